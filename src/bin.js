@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-import "./internal/require-node.js"
+import "./require-node.js"
 
 const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./program/main.js"
 await import(main)

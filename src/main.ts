@@ -39,9 +39,9 @@ const printsHelp = async (): Promise<boolean> => {
 }
 
 if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
-  const { version } = await import("./domain/Version.ts")
+  const { version } = await import("./base/domain/Version.ts")
   process.stdout.write(`hermes ${version}\n`)
 } else if (argv.length !== 1 || argv[0] !== "--help" || !(await printsHelp())) {
-  const { startProgram } = await import("./cli/internal/Start.ts")
-  startProgram(argv, () => import("./Runtime.ts"))
+  const { startProgram } = await import("./program/cli/internal/Start.ts")
+  startProgram(argv, () => import("./program/Runtime.ts"))
 }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
-import { findNearestPath, getRootShape, findShapeOfPath } from "../src/config/internal/Tree.ts"
+import { findNearestPath, getRootShape, findShapeOfPath } from "../src/base/config/internal/Tree.ts"
 import { root } from "./support/sources.ts"
 import { renderSite, sitePages, slug } from "./support/site.ts"
 

@@ -5,45 +5,46 @@ import { relative } from "node:path"
 import { rolldown } from "rolldown"
 import { filesWith, loopModules, outputOptions, packageOptions } from "./support/library.ts"
 import { src } from "./support/sources.ts"
+import { roomOf } from "./support/wings.ts"
 
 describe("hermes-effect/agent", () => {
   it("leaves out what is loaded when it is used: judge, fences, settings, catalogue, protocols, sub-agents, stores on disk", async () => {
     const paths = Array.from(await loopModules(), (id) => relative(src, id))
       .filter((path) => path.endsWith(".ts"))
       .toSorted()
-    const rooms = new Set(paths.map((path) => path.slice(0, path.indexOf("/"))))
+    const rooms = new Set(paths.map(roomOf))
     assert.deepStrictEqual(Array.from(rooms), [
       "agent",
-      "config",
-      "domain",
-      "environment",
+      "base/config",
+      "base/domain",
+      "base/platform",
       "hooks",
       "middleware",
-      "platform",
-      "prompt",
-      "provider",
-      "routing",
-      "session",
-      "tool"
+      "models/provider",
+      "models/routing",
+      "places",
+      "store",
+      "tools",
+      "tools/prompt"
     ])
     const inside = (folder: string): string =>
       paths
         .filter((path) => path.startsWith(`${folder}/`))
         .map((path) => path.slice(folder.length + 1, -".ts".length))
         .join(" ")
-    assert.strictEqual(inside("config"), "PermissionMode")
-    assert.strictEqual(inside("environment"), "CommandEnvironment")
-    assert.strictEqual(inside("platform"), "CurrentProcess Digest OpenOnce ProcessVariables")
-    assert.strictEqual(inside("prompt"), "Prefill SystemPrompt")
-    assert.strictEqual(inside("provider"), "FileData Provider")
+    assert.strictEqual(inside("base/config"), "PermissionMode")
+    assert.strictEqual(inside("places"), "CommandEnvironment")
+    assert.strictEqual(inside("base/platform"), "CurrentProcess Digest OpenOnce ProcessVariables")
+    assert.strictEqual(inside("tools/prompt"), "Prefill SystemPrompt")
+    assert.strictEqual(inside("models/provider"), "FileData Provider")
     assert.strictEqual(
-      inside("routing"),
+      inside("models/routing"),
       "Adaptation CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
     )
-    assert.strictEqual(inside("tool/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
-    assert.strictEqual(inside("tool/builtin"), "Todo file/FileState file/Problem")
-    assert.strictEqual(inside("tool/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
-    for (const folder of ["tool/danger", "tool/fence", "tool/mcp", "tool/shell", "session/sqlite"])
+    assert.strictEqual(inside("tools/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
+    assert.strictEqual(inside("tools/builtin"), "Todo file/FileState file/Problem")
+    assert.strictEqual(inside("tools/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
+    for (const folder of ["tools/danger", "tools/fence", "tools/mcp", "tools/shell", "store/sqlite"])
       assert.strictEqual(inside(folder), "")
     for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"])
       assert.notInclude(paths, late)
@@ -66,11 +67,11 @@ describe("the package", () => {
         .filter((name) => name !== entry)
         .toSorted()
         .join(" ")
-    assert.strictEqual(files("entry/agent"), "loop rolldown-runtime")
-    assert.strictEqual(files("entry/providers/openai"), "client loop rolldown-runtime")
-    assert.strictEqual(files("entry/tools/files"), "common late loop providers rolldown-runtime routing tools")
+    assert.strictEqual(files("kit/entry/agent"), "loop rolldown-runtime")
+    assert.strictEqual(files("kit/entry/providers/openai"), "client loop rolldown-runtime")
+    assert.strictEqual(files("kit/entry/tools/files"), "common late loop providers rolldown-runtime routing tools")
     assert.strictEqual(
-      files("entry/observability"),
+      files("kit/entry/observability"),
       "common late loop observability providers rolldown-runtime routing"
     )
     assert.strictEqual(
@@ -84,7 +85,7 @@ describe("the package", () => {
           filesWith(`${entry}.js`, chunks).flatMap(({ imports }) => imports.filter((name) => /^@?effect\//.test(name)))
         )
       ).toSorted()
-    const ofLoop = modulesOf("entry/agent")
+    const ofLoop = modulesOf("kit/entry/agent")
     assert.strictEqual(ofLoop.length, 38)
     const isOfNode = (name: string): boolean => name.startsWith("@effect/")
     const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))

@@ -5,9 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { ServerResponse } from "node:http"
 import * as Agent from "../src/agent/Agent.ts"
-import * as ErrorLine from "../src/cli/ErrorLine.ts"
-import type { RunEvent } from "../src/domain/RunEvent.ts"
-import * as HttpServer from "./provider/HttpServer.ts"
+import * as ErrorLine from "../src/program/cli/ErrorLine.ts"
+import type { RunEvent } from "../src/base/domain/RunEvent.ts"
+import * as HttpServer from "./models/provider/HttpServer.ts"
 import * as Program from "./support/configuredProgram.ts"
 
 type Body = Readonly<Record<string, unknown>>

@@ -6,7 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as Agent from "../src/agent/Agent.ts"
-import * as HttpServer from "./provider/HttpServer.ts"
+import * as HttpServer from "./models/provider/HttpServer.ts"
 import * as Program from "./support/configuredProgram.ts"
 import { protocols, type WireTurn } from "./support/wireModel.ts"
 

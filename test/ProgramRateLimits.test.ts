@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Agent from "../src/agent/Agent.ts"
-import * as HttpServer from "./provider/HttpServer.ts"
+import * as HttpServer from "./models/provider/HttpServer.ts"
 import * as Program from "./support/configuredProgram.ts"
 
 describe("rate limits of a provider", () => {

@@ -88,7 +88,7 @@ const checkedSnippets = (page: string): ReadonlyArray<string> =>
     ([, path = "", text = ""]) => {
       const source = readFileSync(join(root, path), "utf8")
         .replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, '"hermes-effect"')
-        .replaceAll(/"(?:\.\.\/)+src\/entry\/([\w/-]+)\.ts"/g, '"hermes-effect/$1"')
+        .replaceAll(/"(?:\.\.\/)+src\/kit\/entry\/([\w/-]+)\.ts"/g, '"hermes-effect/$1"')
       assert.strictEqual(text, source, path)
       return path
     }

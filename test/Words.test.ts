@@ -109,8 +109,8 @@ const written: ReadonlyArray<string> = ['"deletion that can not be undone (shred
 
 /** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
 const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [
-  { folder: "provider", names: ["Decode", "Endpoint", "Messages", "Request", "Stream"] },
-  { folder: "observability", names: ["Answer", "FromRuns", "Spans"] }
+  { folder: "models/provider", names: ["Decode", "Endpoint", "Messages", "Request", "Stream"] },
+  { folder: "observe", names: ["Answer", "FromRuns", "Spans"] }
 ]
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1, -".ts".length)
@@ -119,7 +119,9 @@ const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1,
 const isRole = (path: string): boolean =>
   roles.some(
     ({ folder, names }) =>
-      path.startsWith(`${folder}/`) && path.split("/").length === 3 && names.includes(baseName(path))
+      path.startsWith(`${folder}/`) &&
+      path.slice(folder.length + 1).split("/").length === 2 &&
+      names.includes(baseName(path))
   )
 
 /** Names that described a module by metaphor, with the names that took their places. */
@@ -130,37 +132,37 @@ const formerNames: Readonly<Record<string, string>> = {
   "agent/Overflow": "agent/ContextOverflow",
   "agent/Recovery": "agent/AnswerRetryPolicy",
   "agent/Refusal": "agent/RunEnd",
-  "cli/Asking": "cli/RunOptions",
-  "cli/Ending": "cli/ExitMessage",
-  "cli/Look": "cli/render/MarkdownTheme",
-  "cli/Shown": "cli/StreamedText",
-  "cli/Tooling": "cli/ToolsetSelection",
-  "hooks/internal/Attempt": "hooks/IsolatedCall",
+  "program/cli/Asking": "program/cli/RunOptions",
+  "program/cli/Ending": "program/cli/ExitMessage",
+  "program/cli/Look": "program/cli/render/MarkdownTheme",
+  "program/cli/Shown": "program/cli/StreamedText",
+  "program/cli/Tooling": "program/cli/ToolsetSelection",
+  "hooks/internal/Attempt": "base/domain/IsolatedCall",
   "hooks/internal/Queued": "hooks/Hooks",
   "hooks/internal/Words": "hooks/ShellHookProcess",
-  "internal/Said": "internal/SettingsMapping",
+  "internal/Said": "program/runtime/SettingsMapping",
   "middleware/Frame": "middleware/MiddlewareBoundary",
-  "plugin/Border": "plugin/PluginAdapter",
-  "plugin/GiveUp": "hooks/IsolatedCall",
-  "plugin/Inbox": "plugin/MessageInjection",
-  "plugin/ToolDesk": "plugin/PluginToolAccess",
-  "routing/auxiliary/Elsewhere": "isFailoverable, in its caller",
-  "routing/catalogue/Stated": "routing/catalogue/ModelOverrides",
-  "routing/lane/ChainCall": "routing/Failover",
-  "routing/lane/Here": "routing/RouteCallState",
-  "routing/lane/Lane": "routing/ManagedRoute",
-  "routing/lane/LaneCall": "routing/RouteRetry",
-  "routing/lane/Rate": "routing/RateLimitGate",
-  "routing/lane/Watch": "routing/StreamTimeout",
-  "routing/rate/Pace": "routing/rate/RequestPacing",
-  "tool/approval/Asking": "tool/approval/ApprovalFlow",
-  "tool/approval/Attendance": "tool/approval/InteractiveMode",
-  "tool/approval/Concerns": "tool/approval/ApprovalReasons",
-  "tool/approval/Subject": "tool/approval/ApprovalTarget",
-  "tool/danger/Handed": "tool/danger/EmbeddedCommands",
-  "tool/danger/Read": "tool/danger/ScriptInterpreter",
-  "tool/mcp/Told": "tool/mcp/DescriptionSanitizer",
-  "tool/result/Desk": "tool/result/ResultCommit"
+  "agent/plugin/Border": "agent/plugin/PluginAdapter",
+  "agent/plugin/GiveUp": "base/domain/IsolatedCall",
+  "agent/plugin/Inbox": "agent/plugin/MessageInjection",
+  "agent/plugin/ToolDesk": "agent/plugin/PluginToolAccess",
+  "models/routing/auxiliary/Elsewhere": "isFailoverable, in its caller",
+  "models/routing/catalogue/Stated": "models/routing/catalogue/ModelOverrides",
+  "models/routing/lane/ChainCall": "models/routing/Failover",
+  "models/routing/lane/Here": "models/routing/RouteCallState",
+  "models/routing/lane/Lane": "models/routing/ManagedRoute",
+  "models/routing/lane/LaneCall": "models/routing/RouteRetry",
+  "models/routing/lane/Rate": "models/routing/RateLimitGate",
+  "models/routing/lane/Watch": "models/routing/StreamTimeout",
+  "models/routing/rate/Pace": "models/routing/rate/RequestPacing",
+  "tools/approval/Asking": "tools/approval/ApprovalFlow",
+  "tools/approval/Attendance": "tools/approval/InteractiveMode",
+  "tools/approval/Concerns": "tools/approval/ApprovalReasons",
+  "tools/approval/Subject": "tools/approval/ApprovalTarget",
+  "tools/danger/Handed": "tools/danger/EmbeddedCommands",
+  "tools/danger/Read": "tools/danger/ScriptInterpreter",
+  "tools/mcp/Told": "tools/mcp/DescriptionSanitizer",
+  "tools/result/Desk": "tools/result/ResultCommit"
 }
 
 describe("Words", () => {

@@ -12,7 +12,7 @@ const [directory] = process.argv.slice(2)
 if (directory === undefined) throw new Error("Give the directory to write to: node test/library.ts dist")
 rmSync(directory, { recursive: true, force: true })
 mkdirSync(join(directory, "internal"), { recursive: true })
-for (const file of ["bin.js", "internal/require-node.js"]) copyFileSync(join(root, "src", file), join(directory, file))
+for (const file of ["bin.js", "require-node.js"]) copyFileSync(join(root, "src", file), join(directory, file))
 
 const bundle = await rolldown(packageOptions)
 const { output } = await bundle.write({ ...(await outputOptions()), dir: directory })

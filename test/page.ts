@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { rolldown } from "rolldown"
 import { root } from "./support/sources.ts"
 
-const observability = join(root, "src/observability")
+const observability = join(root, "src/observe")
 
 /** A generated module: its name, and what it is made of. */
 interface Bundle {

@@ -12,7 +12,7 @@ import { root } from "./support/sources.ts"
 
 const modules = join(root, "node_modules")
 /** What tests import comes from the installed package: it is no part of a program. */
-const packaged = entries().filter(({ name }) => name !== "entry/testing")
+const packaged = entries().filter(({ name }) => name !== "kit/entry/testing")
 const inputs = {
   main: join(root, "src/main.ts"),
   ...Object.fromEntries(packaged.map(({ name, source }) => [name, source]))
@@ -54,35 +54,35 @@ interface Group {
 }
 
 /** The modules that every command loads, its help too. */
-const startModule = join(root, "src/cli/internal/Start.ts")
+const startModule = join(root, "src/program/cli/internal/Start.ts")
 /** The one that `main.ts` prints without any other. */
-const versionModule = join(root, "src/domain/Version.ts")
+const versionModule = join(root, "src/base/domain/Version.ts")
 /** What a prompt loads besides, each module where it is first used. */
 const queryModules = [
-  "cli/ChatCommand",
-  "cli/SingleQuery",
-  "Runtime",
-  "routing/RoutedModelRouter",
-  "routing/PoolStore",
-  "routing/RateGuard",
-  "routing/catalogue/EndpointMemory",
-  "tool/approval/ApprovalOrder",
-  "tool/builtin/Files",
-  "tool/builtin/Terminal",
-  "tool/builtin/Todo",
-  "tool/builtin/Delegate",
-  "tool/builtin/Web",
-  "tool/builtin/SearchProvider",
-  "tool/builtin/Vision",
-  "tool/builtin/SessionSearchTool",
-  "tool/builtin/Clarify",
-  "tool/builtin/ExecuteCode",
-  "tool/builtin/CronJob",
-  "tool/builtin/SkillTools",
-  "tool/builtin/MemoryTool",
-  "environment/Sandbox",
-  "environment/SandboxProbe",
-  "session/sqlite/SqliteStore"
+  "program/cli/ChatCommand",
+  "program/cli/SingleQuery",
+  "program/Runtime",
+  "models/routing/RoutedModelRouter",
+  "models/routing/PoolStore",
+  "models/routing/RateGuard",
+  "models/routing/catalogue/EndpointMemory",
+  "tools/approval/ApprovalOrder",
+  "tools/builtin/Files",
+  "tools/builtin/Terminal",
+  "tools/builtin/Todo",
+  "tools/builtin/Delegate",
+  "tools/builtin/Web",
+  "tools/builtin/SearchProvider",
+  "tools/builtin/Vision",
+  "tools/builtin/SessionSearchTool",
+  "tools/builtin/Clarify",
+  "tools/builtin/ExecuteCode",
+  "tools/builtin/CronJob",
+  "tools/builtin/SkillTools",
+  "tools/builtin/MemoryTool",
+  "places/Sandbox",
+  "places/SandboxProbe",
+  "store/sqlite/SqliteStore"
 ].map((name) => join(root, `src/${name}.ts`))
 
 /**

@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config"
 const alone = [
   "test/RouteWire.test.ts",
   "test/agent/PicturesWithoutSharp.wire.test.ts",
-  "test/platform/HttpTransport.test.ts"
+  "test/base/platform/HttpTransport.test.ts"
 ]
 
 // What Node compiled is kept for the next process: files of tests and the scripts that they start load the same modules
@@ -17,7 +17,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^hermes-effect$/, replacement: new URL("../src/index.ts", import.meta.url).pathname },
-      { find: /^hermes-effect\/(.+)$/, replacement: `${new URL("../src/entry", import.meta.url).pathname}/$1.ts` }
+      { find: /^hermes-effect\/(.+)$/, replacement: `${new URL("../src/kit/entry", import.meta.url).pathname}/$1.ts` }
     ]
   },
   test: {

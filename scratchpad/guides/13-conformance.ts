@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SessionStore } from "../../src/index.ts"
-import { Conformance, SessionStoreRules } from "../../src/entry/testing.ts"
+import { Conformance, SessionStoreRules } from "../../src/kit/entry/testing.ts"
 
 // A store of one's own; here one that forgets the title of a session.
 const forgetful = Layer.effectContext(

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Agent, Offline, Runtime } from "../../src/index.ts"
-import { Chaos, ScriptedEnvironment, TestRun } from "../../src/entry/testing.ts"
+import { Chaos, ScriptedEnvironment, TestRun } from "../../src/kit/entry/testing.ts"
 
 // The same seed gives the same faults: here a model that is overloaded every other time.
 const faults = Chaos.make({ seed: 7, rates: { overloaded: 0.5 } })

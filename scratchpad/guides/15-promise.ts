@@ -1,4 +1,4 @@
-import { createHermes, HermesError, tool } from "../../src/entry/promise.ts"
+import { createHermes, HermesError, tool } from "../../src/kit/entry/promise.ts"
 import * as z from "zod"
 
 const weather = tool({

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import OpenAI from "openai"
 import { Runtime } from "../../src/index.ts"
-import { AgentServer } from "../../src/entry/server.ts"
+import { AgentServer } from "../../src/kit/entry/server.ts"
 
 const program = Effect.gen(function* () {
   // `hermes serve` does this with the agent of the settings, on port 8642.

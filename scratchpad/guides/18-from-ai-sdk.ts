@@ -1,4 +1,4 @@
-import { createHermes, tool } from "../../src/entry/promise.ts"
+import { createHermes, tool } from "../../src/kit/entry/promise.ts"
 import * as z from "zod"
 
 // tool({ description, inputSchema, execute })

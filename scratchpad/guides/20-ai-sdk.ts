@@ -1,7 +1,7 @@
 import { generateText, simulateReadableStream } from "ai"
 import { MockLanguageModelV4 } from "ai/test"
-import { FromAiSdk, languageModel } from "../../src/entry/ai-sdk.ts"
-import { createHermes } from "../../src/entry/promise.ts"
+import { FromAiSdk, languageModel } from "../../src/kit/entry/ai-sdk.ts"
+import { createHermes } from "../../src/kit/entry/promise.ts"
 
 // In an application: openai("gpt-5.2") of @ai-sdk/openai, or a gateway's model.
 const model = new MockLanguageModelV4({

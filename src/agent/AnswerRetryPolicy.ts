@@ -16,9 +16,9 @@
  * Source: `hermes-llm.md` §13.3, §13.4 and §15.2–15.4, `ARCHITECTURE.md` §7.
  */
 import * as Prompt from "effect/ai/Prompt"
-import * as History from "../domain/History.ts"
-import type { RouteInfo } from "../domain/Route.ts"
-import type { Exit } from "../domain/RunEvent.ts"
+import * as History from "../base/domain/History.ts"
+import type { RouteInfo } from "../base/domain/Route.ts"
+import type { Exit } from "../base/domain/RunEvent.ts"
 import type { Outcome } from "./Step.ts"
 
 /** Kinds of a text that a model ended of its own accord. */

@@ -45,8 +45,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import type * as Ids from "../domain/Ids.ts"
-import * as SessionQueue from "../domain/SessionQueue.ts"
+import type * as Ids from "../base/domain/Ids.ts"
+import * as SessionQueue from "../base/domain/SessionQueue.ts"
 
 /** Subject of a review. */
 export type Subject = "memory" | "skills"

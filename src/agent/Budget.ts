@@ -23,10 +23,10 @@ import * as BigDecimal from "effect/BigDecimal"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Cost from "../domain/Cost.ts"
-import type { Limit } from "../domain/RunEvent.ts"
-import * as Usage from "../domain/Usage.ts"
-import type { Entry } from "../routing/Auxiliary.ts"
+import * as Cost from "../base/domain/Cost.ts"
+import type { Limit } from "../base/domain/RunEvent.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import type { Entry } from "../models/routing/Auxiliary.ts"
 
 /** Limits of a run besides model calls; without a limit where absent. */
 export interface Limits {

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { SessionBusy } from "../domain/AgentError.ts"
+import { SessionBusy } from "../base/domain/AgentError.ts"
 
 const isBusy = <E>(error: E): error is Extract<E, SessionBusy> => error instanceof SessionBusy
 

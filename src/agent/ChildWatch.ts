@@ -5,10 +5,10 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
-import { isCompleted } from "../domain/RunEvent.ts"
-import * as Usage from "../domain/Usage.ts"
-import type * as Delegator from "../tool/Delegator.ts"
+import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
+import { isCompleted } from "../base/domain/RunEvent.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import type * as Delegator from "../tools/Delegator.ts"
 
 /** Observations so far. */
 export interface ChildProgress {

@@ -30,9 +30,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { SessionId } from "../domain/Ids.ts"
-import * as SessionQueue from "../domain/SessionQueue.ts"
-import type { ChildReport } from "../tool/Delegator.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
+import * as SessionQueue from "../base/domain/SessionQueue.ts"
+import type { ChildReport } from "../tools/Delegator.ts"
 
 /** A child at work. */
 export interface Child {

@@ -8,11 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Conversation from "../domain/Conversation.ts"
-import * as Json from "../domain/Json.ts"
-import * as TextCut from "../domain/TextCut.ts"
-import * as TextHygiene from "../domain/TextHygiene.ts"
-import type { Service as SkillStore } from "../prompt/SkillStore.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
+import * as Json from "../base/domain/Json.ts"
+import * as TextCut from "../base/domain/TextCut.ts"
+import * as TextHygiene from "../base/domain/TextHygiene.ts"
+import type { Service as SkillStore } from "../tools/prompt/SkillStore.ts"
 
 /** The work of a review that counts for its report. */
 export interface ReviewChanges {
@@ -44,7 +44,7 @@ const readField = (params: unknown, name: string): string => {
  * anyway.
  */
 const storeProposal = Effect.fnUntraced(function* (done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
-  const { parseChange } = yield* Effect.promise(() => import("../tool/builtin/SkillTools.ts"))
+  const { parseChange } = yield* Effect.promise(() => import("../tools/builtin/SkillTools.ts"))
   const change = parseChange(call.params)
   if (Option.isNone(change)) return undefined
   const result = yield* Effect.result(Effect.andThen(skills.check(change.value), skills.proposals.add(change.value)))

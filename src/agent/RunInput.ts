@@ -3,15 +3,15 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
-import type { PromptCache, ReasoningEffort } from "../domain/Model.ts"
-import type * as RunContext from "../domain/RunContext.ts"
-import type { Route } from "../domain/Route.ts"
-import type { RunEvent, UsageReported } from "../domain/RunEvent.ts"
+import type { PromptCache, ReasoningEffort } from "../base/domain/Model.ts"
+import type * as RunContext from "../base/domain/RunContext.ts"
+import type { Route } from "../base/domain/Route.ts"
+import type { RunEvent, UsageReported } from "../base/domain/RunEvent.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
-import type { Enforcement } from "../prompt/SystemPrompt.ts"
-import type { Limits as ResultLimits } from "../tool/ResultText.ts"
-import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
-import type { Selection } from "../tool/ToolRegistry.ts"
+import type { Enforcement } from "../tools/prompt/SystemPrompt.ts"
+import type { Limits as ResultLimits } from "../tools/ResultText.ts"
+import type { Settings as LoopGuardSettings } from "../tools/calls/LoopGuard.ts"
+import type { Selection } from "../tools/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
 
 /** One run. Only `prompt` is needed, and `context` where something of the runtime reads it. */

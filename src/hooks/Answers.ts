@@ -8,7 +8,7 @@
  * the listener, so that the listener is blamed. `merge` sees only what was read.
  */
 import * as Predicate from "effect/Predicate"
-import * as Json from "../domain/Json.ts"
+import * as Json from "../base/domain/Json.ts"
 
 /** A directive that stops a tool call. */
 export interface Block {

@@ -6,9 +6,9 @@
  */
 import * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
-import * as Json from "../domain/Json.ts"
-import type { ContentPart, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import * as Usage from "../domain/Usage.ts"
+import * as Json from "../base/domain/Json.ts"
+import type { ContentPart, ModelRequest, ModelResponse } from "../base/domain/Model.ts"
+import * as Usage from "../base/domain/Usage.ts"
 import type { UsageCounters } from "./PayloadTable.ts"
 
 /** Fields of a request that are no part of its body. */

@@ -5,7 +5,7 @@
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.7, `ARCHITECTURE.md` §7.
  */
 import * as Context from "effect/Context"
-import { ApiRequestId, type SessionId, type TaskId, type ToolCallId, type TurnId } from "../domain/Ids.ts"
+import { ApiRequestId, type SessionId, type TaskId, type ToolCallId, type TurnId } from "../base/domain/Ids.ts"
 
 /** Ids under their wire names; an absent id is empty. */
 export interface Ids {

@@ -18,7 +18,7 @@ import {
   forkIsolated,
   type Restore,
   awaitExitOrFiber
-} from "./IsolatedCall.ts"
+} from "../base/domain/IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
 
 /** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */

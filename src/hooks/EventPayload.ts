@@ -20,7 +20,8 @@
  * redaction).
  */
 import type * as Schema from "effect/Schema"
-import { liveFields, observerVersion, table } from "./PayloadTable.ts"
+import { liveFields, table } from "./PayloadTable.ts"
+import { observerVersion } from "../base/domain/Version.ts"
 import * as Sanitizer from "./Sanitizer.ts"
 
 const messages = new WeakMap<object, Schema.Json>()

@@ -19,7 +19,7 @@ import type * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import * as Scope from "effect/Scope"
 import type { Service } from "./Hooks.ts"
-import { describeFailure } from "./IsolatedCall.ts"
+import { describeFailure } from "../base/domain/IsolatedCall.ts"
 import type { Answers, AskName, Fields, HookName } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 

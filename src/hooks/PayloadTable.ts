@@ -16,14 +16,12 @@
  * §7.
  */
 import * as Schema from "effect/Schema"
-import { ApiMode } from "../domain/ApiMode.ts"
-import * as Cost from "../domain/Cost.ts"
-import { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
-import { ToolStatus } from "../domain/RunEvent.ts"
+import { observerVersion } from "../base/domain/Version.ts"
+import { ApiMode } from "../base/domain/ApiMode.ts"
+import * as Cost from "../base/domain/Cost.ts"
+import { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../base/domain/Ids.ts"
+import { ToolStatus } from "../base/domain/RunEvent.ts"
 import * as Answers from "./Answers.ts"
-
-/** The value of `telemetry_schema_version`. */
-export const observerVersion = "hermes.observer.v1"
 
 /**
  * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` in size and `late` when

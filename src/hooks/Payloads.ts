@@ -26,7 +26,8 @@ import type * as JsonSchema from "effect/JsonSchema"
 import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
 import type { Rule } from "./Answers.ts"
-import { type liveFields, observerVersion, table } from "./PayloadTable.ts"
+import { type liveFields, table } from "./PayloadTable.ts"
+import { observerVersion } from "../base/domain/Version.ts"
 
 export type { Approve, Block } from "./Answers.ts"
 

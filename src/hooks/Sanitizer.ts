@@ -15,7 +15,7 @@
  *
  * **Gotchas**
  *
- * The contract redacts a handful of key names and nothing by value; here `domain/Redaction` decides both
+ * The contract redacts a handful of key names and nothing by value; here `base/domain/Redaction` decides both
  * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
  *
  * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7
@@ -23,8 +23,8 @@
  */
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
-import * as Redaction from "../domain/Redaction.ts"
-import { getCurrentRegistry, type Registry } from "../domain/Secrets.ts"
+import * as Redaction from "../base/domain/Redaction.ts"
+import { getCurrentRegistry, type Registry } from "../base/domain/Secrets.ts"
 
 /** Bounds of a copy. */
 interface Bounds {

@@ -5,8 +5,8 @@
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import * as Json from "../domain/Json.ts"
-import type { ToolStatus } from "../domain/RunEvent.ts"
+import * as Json from "../base/domain/Json.ts"
+import type { ToolStatus } from "../base/domain/RunEvent.ts"
 
 /** The part of `post_tool_call` that says how the call ended. */
 export interface ToolOutcome {

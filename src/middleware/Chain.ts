@@ -8,8 +8,8 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Response from "effect/ai/Response"
-import * as Assembler from "../domain/Assembler.ts"
-import * as Json from "../domain/Json.ts"
+import * as Assembler from "../base/domain/Assembler.ts"
+import * as Json from "../base/domain/Json.ts"
 import {
   type ContentPart,
   type ExecuteOptions,
@@ -18,8 +18,8 @@ import {
   type OnPart,
   type StreamPart,
   withParts
-} from "../domain/Model.ts"
-import * as IsolatedCall from "../hooks/IsolatedCall.ts"
+} from "../base/domain/Model.ts"
+import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"

@@ -5,7 +5,7 @@
  * Source: `hermes-contract.md` §1.8 and §1.11.
  */
 import * as Effect from "effect/Effect"
-import * as Json from "../domain/Json.ts"
+import * as Json from "../base/domain/Json.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 
 /** One failure of one middleware. */

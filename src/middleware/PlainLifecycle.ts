@@ -21,7 +21,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
-import { findNearest } from "../domain/Similarity.ts"
+import { findNearest } from "../base/domain/Similarity.ts"
 import type { ToolArguments } from "./Kind.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import * as LifecycleStack from "./LifecycleStack.ts"

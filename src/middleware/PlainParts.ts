@@ -22,9 +22,9 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
-import * as Json from "../domain/Json.ts"
-import { type ExecuteOptions, hold, type StreamPart } from "../domain/Model.ts"
-import * as Usage from "../domain/Usage.ts"
+import * as Json from "../base/domain/Json.ts"
+import { type ExecuteOptions, hold, type StreamPart } from "../base/domain/Model.ts"
+import * as Usage from "../base/domain/Usage.ts"
 import * as Frozen from "./Frozen.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import * as Interruption from "../domain/Interruption.ts"
+import * as Interruption from "../base/domain/Interruption.ts"
 
 /** Failure of a plain function: the value that it threw, rejected with or failed with. */
 export class Thrown {

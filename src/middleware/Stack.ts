@@ -5,10 +5,9 @@
  * Source: `ARCHITECTURE.md` §5.
  */
 import * as Effect from "effect/Effect"
-import type { ConfigError } from "../domain/AgentError.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import type { ToolOutput } from "../domain/ToolOutput.ts"
-import type { Service as Hooks } from "../hooks/Hooks.ts"
+import type { ConfigError } from "../base/domain/AgentError.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../base/domain/Model.ts"
+import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import * as Faults from "./Faults.ts"
 import type { SurroundingServices, Wrapper } from "./MiddlewareBoundary.ts"
 import * as LifecycleStack from "./LifecycleStack.ts"
@@ -92,10 +91,4 @@ export const make = (entries: ReadonlyArray<Any>): Stack => {
     lifecycle,
     faults
   }
-}
-
-/** The middleware and hooks of a runtime: all that may change the calls of a run or is told of them. */
-export interface Interceptors {
-  readonly stack: Stack
-  readonly hooks: Hooks
 }

@@ -27,7 +27,7 @@
  *
  * Source: `nexau.md` §1.11.
  */
-import { ConfigError } from "../domain/AgentError.ts"
+import { ConfigError } from "../base/domain/AgentError.ts"
 
 /** A key of state; see {@link make}. */
 export interface StateKey<out A> {

@@ -17,18 +17,18 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
-import { SessionId } from "../../src/domain/Ids.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
 import type * as Hook from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import * as Compaction from "../../src/prompt/Compaction.ts"
-import { PromptSources } from "../../src/prompt/SystemPrompt.ts"
-import * as Runtime from "../../src/Runtime.ts"
-import * as RunRecord from "../../src/session/RunRecord.ts"
-import * as SessionStores from "../../src/session/SessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as Todo from "../../src/tool/builtin/Todo.ts"
-import * as Toolset from "../../src/tool/Toolset.ts"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as Compaction from "../../src/tools/prompt/Compaction.ts"
+import { PromptSources } from "../../src/tools/prompt/SystemPrompt.ts"
+import * as Runtime from "../../src/program/Runtime.ts"
+import * as RunRecord from "../../src/store/RunRecord.ts"
+import * as SessionStores from "../../src/store/SessionStore.ts"
+import { SessionStore } from "../../src/store/SessionStore.ts"
+import * as Todo from "../../src/tools/builtin/Todo.ts"
+import * as Toolset from "../../src/tools/Toolset.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
 
 const Look = Tool.make("look", {
@@ -284,7 +284,7 @@ describe("a run that was compacted", () => {
       const withSearch = Layer.provide(
         Runtime.layer({
           routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
-          tools: [looks, (yield* Effect.promise(() => import("../../src/tool/builtin/SessionSearchTool.ts"))).toolset],
+          tools: [looks, (yield* Effect.promise(() => import("../../src/tools/builtin/SessionSearchTool.ts"))).toolset],
           store: SessionStores.layerSqlite({ path: database })
         }),
         Layer.succeed(Compaction.CompactionSettings, { protectFirst: 1, protectLast: 4 })

@@ -4,9 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Agent from "../../src/agent/Agent.ts"
-import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
-import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import * as Runtime from "../../src/Runtime.ts"
+import * as AnthropicMessages from "../../src/models/provider/AnthropicMessages.ts"
+import * as ChatCompletions from "../../src/models/provider/ChatCompletions.ts"
+import * as Runtime from "../../src/program/Runtime.ts"
 import { protocols, serve, type Protocol } from "../support/wireModel.ts"
 
 const apiKey = Redacted.make("k")

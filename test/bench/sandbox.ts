@@ -9,9 +9,10 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { join } from "node:path"
 import { homedir } from "node:os"
-import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
-import * as Sandbox from "../../src/environment/Sandbox.ts"
-import { credentialDirectories, credentialFiles } from "../../src/tool/fence/SensitivePaths.ts"
+import { CommandEnvironment } from "../../src/places/CommandEnvironment.ts"
+import { CallDirectory } from "../../src/base/domain/CallContext.ts"
+import * as Sandbox from "../../src/places/Sandbox.ts"
+import { credentialDirectories, credentialFiles } from "../../src/tools/fence/SensitivePaths.ts"
 
 const rounds = 50
 const tree = join(import.meta.dirname, "../..")

@@ -1,13 +1,13 @@
 // CPU of the screen of a conversation: per event after 10, 2,000 and 4,000 blocks, of a change of the width, and of a
 // step through all blocks. Prints a table; `npm run bench:screen`.
 import * as Effect from "effect/Effect"
-import * as TranscriptView from "../../src/cli/interactive/TranscriptView.ts"
-import * as BlockReducer from "../../src/cli/render/BlockReducer.ts"
-import * as Markdown from "../../src/cli/render/Markdown.ts"
-import * as Paint from "../../src/cli/render/Paint.ts"
-import * as Screen from "../../src/cli/render/Screen.ts"
-import * as Transcript from "../../src/cli/render/Transcript.ts"
-import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as TranscriptView from "../../src/program/cli/interactive/TranscriptView.ts"
+import * as BlockReducer from "../../src/program/cli/render/BlockReducer.ts"
+import * as Markdown from "../../src/program/cli/render/Markdown.ts"
+import * as Paint from "../../src/program/cli/render/Paint.ts"
+import * as Screen from "../../src/program/cli/render/Screen.ts"
+import * as Transcript from "../../src/program/cli/render/Transcript.ts"
+import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
 
 const words = "The answer has **several** words and `some code`, so that it has to be broken in lines.\n\n".split(
   /(?<= )/

@@ -4,9 +4,9 @@ import * as Prompt from "effect/ai/Prompt"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { SessionId } from "../../src/domain/Ids.ts"
-import { type SearchOptions, SessionSearch } from "../../src/session/SessionSearch.ts"
-import * as SessionStore from "../../src/session/SessionStore.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import { type SearchOptions, SessionSearch } from "../../src/store/SessionSearch.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
 
 const count = Number(process.argv[2] ?? 100_000)
 const perSession = 200

@@ -6,9 +6,9 @@ import * as Layer from "effect/Layer"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { CommandEnvironment, layerLocal } from "../../src/environment/CommandEnvironment.ts"
-import * as TreeSnapshot from "../../src/environment/TreeSnapshot.ts"
-import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
+import { CommandEnvironment, layerLocal } from "../../src/places/CommandEnvironment.ts"
+import * as TreeSnapshot from "../../src/places/TreeSnapshot.ts"
+import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
 
 const files = Number(process.argv[2] ?? 5_000)
 const home = mkdtempSync(join(tmpdir(), "hermes-bench-"))

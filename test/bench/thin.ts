@@ -1,7 +1,7 @@
 // The least that a loop in Effect costs: the official SDK over our transport, a fiber for each run, no checks.
 import * as Effect from "effect/Effect"
 import OpenAI from "openai"
-import * as HttpTransport from "../../src/platform/HttpTransport.ts"
+import * as HttpTransport from "../../src/base/platform/HttpTransport.ts"
 import * as Plain from "./plain.ts"
 
 /** A runner of the loop by hand in Effect. */

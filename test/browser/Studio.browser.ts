@@ -3,7 +3,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { join } from "node:path"
 import type { Browser, Page } from "playwright-core"
-import type { SessionEvent } from "../../src/observability/studio/StudioApi.ts"
+import type { SessionEvent } from "../../src/observe/studio/StudioApi.ts"
 import * as Browsers from "./browser.ts"
 import * as StandIn from "./standIn.ts"
 

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
-import * as Studio from "../observability/support/studio.ts"
+import * as Studio from "../observe/support/studio.ts"
 import * as Browsers from "./browser.ts"
 
 const browser = Effect.acquireRelease(Effect.promise(Browsers.launch), (one) => Effect.promise(() => one.close()))

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import type { Browser, Page } from "playwright-core"
-import * as TraceView from "../../src/observability/TraceView.ts"
+import * as TraceView from "../../src/observe/TraceView.ts"
 import * as Browsers from "./browser.ts"
 import * as Samples from "./samples.ts"
 

@@ -3,8 +3,8 @@
  * texts.
  */
 import * as Result from "effect/Result"
-import * as Atof from "../../src/observability/Atof.ts"
-import type * as TraceView from "../../src/observability/TraceView.ts"
+import * as Atof from "../../src/observe/Atof.ts"
+import type * as TraceView from "../../src/observe/TraceView.ts"
 
 type Fields = Record<string, unknown>
 

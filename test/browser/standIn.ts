@@ -14,10 +14,10 @@ import type {
   SessionSummary,
   Side,
   Totals
-} from "../../src/observability/studio/StudioApi.ts"
-import type { Aggregates, Share } from "../../src/observability/studio/StudioSums.ts"
+} from "../../src/observe/studio/StudioApi.ts"
+import type { Aggregates, Share } from "../../src/observe/studio/StudioSums.ts"
 import { script, style } from "#pages/studio"
-import * as TraceView from "../../src/observability/TraceView.ts"
+import * as TraceView from "../../src/observe/TraceView.ts"
 import * as Samples from "./samples.ts"
 
 const now = Date.UTC(2026, 10, 22, 20)

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as BigDecimal from "effect/BigDecimal"
-import * as Costs from "../../src/domain/Cost.ts"
-import * as Usage from "../../src/domain/Usage.ts"
-import * as ModelTables from "../../src/routing/catalogue/ModelTables.ts"
-import * as Pricing from "../../src/routing/Pricing.ts"
+import * as Costs from "../../src/base/domain/Cost.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
+import * as ModelTables from "../../src/models/routing/catalogue/ModelTables.ts"
+import * as Pricing from "../../src/models/routing/Pricing.ts"
 
 const rates = (input: string, output: string, cacheRead?: string, cacheWrite?: string): Pricing.Pricing => ({
   input: Pricing.parseDecimal(input),

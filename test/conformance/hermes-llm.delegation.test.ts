@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Agent from "../../src/agent/Agent.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import { SessionStore } from "../../src/store/SessionStore.ts"
 import { isChild, say, setup } from "../support/delegation.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { machine } from "../support/hermes.ts"
-import * as Ask from "../provider/Ask.ts"
+import * as Ask from "../models/provider/Ask.ts"
 
 describe("hermes-llm: delegation", () => {
   for (const [cap, kept] of [

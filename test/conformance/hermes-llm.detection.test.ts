@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Detection from "../../src/routing/Detection.ts"
-import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
-import * as OpenRoute from "../../src/routing/OpenRoute.ts"
-import * as Routes from "../../src/routing/Routes.ts"
+import * as Detection from "../../src/models/routing/Detection.ts"
+import type * as RouteKeys from "../../src/models/routing/RouteKeys.ts"
+import * as OpenRoute from "../../src/models/routing/OpenRoute.ts"
+import * as Routes from "../../src/models/routing/Routes.ts"
 
 const lookup =
   (variables: Readonly<Record<string, string>>): RouteKeys.Lookup =>

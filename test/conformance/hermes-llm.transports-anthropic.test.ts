@@ -3,12 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
-import * as History from "../../src/domain/History.ts"
-import type { ModelCall } from "../../src/domain/Model.ts"
-import { abilities, type Route } from "../../src/domain/Route.ts"
-import * as Usage from "../../src/domain/Usage.ts"
-import * as ModelAbilities from "../../src/provider/ModelAbilities.ts"
-import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
+import * as History from "../../src/base/domain/History.ts"
+import type { ModelCall } from "../../src/base/domain/Model.ts"
+import { abilities, type Route } from "../../src/base/domain/Route.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
+import * as ModelAbilities from "../../src/models/provider/ModelAbilities.ts"
+import * as AnthropicMessages from "../../src/models/provider/AnthropicMessages.ts"
 
 const route = (more: Partial<Route> = {}): Route => ({
   provider: "anthropic",

@@ -1,10 +1,10 @@
 // Cases 70 to 77 of `contract/cases-hermes-product.md`, through the program; case 74 with kill -9:
-// `test/runner/batch/KilledBatch.test.ts`.
+// `test/research/batch/KilledBatch.test.ts`.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Distributions from "../../src/runner/batch/Distributions.ts"
+import * as Distributions from "../../src/research/batch/Distributions.ts"
 import { machine } from "../support/hermesInProcess.ts"
 
 interface Row {

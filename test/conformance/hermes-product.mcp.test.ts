@@ -3,12 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
-import { NestedCalls } from "../../src/tool/ToolContext.ts"
-import * as Clarify from "../../src/tool/builtin/Clarify.ts"
-import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
+import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
+import { NestedCalls } from "../../src/tools/ToolContext.ts"
+import * as Clarify from "../../src/tools/builtin/Clarify.ts"
+import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
 import { callTool } from "../support/callTool.ts"
-import { connected, fixtureOf, section } from "../tool/mcp/support/servers.ts"
+import { connected, fixtureOf, section } from "../tools/mcp/support/servers.ts"
 
 describe("hermes-product: MCP and tools", () => {
   it.effect("43 clarify in a run without a user is an error result, and does not wait", () =>

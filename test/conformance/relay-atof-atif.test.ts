@@ -1,5 +1,5 @@
 // The cases of the ATOF and ATIF document that need whole programs, and the NeMo Relay document's excerpts ("must
-// contain"). Cases of single rules are in test/observability, by their number.
+// contain"). Cases of single rules are in test/observe, by their number.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readdirSync, readFileSync } from "node:fs"
@@ -7,15 +7,15 @@ import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import type { LlmRequest } from "../../src/middleware/Middleware.ts"
-import type * as Atif from "../../src/observability/Atif.ts"
-import * as AtifCheck from "../../src/observability/AtifCheck.ts"
-import * as AtifConvert from "../../src/observability/AtifConvert.ts"
-import * as Atof from "../../src/observability/Atof.ts"
-import * as RecordEntries from "../observability/support/recordEntries.ts"
-import * as Scripted from "../../src/provider/Scripted.ts"
-import * as Runtime from "../../src/Runtime.ts"
-import * as Recorded from "../observability/support/recorded.ts"
-import * as Runs from "../observability/support/runs.ts"
+import type * as Atif from "../../src/observe/Atif.ts"
+import * as AtifCheck from "../../src/observe/AtifCheck.ts"
+import * as AtifConvert from "../../src/observe/AtifConvert.ts"
+import * as Atof from "../../src/observe/Atof.ts"
+import * as RecordEntries from "../observe/support/recordEntries.ts"
+import * as Scripted from "../../src/models/provider/Scripted.ts"
+import * as Runtime from "../../src/program/Runtime.ts"
+import * as Recorded from "../observe/support/recorded.ts"
+import * as Runs from "../observe/support/runs.ts"
 import { machine } from "../support/hermes.ts"
 import { runScript } from "../support/runScript.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -249,7 +249,7 @@ describe("what goes wrong", () => {
   it.live("13 a process that is killed during a tool leaves whole lines and an open tool", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
-      const { signal } = yield* runScript("../observability/support/crash.ts", [directory])
+      const { signal } = yield* runScript("../observe/support/crash.ts", [directory])
       assert.strictEqual(signal, "SIGKILL")
       const text = readFileSync(join(directory, "events.jsonl"), "utf8")
       assert.isTrue(text.endsWith("\n"))

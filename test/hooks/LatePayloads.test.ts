@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Agent, Hooks, Middleware, Runtime, Toolset } from "../../src/index.ts"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 import { protocols } from "../support/wireModel.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(

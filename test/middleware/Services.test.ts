@@ -8,7 +8,7 @@ import * as Metric from "effect/Metric"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
-import * as PluginAdapter from "../../src/plugin/PluginAdapter.ts"
+import * as PluginAdapter from "../../src/agent/plugin/PluginAdapter.ts"
 import { output, toolContext } from "../support/middlewareContexts.ts"
 
 const Places = Context.Reference<ReadonlyArray<string>>("test/Places", { defaultValue: () => [] })

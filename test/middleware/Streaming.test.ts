@@ -6,19 +6,19 @@ import * as Fiber from "effect/Fiber"
 import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as TestClock from "effect/testing/TestClock"
-import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
+import { ExecutionBlocked, MiddlewareFailure } from "../../src/base/domain/AgentError.ts"
 import {
   type ExecuteOptions,
   type ModelResponse,
   type OnPart,
   type StreamPart,
   makeTextDelta
-} from "../../src/domain/Model.ts"
+} from "../../src/base/domain/Model.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
-import * as ModelRouter from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/models/routing/ModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { ids, runModel, withWarnings } from "../support/middlewareContexts.ts"
 

@@ -1,7 +1,7 @@
 // The Atropos API as it is documented, on the loopback: it answers 200 to nearly everything, has environments wait for
 // a trainer, and keeps groups of another size apart.
 import * as Effect from "effect/Effect"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 
 interface Group {
   readonly tokens: ReadonlyArray<ReadonlyArray<number>>

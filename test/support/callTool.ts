@@ -1,9 +1,9 @@
 // One tool of a toolset, called as the runtime calls it.
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import { ToolContext } from "../../src/tool/ToolContext.ts"
-import type { Toolset } from "../../src/tool/Toolset.ts"
+import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
+import { ToolContext } from "../../src/tools/ToolContext.ts"
+import type { Toolset } from "../../src/tools/Toolset.ts"
 
 /** What came back, as a record that a test may ask anything. */
 export interface Called {

@@ -1,10 +1,10 @@
 // Runs engines of compaction over long conversations, and says what they still know at the end.
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
-import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import * as Compaction from "../../src/prompt/Compaction.ts"
-import * as Split from "../../src/prompt/compaction/Split.ts"
-import * as Json from "../../src/domain/Json.ts"
+import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as Compaction from "../../src/tools/prompt/Compaction.ts"
+import * as Split from "../../src/tools/prompt/compaction/Split.ts"
+import * as Json from "../../src/base/domain/Json.ts"
 import { type Fact, kinds, type Scenario, scenarios, scripted, scriptedNote } from "./compactionScenarios.ts"
 
 /** Tokens of the window of the model that the conversations are compacted for. */

@@ -1,7 +1,7 @@
 // Long conversations of the work that agents do, the same at every run, with questions whose answers stand in their
 // older part; and a summary model that is a script, which knows nothing but the question that it is given.
 import * as Prompt from "effect/ai/Prompt"
-import type * as Compaction from "../../src/prompt/Compaction.ts"
+import type * as Compaction from "../../src/tools/prompt/Compaction.ts"
 import * as Effect from "effect/Effect"
 
 /** Kinds of facts that a compacted conversation must still have. */

@@ -18,7 +18,7 @@ import {
 import { createServer } from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
-import { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
+import { CommandEnvironment } from "../../src/places/CommandEnvironment.ts"
 
 const output = (program: string, args: ReadonlyArray<string>): string | undefined => {
   const { error, status, stdout } = spawnSync(program, args, {

@@ -4,10 +4,10 @@ import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
-import * as EnvironmentRules from "../../src/testing/EnvironmentRules.ts"
+import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
+import * as EnvironmentRules from "../../src/kit/testing/EnvironmentRules.ts"
 
-export { graceful } from "../../src/testing/EnvironmentRules.ts"
+export { graceful } from "../../src/kit/testing/EnvironmentRules.ts"
 
 export type MakeSubject = Effect.Effect<
   EnvironmentRules.TestedEnvironment,

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { readdirSync, readFileSync, writeSync } from "node:fs"
-import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
+import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
 
 /** Ids of the processes that this one started, those that are no group's or command's of its own asking included. */
 const children = (): ReadonlyArray<number> =>

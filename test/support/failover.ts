@@ -2,21 +2,22 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import * as AiError from "effect/ai/AiError"
-import type { ModelCall } from "../../src/domain/Model.ts"
-import type { RunEvent } from "../../src/domain/RunEvent.ts"
-import * as Route from "../../src/domain/Route.ts"
+import type { ModelCall } from "../../src/base/domain/Model.ts"
+import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
+import * as Route from "../../src/base/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
+import type { Interceptors } from "../../src/models/routing/Interceptors.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
-import type { Service } from "../../src/provider/Provider.ts"
-import * as Attempt from "../../src/routing/Attempt.ts"
-import * as Backoff from "../../src/routing/Backoff.ts"
-import * as Catalogue from "../../src/routing/Catalogue.ts"
-import * as RouteCallState from "../../src/routing/RouteCallState.ts"
-import { callModel, makeLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
-import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
-import * as RateGuard from "../../src/routing/RateGuard.ts"
-import * as RateLimitGate from "../../src/routing/RateLimitGate.ts"
+import type { Service } from "../../src/models/provider/Provider.ts"
+import * as Attempt from "../../src/models/routing/Attempt.ts"
+import * as Backoff from "../../src/models/routing/Backoff.ts"
+import * as Catalogue from "../../src/models/routing/Catalogue.ts"
+import * as RouteCallState from "../../src/models/routing/RouteCallState.ts"
+import { callModel, makeLog, type Question, type Service as ModelRouter } from "../../src/models/routing/ModelRouter.ts"
+import * as RoutedModelRouter from "../../src/models/routing/RoutedModelRouter.ts"
+import * as RateGuard from "../../src/models/routing/RateGuard.ts"
+import * as RateLimitGate from "../../src/models/routing/RateLimitGate.ts"
 import * as Fake from "./fakeModel.ts"
 import { ids } from "./middlewareContexts.ts"
 
@@ -79,7 +80,7 @@ export const make = (primary: Route.Route, answer: (asked: Asked, count: number)
     primary: Effect.succeed(Route.toInfo(primary)),
     primaryRoute: Effect.succeed(primary),
     advance: () => Effect.succeed(undefined),
-    call: <E>(interceptors: Stack.Interceptors, question: Question) => {
+    call: <E>(interceptors: Interceptors, question: Question) => {
       const { log = makeLog(), route } = question
       const info = Route.toInfo(route ?? primary)
       const { provider } = Fake.make()

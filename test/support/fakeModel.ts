@@ -10,10 +10,10 @@ import type {
   ModelRequest,
   ModelResponse,
   StreamPart
-} from "../../src/domain/Model.ts"
-import { toResponse } from "../../src/domain/Usage.ts"
-import { Provider, type Service } from "../../src/provider/Provider.ts"
-import * as ModelRouter from "../../src/routing/ModelRouter.ts"
+} from "../../src/base/domain/Model.ts"
+import { toResponse } from "../../src/base/domain/Usage.ts"
+import { Provider, type Service } from "../../src/models/provider/Provider.ts"
+import * as ModelRouter from "../../src/models/routing/ModelRouter.ts"
 
 export type Turn = (
   request: ModelRequest,

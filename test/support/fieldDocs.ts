@@ -1,7 +1,7 @@
 // Doc comments of the fields of Schemas, read from the sources: descriptions of the published JSON Schemas.
 import { readFileSync } from "node:fs"
 import { parseAst } from "rolldown/parseAst"
-import { toSnakeCase } from "../../src/config/Fields.ts"
+import { toSnakeCase } from "../../src/base/config/Fields.ts"
 
 type Program = ReturnType<typeof parseAst>
 type Node = Program["body"][number] | object

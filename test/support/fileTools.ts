@@ -7,12 +7,12 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
-import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
-import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import * as FileState from "../../src/tool/builtin/file/FileState.ts"
-import * as Places from "../../src/tool/builtin/file/Places.ts"
-import * as Files from "../../src/tool/builtin/Files.ts"
-import { ConversationHistory, ToolContext } from "../../src/tool/ToolContext.ts"
+import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
+import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as FileState from "../../src/tools/builtin/file/FileState.ts"
+import * as Places from "../../src/tools/builtin/file/Places.ts"
+import * as Files from "../../src/tools/builtin/Files.ts"
+import { ConversationHistory, ToolContext } from "../../src/tools/ToolContext.ts"
 
 /** A JSON result, open to any question a test may ask. */
 export interface Answer {

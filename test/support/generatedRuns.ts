@@ -37,12 +37,12 @@ import {
   SessionStore,
   Toolset
 } from "../../src/index.ts"
-import * as Secrets from "../../src/domain/Secrets.ts"
-import * as Catalogue from "../../src/routing/Catalogue.ts"
-import * as TraceSettings from "../../src/observability/TraceSettings.ts"
-import * as TracePlugin from "../../src/observability/TracePlugin.ts"
-import { NestedCalls, ToolContext } from "../../src/tool/ToolContext.ts"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as Secrets from "../../src/base/domain/Secrets.ts"
+import * as Catalogue from "../../src/models/routing/Catalogue.ts"
+import * as TraceSettings from "../../src/observe/TraceSettings.ts"
+import * as TracePlugin from "../../src/observe/TracePlugin.ts"
+import { NestedCalls, ToolContext } from "../../src/tools/ToolContext.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 import { heldSecret, type Move, type Plan, type PlannedRun, picture, type RoutedMode } from "./generatedPlans.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 import { cutStream, protocols, type WireTurn } from "./wireModel.ts"

@@ -7,16 +7,16 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { dirname } from "node:path"
-import { fromCause, render } from "../../src/cli/ErrorLine.ts"
-import { execute } from "../../src/cli/CommandRunner.ts"
-import * as LogLine from "../../src/cli/LogLine.ts"
-import { Output } from "../../src/cli/ProgramOutput.ts"
-import { Program } from "../../src/cli/Program.ts"
-import * as SafeText from "../../src/cli/render/SafeText.ts"
-import * as Secrets from "../../src/domain/Secrets.ts"
-import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
-import { ProcessVariables } from "../../src/platform/ProcessVariables.ts"
-import { capture } from "../cli/capture.ts"
+import { fromCause, render } from "../../src/program/cli/ErrorLine.ts"
+import { execute } from "../../src/program/cli/CommandRunner.ts"
+import * as LogLine from "../../src/program/cli/LogLine.ts"
+import { Output } from "../../src/program/cli/ProgramOutput.ts"
+import { Program } from "../../src/program/cli/Program.ts"
+import * as SafeText from "../../src/program/cli/render/SafeText.ts"
+import * as Secrets from "../../src/base/domain/Secrets.ts"
+import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
+import { ProcessVariables } from "../../src/base/platform/ProcessVariables.ts"
+import { capture } from "../program/cli/capture.ts"
 import * as Processes from "./hermes.ts"
 
 type Place = Pick<Processes.Options, "cwd" | "env" | "home">
@@ -70,7 +70,7 @@ export const hermes = (args: ReadonlyArray<string>, place: Place): Effect.Effect
               layer: (settings, start) =>
                 Layer.unwrap(
                   Effect.map(
-                    Effect.promise(() => import("../../src/Runtime.ts")),
+                    Effect.promise(() => import("../../src/program/Runtime.ts")),
                     ({ program }) => program(settings, start)
                   )
                 )

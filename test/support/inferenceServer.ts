@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { Scope } from "effect/Scope"
 import type { ServerResponse } from "node:http"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 

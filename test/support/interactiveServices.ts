@@ -4,12 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
 import * as Children from "../../src/agent/Children.ts"
-import type { History } from "../../src/cli/interactive/InputHistory.ts"
-import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
-import { Auxiliary } from "../../src/routing/Auxiliary.ts"
-import * as RunRecord from "../../src/session/RunRecord.ts"
-import * as FileUndo from "../../src/tool/FileUndo.ts"
-import { RouterStatus } from "../../src/routing/ModelRouter.ts"
+import type { History } from "../../src/program/cli/interactive/InputHistory.ts"
+import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
+import { Auxiliary } from "../../src/models/routing/Auxiliary.ts"
+import * as RunRecord from "../../src/store/RunRecord.ts"
+import * as FileUndo from "../../src/tools/FileUndo.ts"
+import { RouterStatus } from "../../src/models/routing/ModelRouter.ts"
 
 export interface Given {
   readonly background?: BackgroundWork["Service"] | undefined

@@ -1,4 +1,4 @@
-import type { Values } from "../../src/config/Settings.ts"
+import type { Values } from "../../src/base/config/Settings.ts"
 
 /** What the program shows when nobody says otherwise. */
 const defaults: Values["display"] = {

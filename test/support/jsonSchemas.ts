@@ -3,10 +3,10 @@
 // descriptions.
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
-import * as Tree from "../../src/config/internal/Tree.ts"
-import { providerKeysKey, SettingsSchema } from "../../src/config/Settings.ts"
-import * as RecordEvent from "../../src/domain/RecordEvent.ts"
-import * as RunEvent from "../../src/domain/RunEvent.ts"
+import * as Tree from "../../src/base/config/internal/Tree.ts"
+import { providerKeysKey, SettingsSchema } from "../../src/base/config/Settings.ts"
+import * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
+import * as RunEvent from "../../src/base/domain/RunEvent.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
 import { type FieldDoc, fieldDocs } from "./fieldDocs.ts"
 import { src } from "./sources.ts"
@@ -168,7 +168,7 @@ const withDefault = (value: unknown): JsonSchema => (value === undefined ? {} : 
 /** The JSON Schema of `config.yaml`. */
 const config = (): JsonSchema => {
   const docs = fieldDocs(
-    ["Fields", "SettingSections", "Settings", "PermissionMode"].map((name) => join(src, "config", `${name}.ts`))
+    ["Fields", "SettingSections", "Settings", "PermissionMode"].map((name) => join(src, "base/config", `${name}.ts`))
   )
   const defaults = Schema.encodeUnknownSync(SettingsSchema)(Schema.decodeUnknownSync(SettingsSchema)({}))
   const { definitions, schema } = Schema.toJsonSchemaDocument(SettingsSchema)
@@ -218,7 +218,7 @@ const events = (
   modules: ReadonlyArray<string>
 ): JsonSchema => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(of)
-  const docs = fieldDocs(modules.map((name) => join(src, "domain", `${name}.ts`)))
+  const docs = fieldDocs(modules.map((name) => join(src, "base/domain", `${name}.ts`)))
   return {
     $schema: dialect,
     title,

@@ -4,7 +4,7 @@
 // lease.
 import * as Effect from "effect/Effect"
 import { appendFileSync } from "node:fs"
-import * as Leases from "../../src/platform/Leases.ts"
+import * as Leases from "../../src/base/platform/Leases.ts"
 import { slowLeases } from "./slowLeases.ts"
 
 const [path = "", name = "", journal = "", rounds = "1", pause = "0", ending = ""] = process.argv.slice(2)

@@ -39,12 +39,12 @@ export const filesWith = (first: string, chunks: ReadonlyMap<string, OutputChunk
  * among them.
  */
 export const loopModules = async (): Promise<ReadonlySet<string>> => {
-  const bundle = await rolldown({ ...options, input: { agent: join(src, "entry/agent.ts") } })
+  const bundle = await rolldown({ ...options, input: { agent: join(src, "kit/entry/agent.ts") } })
   const { output } = await bundle.generate({ format: "esm" })
   await bundle.close()
   const chunks = output.filter((part) => part.type === "chunk")
   const first = chunks.find(({ isEntry }) => isEntry)
-  if (first === undefined) throw new Error("the bundle of entry/agent.ts has no entry")
+  if (first === undefined) throw new Error("the bundle of kit/entry/agent.ts has no entry")
   return new Set(
     filesWith(first.fileName, new Map(chunks.map((chunk) => [chunk.fileName, chunk]))).flatMap(({ modules }) =>
       Object.entries(modules)
@@ -61,11 +61,11 @@ export const loopModules = async (): Promise<ReadonlySet<string>> => {
 const parts = [
   {
     name: "tools",
-    modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `entry/tools/${name}`)
+    modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `kit/entry/tools/${name}`)
   },
-  { name: "observability", modules: ["entry/observability"] },
-  { name: "host", modules: ["entry/host"] },
-  { name: "clients", modules: ["ai-sdk", "effect-ai", "promise", "server"].map((name) => `entry/${name}`) },
+  { name: "observability", modules: ["kit/entry/observability"] },
+  { name: "host", modules: ["kit/entry/host"] },
+  { name: "clients", modules: ["ai-sdk", "effect-ai", "promise", "server"].map((name) => `kit/entry/${name}`) },
   { name: "root", modules: ["index"] }
 ]
 
@@ -82,10 +82,10 @@ export const outputOptions = async (): Promise<OutputOptions> => {
       imports
     )
   const ofRoot = closure(["index"])
-  const ofRouting = closure(["routing/RoutedModelRouter"])
-  const lateOfAgent = closureOf([join(src, "entry/agent.ts")], withLate)
-  const ofClient = closure(["entry/providers/openai"])
-  const isProtocol = (id: string): boolean => id.startsWith(join(src, "provider/")) && ofRoot.has(id)
+  const ofRouting = closure(["models/routing/RoutedModelRouter"])
+  const lateOfAgent = closureOf([join(src, "kit/entry/agent.ts")], withLate)
+  const ofClient = closure(["kit/entry/providers/openai"])
+  const isProtocol = (id: string): boolean => id.startsWith(join(src, "models/provider/")) && ofRoot.has(id)
   const groups = [
     { name: "loop", test: (id: string) => ofLoop.has(id) },
     // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands

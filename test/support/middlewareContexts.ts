@@ -1,9 +1,9 @@
 // Contexts and runners for middleware outside of an agent.
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import * as Ids from "../../src/domain/Ids.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../src/domain/Model.ts"
-import type { ToolOutput } from "../../src/domain/ToolOutput.ts"
+import * as Ids from "../../src/base/domain/Ids.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../src/base/domain/Model.ts"
+import type { ToolOutput } from "../../src/base/domain/ToolOutput.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import type { LlmContext, ToolArguments, ToolCallContext, TraceEntry } from "../../src/middleware/Kind.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"

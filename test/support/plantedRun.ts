@@ -5,9 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { join } from "node:path"
-import { CallDirectory, type Service } from "../../src/environment/CommandEnvironment.ts"
-import * as Sandbox from "../../src/environment/Sandbox.ts"
-import { CurrentProgram } from "../../src/platform/ProgramFiles.ts"
+import { type Service } from "../../src/places/CommandEnvironment.ts"
+import { CallDirectory } from "../../src/base/domain/CallContext.ts"
+import * as Sandbox from "../../src/places/Sandbox.ts"
+import { CurrentProgram } from "../../src/base/platform/ProgramFiles.ts"
 
 interface Task {
   readonly home: string

@@ -1,6 +1,6 @@
 // A server of chat completions whose steps follow from the last thing that the user said.
 import * as Effect from "effect/Effect"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 
 /** One answer of the model. */
 export interface Step {

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { assert } from "@effect/vitest"
 import type { ServerResponse } from "node:http"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 import { machine } from "./hermes.ts"
 import { selectedKeys } from "./plantedKeys.ts"
 import { found, foundInFiles } from "./secretSearch.ts"

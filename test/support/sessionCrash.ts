@@ -1,9 +1,9 @@
 // A process that dies between a tool call and its result. Argument: database.
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
-import * as Conversation from "../../src/domain/Conversation.ts"
-import { SessionId } from "../../src/domain/Ids.ts"
-import * as SessionStore from "../../src/session/SessionStore.ts"
+import * as Conversation from "../../src/base/domain/Conversation.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
 
 const id = SessionId.make("crashed")
 const call = (id: string) =>

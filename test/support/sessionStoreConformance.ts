@@ -4,13 +4,13 @@ import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
-import * as Conversation from "../../src/domain/Conversation.ts"
-import { SessionId } from "../../src/domain/Ids.ts"
-import * as Secrets from "../../src/domain/Secrets.ts"
-import { SessionSearch } from "../../src/session/SessionSearch.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import { makeNewSession, makeUserMessage } from "../../src/testing/SessionSamples.ts"
-import * as SessionStoreRules from "../../src/testing/SessionStoreRules.ts"
+import * as Conversation from "../../src/base/domain/Conversation.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import * as Secrets from "../../src/base/domain/Secrets.ts"
+import { SessionSearch } from "../../src/store/SessionSearch.ts"
+import { SessionStore } from "../../src/store/SessionStore.ts"
+import { makeNewSession, makeUserMessage } from "../../src/kit/testing/SessionSamples.ts"
+import * as SessionStoreRules from "../../src/kit/testing/SessionStoreRules.ts"
 import { encoded, plantedKeys } from "./plantedKeys.ts"
 import * as PromptMessages from "./promptMessages.ts"
 import { effectProp } from "./property.ts"
@@ -21,7 +21,7 @@ export {
   makeNewSession,
   buildToolResult,
   makeUserMessage
-} from "../../src/testing/SessionSamples.ts"
+} from "../../src/kit/testing/SessionSamples.ts"
 
 /** The URLs of files, which a deep comparison takes for equal whatever they are. */
 const addresses = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> => {

@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
 import { writeSync } from "node:fs"
-import { SessionId } from "../../src/domain/Ids.ts"
-import * as SessionStore from "../../src/session/SessionStore.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
 
 const [path = "", name = "", count = "0"] = process.argv.slice(2)
 const id = SessionId.make(name)

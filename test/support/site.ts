@@ -1,4 +1,4 @@
-// The documentation as pages: the README, the guides and tours of scratchpad/, the rooms' READMEs, and a reference made
+// The documentation as pages: the README, the guides and tours of scratchpad/, the READMEs of `src`, and a reference made
 // of the doc comments of what the package exports. `renderSite` makes files of them.
 import { Marked, type Tokens } from "marked"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -6,10 +6,11 @@ import { basename, dirname, join, posix, relative } from "node:path"
 import { docsOf, surface } from "./api.ts"
 import { entries } from "./entries.ts"
 import { root, src } from "./sources.ts"
+import { wings } from "./wings.ts"
 
 /** A page of the site. */
 export interface Page {
-  readonly section: "Start" | "Guides" | "Tours" | "Rooms" | "Reference"
+  readonly section: "Start" | "Guides" | "Tours" | "Architecture" | "Reference"
   readonly title: string
   /** Path in the site, without an ending. */
   readonly path: string
@@ -121,11 +122,12 @@ export const sitePages = (): ReadonlyArray<Page> => [
     .filter((name) => /^\d+-.*\.ts$/.test(name))
     .toSorted()
     .map(tour),
-  page("Rooms", "src/README.md", "rooms/index"),
-  ...readdirSync(src)
-    .filter((name) => existsSync(join(src, name, "README.md")))
+  page("Architecture", "src/README.md", "rooms/index"),
+  ...["", ...Object.keys(wings)]
+    .flatMap((folder) => readdirSync(join(src, folder)).map((name) => posix.join(folder, name)))
+    .filter((folder) => existsSync(join(src, folder, "README.md")))
     .toSorted()
-    .map((name) => page("Rooms", `src/${name}/README.md`, `rooms/${name}`)),
+    .map((folder) => page("Architecture", `src/${folder}/README.md`, `rooms/${folder.replaceAll("/", "-")}`)),
   ...reference()
 ]
 
@@ -211,7 +213,7 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
         }
       }
     })
-    const sections = ["Start", "Guides", "Tours", "Rooms", "Reference"] as const
+    const sections = ["Start", "Guides", "Tours", "Architecture", "Reference"] as const
     const contents = sections
       .map(
         (section) =>
@@ -259,7 +261,7 @@ ${marked.parse(from.markdown, { async: false })}</main><script>${script}</script
       "llms.txt",
       `# ${name}\n\n> ${description}\n\n## Start\n\n${lines("Start")}\n\n## Guides\n\n${lines("Guides")}\n\n## Tours\n\n${lines("Tours")}\n\n## Reference\n\n${lines(
         "Reference"
-      )}\n\n## Optional\n\n${lines("Rooms")}\n`
+      )}\n\n## Optional\n\n${lines("Architecture")}\n`
     ] as const
   ])
 }

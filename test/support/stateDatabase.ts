@@ -1,7 +1,7 @@
 // The sessions that a program left in its home directory.
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
-import * as SessionStore from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
 
 /** Newest first, with their messages. */
 export const sessions = (home: string) =>

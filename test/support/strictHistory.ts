@@ -1,6 +1,6 @@
 // What the strictest endpoints refuse in a conversation, by protocol: the reasons, none for a conversation that all of
 // them take.
-import type { Configurable } from "../../src/domain/ApiMode.ts"
+import type { Configurable } from "../../src/base/domain/ApiMode.ts"
 
 type Json = Record<string, unknown>
 

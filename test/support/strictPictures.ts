@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import * as Agent from "../../src/agent/Agent.ts"
-import type { RunEvent } from "../../src/domain/RunEvent.ts"
-import * as Runtime from "../../src/Runtime.ts"
-import * as HttpServer from "../provider/HttpServer.ts"
+import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
+import * as Runtime from "../../src/program/Runtime.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
 
 const megabyte = 1024 * 1024
 

@@ -6,12 +6,12 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
 import * as TestClock from "effect/testing/TestClock"
-import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
-import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import * as ProcessEvents from "../../src/tool/builtin/terminal/ProcessEvents.ts"
-import * as ProcessRegistry from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
-import * as Terminal from "../../src/tool/builtin/Terminal.ts"
-import { ToolContext } from "../../src/tool/ToolContext.ts"
+import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
+import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as ProcessEvents from "../../src/tools/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../../src/tools/builtin/terminal/ProcessRegistry.ts"
+import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import { ToolContext } from "../../src/tools/ToolContext.ts"
 
 /** A JSON result, open to any question a test may ask. */
 export interface Answer {

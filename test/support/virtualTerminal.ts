@@ -1,5 +1,5 @@
 // As much of a terminal as the program uses: text, line ends, cursor movements, erasing. Shows what a user would see.
-import * as Width from "../../src/cli/render/Width.ts"
+import * as Width from "../../src/program/cli/render/Width.ts"
 
 export interface VirtualTerminal {
   readonly write: (text: string) => void

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import type { Fields } from "../../../src/hooks/Payloads.ts"
-import { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../../../src/domain/Ids.ts"
+import { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../../../src/base/domain/Ids.ts"
 
 const ids = {
   session_id: SessionId.make("20260101_120000_abcdef"),

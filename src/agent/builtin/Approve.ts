@@ -1,0 +1,133 @@
+/**
+ * Asks for an approval of tool calls that the application names, by the approvals of the runtime: the same person,
+ * callback or queue as for dangerous commands, with the same memory, mode and hooks. Silence is a denial.
+ *
+ * **Details**
+ *
+ * `when` is asked of each call with its arguments as they reach the tool, and gives the reason to ask, or nothing. An
+ * approval holds for a call with these arguments, once or for the session. A denied call is blocked, and the model
+ * reads why. The middleware is closed: a call that could not be judged does not run.
+ *
+ * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about;
+ * `reason` is what people read. Calls are denied where there are no approvals.
+ *
+ * **Gotchas**
+ *
+ * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences
+ * and the approvals of dangerous commands hold besides.
+ *
+ * **Example** (Money needs a person)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import * as Toolkit from "effect/ai/Toolkit"
+ * import { Agent, Approvals, Approve, Runtime, Scripted, Toolset } from "hermes-effect"
+ *
+ * const toolkit = Toolkit.make(Tool.make("pay", { parameters: Schema.Struct({ amount: Schema.Finite }), success: Schema.String }).annotate(Tool.Readonly, false))
+ * const bank = Toolset.make("bank", toolkit, toolkit.toLayer({ pay: ({ amount }) => Effect.succeed(`paid ${amount}`) }))
+ *
+ * const approve = Approve.toolCalls({
+ *   when: ({ args, tool }) => tool === "pay" && Number(args["amount"]) > 100 ? "pays more than 100" : undefined
+ * })
+ * const approvals = Approvals.layerCallback(({ command, description }) => Effect.sync(() => {
+ *   console.log(`${description}: ${command}`)
+ *   return "deny"
+ * }))
+ * const pay = (amount: number) => Scripted.complete({ toolCalls: [{ name: "pay", params: { amount } }] })
+ * const provider = Scripted.layer([pay(50), pay(500), Scripted.complete("One of two.")])
+ *
+ * const program = Agent.run({ prompt: "Pay." })
+ * await Effect.runPromise(Effect.provide(program, Runtime.layer({ provider, tools: [bank], approvals, middleware: [approve] })))
+ * // => pays more than 100: pay {"amount":500}
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §6 and §7.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { type ConfigError, ExecutionBlocked } from "../../base/domain/AgentError.ts"
+import * as Glob from "../../base/domain/Glob.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import { Approvals } from "../../tools/Approvals.ts"
+import * as Parameters from "./Parameters.ts"
+
+/** A call that may need an approval. */
+export interface Call {
+  readonly tool: string
+  readonly args: Middleware.ToolArguments
+}
+
+/** Options of the middleware. */
+export interface Options {
+  /** The reason to ask about a call, in a few words for people; undefined where it may run. */
+  readonly when: (call: Call) => string | undefined
+}
+
+const toolCallsBy = <R>(
+  { when }: Options,
+  service: Effect.Effect<Approvals["Service"], ExecutionBlocked, R>
+): Middleware.WrapToolCall<never, never, R> =>
+  Middleware.wrapToolCall<never, never, R>({
+    name: "Approve",
+    onFailure: "closed",
+    wrap:
+      (next, { toolName }) =>
+      (args) =>
+        Effect.gen(function* () {
+          const reason = when({ tool: toolName, args })
+          if (reason !== undefined) {
+            const approvals = yield* service
+            const answer = yield* approvals.request({
+              tool: toolName,
+              command: `${toolName} ${Json.toText(args)}`,
+              concerns: [{ key: reason, permanent: false }]
+            })
+            if (answer.outcome === "deny" || answer.outcome === "timeout") {
+              const why = answer.reason ?? (answer.outcome === "timeout" ? "no answer in time" : "it was denied")
+              return yield* new ExecutionBlocked({ reason: `${reason}: ${why}`, metadata: { checked_by: "Approve" } })
+            }
+          }
+          return yield* next(args)
+        })
+  })
+
+/** Asks before calls that `when` gives a reason for. */
+export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> =>
+  toolCallsBy(options, Approvals)
+
+const Params = Schema.Struct({
+  tools: Schema.NonEmptyArray(Schema.NonEmptyString),
+  reason: Schema.optional(Schema.NonEmptyString)
+})
+
+/** The approvals of the runtime, whose services a file cannot ask for by their types. */
+const ofRuntime = Effect.flatMap(
+  Effect.serviceOption(Approvals),
+  Option.match({
+    onNone: () =>
+      Effect.fail(
+        new ExecutionBlocked({
+          reason: "no approvals here: give the runtime some that can answer",
+          metadata: { checked_by: "Approve" }
+        })
+      ),
+    onSome: Effect.succeed
+  })
+)
+
+/** The middleware of parameters of any shape: `tools` and `reason`. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapToolCall, ConfigError> =>
+  Result.map(Parameters.read("approve", Params, parameters), ({ reason, tools }) =>
+    toolCallsBy(
+      {
+        when: ({ tool }) =>
+          tools.some((glob) => Glob.isMatch(glob, tool)) ? (reason ?? `${tool} needs an approval`) : undefined
+      },
+      ofRuntime
+    )
+  )

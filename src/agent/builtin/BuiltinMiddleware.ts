@@ -1,0 +1,129 @@
+/**
+ * Bundled middleware by name, for files of settings: `middlewares: [{ import, params }]`.
+ *
+ * **Details**
+ *
+ * A name is ours (`long-tool-output`) or a path of the lifecycle document
+ * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema. `Events`
+ * and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
+ *
+ * **Example** (An entry of a file)
+ *
+ * ```ts
+ * import * as Result from "effect/Result"
+ * import { BuiltinMiddleware } from "hermes-effect"
+ *
+ * const made = BuiltinMiddleware.read([{ import: "reminder", params: { text: "Stay within budget." } }])
+ *
+ * console.log(Result.map(made, (entries) => entries.map(({ middleware }) => middleware.name)))
+ * // => { _id: 'Result', _tag: 'Success', value: [ 'Reminder' ] }
+ * ```
+ *
+ * Source: the lifecycle document, `nexau.md` §6.
+ */
+import * as Result from "effect/Result"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Similarity from "../../base/domain/Similarity.ts"
+import type * as Middleware from "../../middleware/Middleware.ts"
+import * as Approve from "./Approve.ts"
+import * as Audit from "./Audit.ts"
+import * as BudgetReminder from "./BudgetReminder.ts"
+import * as ContextCompaction from "./ContextCompaction.ts"
+import * as LlmFailover from "./LlmFailover.ts"
+import * as Logging from "./Logging.ts"
+import * as LongToolOutput from "./LongToolOutput.ts"
+import type { Definition } from "./Parameters.ts"
+import * as PiiRedaction from "./PiiRedaction.ts"
+import * as RateLimit from "./RateLimit.ts"
+import * as Reminder from "./Reminder.ts"
+import * as Retry from "./Retry.ts"
+import * as RuntimeEnvironment from "./RuntimeEnvironment.ts"
+import * as Timeout from "./Timeout.ts"
+import * as Timing from "./Timing.ts"
+import * as ToolFilter from "./ToolFilter.ts"
+
+const definitions: ReadonlyArray<Definition> = [
+  { id: "logging", fromUnknown: Logging.fromUnknown },
+  { id: "llm-failover", fromUnknown: (parameters) => LlmFailover.fromUnknown(parameters ?? {}) },
+  { id: "long-tool-output", fromUnknown: LongToolOutput.fromUnknown },
+  { id: "context-compaction", fromUnknown: ContextCompaction.fromUnknown },
+  { id: "tool-filter", fromUnknown: ToolFilter.fromUnknown },
+  { id: "budget-reminder", fromUnknown: BudgetReminder.fromUnknown },
+  { id: "reminder", fromUnknown: Reminder.fromUnknown },
+  { id: "runtime-environment", fromUnknown: RuntimeEnvironment.fromUnknown },
+  { id: "timing", fromUnknown: Timing.fromUnknown },
+  { id: "pii-redaction", fromUnknown: PiiRedaction.fromUnknown },
+  { id: "retry", fromUnknown: Retry.fromUnknown },
+  { id: "timeout", fromUnknown: Timeout.fromUnknown },
+  { id: "rate-limit", fromUnknown: RateLimit.fromUnknown },
+  { id: "audit", fromUnknown: Audit.fromUnknown },
+  { id: "approve", fromUnknown: Approve.fromUnknown }
+]
+
+/** Paths of the lifecycle document. */
+const aliases: Readonly<Record<string, string>> = {
+  "nexau.archs.main_sub.execution.hooks:LoggingMiddleware": "logging",
+  "nexau.archs.main_sub.execution.middleware.logging:LoggingMiddleware": "logging",
+  "nexau.archs.main_sub.execution.middleware.llm_failover:LLMFailoverMiddleware": "llm-failover",
+  "nexau.archs.main_sub.execution.middleware.long_tool_output:LongToolOutputMiddleware": "long-tool-output",
+  "nexau.archs.main_sub.execution.middleware.context_compaction:ContextCompactionMiddleware": "context-compaction"
+}
+
+/** Names that a file can give. */
+export const names: ReadonlyArray<string> = definitions.map(({ id }) => id)
+
+/** An entry of a file. */
+export interface Entry {
+  readonly import: string
+  readonly params?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** An entry that was made, and its place in the file. */
+export interface MadeMiddleware {
+  readonly middleware: Middleware.Contained
+  readonly source: string
+}
+
+/** The bundled middleware that a name or a path of the lifecycle document means. */
+export const find = (name: string): Definition | undefined => {
+  const id = Object.hasOwn(aliases, name) ? aliases[name] : name
+  return definitions.find((one) => one.id === id)
+}
+
+/**
+ * The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last
+ * part too.
+ */
+export const findNearest = (name: string): string | undefined => {
+  const known = [...names, ...Object.keys(aliases)]
+  const last = name.slice(name.lastIndexOf(":") + 1)
+  const alias = Object.keys(aliases).find((path) => path.endsWith(`:${last}`))
+  return alias ?? Similarity.findNearest(name, known)
+}
+
+const makeUnknownError = (path: string, name: string): ConfigError => {
+  const meant = findNearest(name)
+  return new ConfigError({
+    path,
+    message:
+      `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
+      `There are: ${names.join(", ")}.`
+  })
+}
+
+/** Makes bundled middleware of entries, in their order; the first entry that is wrong is the failure, with its path. */
+export const read = (entries: ReadonlyArray<Entry>): Result.Result<ReadonlyArray<MadeMiddleware>, ConfigError> => {
+  const made: Array<MadeMiddleware> = []
+  for (const [index, { import: name, params }] of entries.entries()) {
+    const source = `middlewares[${index}]`
+    const definition = find(name)
+    if (definition === undefined) return Result.fail(makeUnknownError(`${source}.import`, name))
+    const result = definition.fromUnknown(params)
+    if (Result.isFailure(result)) {
+      const { message } = result.failure
+      return Result.fail(new ConfigError({ path: `${source}.params`, message: `${source}.params: ${message}` }))
+    }
+    made.push({ middleware: result.success, source })
+  }
+  return Result.succeed(made)
+}

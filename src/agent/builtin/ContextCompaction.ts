@@ -1,0 +1,233 @@
+/**
+ * Decides when the conversation of a run is made smaller, and what of it stays: the lifecycle document's options over
+ * the runtime's own engine (`Compaction`).
+ *
+ * **Details**
+ *
+ * | parameter | default | |
+ * | --- | --- | --- |
+ * | `maxContextTokens` | the model's | tokens that the model holds |
+ * | `autoCompact` | true | false: nothing is made smaller, also when a provider refuses the conversation for its size |
+ * | `emergencyCompactEnabled` | true | false: a conversation that a provider refuses for its size ends the run |
+ * | `trigger`, `threshold` | `token_threshold`, 0.75 | from this share of the window on |
+ * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old: the provider's cache has forgotten the conversation |
+ * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary stands for everything old |
+ * | `keepIterations` | 3 | newest answers that stay, with their results and the user's messages before them |
+ * | `keepUserRounds` | 0 | more: so many of the user's messages stay, each with all until its answer, in place of iterations |
+ * | `compactableTools` | all | tools whose results become a line; none for an empty list |
+ * | `summaryLlmConfig` | the task `compression` | `model`, `base_url`, `api_key`, `api_type` of the model that writes summaries; `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` fill its gaps |
+ * | `compactPromptPath` | the engine's | file with the instructions for the summary |
+ * | `retryAttempts` | 3 | times that a summary is asked for |
+ * | `saveHistory` | true | the stored session stays whole, always |
+ *
+ * `sliding_window` is an old name of `llm_summary`. At least one parameter must be given. Two entries can be layered: a
+ * cheap time-based one before one with summaries. With one of them in the stack, the runtime's own
+ * `compression.threshold` triggers nothing.
+ *
+ * **Gotchas**
+ *
+ * A window that nobody knows triggers nothing. After the first answer of a run the provider's count decides, before it
+ * an estimate. The age of the last answer is known to the process that got it. A summary that cannot be had leaves the
+ * conversation as it is.
+ *
+ * **Example** (Summaries from two thirds of the window on)
+ *
+ * ```ts
+ * import { ContextCompaction } from "hermes-effect"
+ *
+ * export const compaction = ContextCompaction.make({ threshold: 0.66, compactionStrategy: "llm_summary", keepIterations: 4 })
+ * ```
+ *
+ * Source: the lifecycle document, `nexau.md` §4.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import { apiTypes } from "../../base/domain/ApiMode.ts"
+import type { CompactionPlan, SummaryModel } from "../../base/domain/CompactionPlan.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
+import * as Split from "../../tools/prompt/compaction/Split.ts"
+import * as Parameters from "./Parameters.ts"
+
+const id = "context-compaction"
+
+const Key = Schema.Union([Schema.String, Schema.Redacted(Schema.String)])
+
+const Options = Schema.Struct({
+  maxContextTokens: Schema.optional(Schema.NullOr(Parameters.Positive)),
+  autoCompact: Schema.optional(Schema.Boolean),
+  emergencyCompactEnabled: Schema.optional(Schema.Boolean),
+  threshold: Schema.optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1, exclusiveMinimum: true }))),
+  trigger: Schema.optional(Schema.Literals(["token_threshold", "time_based"])),
+  gapThresholdMinutes: Schema.optional(Schema.Finite.check(Schema.isGreaterThan(0))),
+  compactionStrategy: Schema.optional(Schema.Literals(["tool_result_compaction", "llm_summary", "sliding_window"])),
+  keepIterations: Schema.optional(Parameters.Positive),
+  keepUserRounds: Schema.optional(Parameters.NotNegative),
+  compactableTools: Schema.optional(Schema.NullOr(Schema.Array(Schema.String))),
+  summaryLlmConfig: Schema.optional(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown))),
+  summaryModel: Schema.optional(Schema.NullOr(Schema.String)),
+  summaryBaseUrl: Schema.optional(Schema.NullOr(Schema.String)),
+  summaryApiKey: Schema.optional(Schema.NullOr(Key)),
+  summaryApiType: Schema.optional(Schema.NullOr(Schema.String)),
+  compactPromptPath: Schema.optional(Schema.NullOr(Schema.String)),
+  retryAttempts: Schema.optional(Parameters.Positive),
+  saveHistory: Schema.optional(Schema.Boolean)
+})
+
+/** See the table above. */
+export type Options = typeof Options.Type
+
+const failParameter = (name: string, message: string) =>
+  Result.fail(new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` }))
+
+const readText = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+
+/** A key of the nested form in either spelling, else that of the flat form. */
+const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
+  const config = options.summaryLlmConfig ?? {}
+  const unknown = Object.keys(config).find(
+    (key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key)
+  )
+  if (unknown !== undefined)
+    return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
+  const model = readText(config["model"]) ?? readText(options.summaryModel)
+  const baseUrl = readText(config["base_url"] ?? config["baseUrl"]) ?? readText(options.summaryBaseUrl)
+  const given: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
+  const apiKey = Redacted.isRedacted(given) ? readText(Redacted.value(given)) : readText(given)
+  const apiType = readText(config["api_type"] ?? config["apiType"]) ?? readText(options.summaryApiType)
+  if (options.summaryLlmConfig === undefined && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
+    return Result.succeed(undefined)
+  if (options.summaryLlmConfig === null && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
+    return Result.succeed(undefined)
+  const missing = [
+    model === undefined ? "model" : "",
+    baseUrl === undefined ? "base_url" : "",
+    apiKey === undefined ? "api_key" : ""
+  ].filter((name) => name !== "")
+  if (model === undefined || baseUrl === undefined || apiKey === undefined) {
+    return failParameter(
+      "summaryLlmConfig",
+      `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`
+    )
+  }
+  const apiMode = apiTypes[apiType ?? "openai_chat_completion"]
+  return apiMode === undefined
+    ? failParameter("summaryLlmConfig", `unknown api_type: use one of ${Object.keys(apiTypes).join(", ")}`)
+    : Result.succeed({ model, baseUrl, apiKey: Redacted.make(apiKey), apiMode })
+}
+
+/** Sessions whose last answer is remembered. */
+const maxSessions = 1_000
+
+const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
+  const {
+    autoCompact = true,
+    emergencyCompactEnabled = true,
+    gapThresholdMinutes = 5,
+    threshold = 0.75,
+    trigger = "token_threshold"
+  } = options
+  const { compactPromptPath, keepIterations = 3, keepUserRounds = 0 } = options
+  const answeredAt = new Map<SessionId, number>()
+  const plan: CompactionPlan = {
+    strategy:
+      options.compactionStrategy === undefined || options.compactionStrategy === "tool_result_compaction"
+        ? "tool_result_compaction"
+        : "llm_summary",
+    keep:
+      keepUserRounds > 0 ? { unit: "user_round", count: keepUserRounds } : { unit: "iteration", count: keepIterations },
+    compactableTools: options.compactableTools ?? undefined,
+    summaryModel,
+    attempts: options.retryAttempts ?? 3,
+    window: options.maxContextTokens ?? undefined
+  }
+  let prompt: string | undefined
+  const withPrompt = (path: string | null | undefined): Effect.Effect<CompactionPlan> =>
+    path === null || path === undefined
+      ? Effect.succeed(plan)
+      : Effect.map(
+          prompt === undefined
+            ? Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
+            : Effect.succeed(prompt),
+          (read) => ({ ...plan, prompt: (prompt = read) })
+        ).pipe(
+          Effect.catch((error) =>
+            Effect.as(
+              Effect.logWarning(`${path} cannot be read, the engine's own instructions are used: ${error.message}`),
+              plan
+            )
+          ),
+          Effect.provide(ChildProcesses.layerDefault())
+        )
+
+  const isFull = Effect.fnUntraced(function* (input: Middleware.BeforeModelInput) {
+    const window = plan.window ?? (yield* input.contextWindow)
+    // The conversation is looked at before the first answer alone.
+    return (
+      window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
+    )
+  })
+
+  const isOld = ({ run }: Middleware.BeforeModelInput) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const last = answeredAt.get(run.sessionId)
+      return last !== undefined && now - last >= gapThresholdMinutes * 60_000
+    })
+
+  const entry = Middleware.lifecycle({
+    name: "ContextCompaction",
+    beforeModel: (input) =>
+      Effect.gen(function* () {
+        const fires = autoCompact && (yield* trigger === "time_based" ? isOld(input) : isFull(input))
+        return fires
+          ? Middleware.withModifications({ compaction: [...input.compaction, yield* withPrompt(compactPromptPath)] })
+          : Middleware.noChanges
+      }),
+    ...(trigger === "time_based"
+      ? {
+          afterModel: ({ run }: Middleware.AfterModelInput) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              answeredAt.delete(run.sessionId)
+              answeredAt.set(run.sessionId, now)
+              const [oldest] = answeredAt.keys()
+              if (answeredAt.size > maxSessions && oldest !== undefined) answeredAt.delete(oldest)
+              return Middleware.noChanges
+            })
+        }
+      : {})
+  })
+  return Middleware.lifecycleUndeclared({
+    ...entry.run,
+    compaction: { whenRefused: autoCompact && emergencyCompactEnabled }
+  })
+}
+
+/** The middleware of parameters of any shape. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
+  Result.flatMap(Parameters.read(id, Options, parameters), (options) => {
+    const { keepIterations = 3, keepUserRounds = 0, saveHistory } = options
+    if (Object.values(options).every((value) => value === undefined)) {
+      return Result.fail(
+        new ConfigError({
+          path: id,
+          message: `${id}: give at least one parameter, such as max_context_tokens or threshold`
+        })
+      )
+    }
+    if (keepUserRounds > 0 && keepIterations !== 3)
+      return failParameter("keepUserRounds", "not together with keep_iterations: remove one of them")
+    if (saveHistory === false)
+      return failParameter("saveHistory", "the stored session always keeps what is left out: remove it")
+    return Result.map(readSummaryModel(options), (summaryModel) => buildMiddleware(options, summaryModel))
+  })
+
+/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

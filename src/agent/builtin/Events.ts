@@ -1,0 +1,97 @@
+/**
+ * Emits the events of a run for a user interface: `RUN_STARTED`, `USAGE_UPDATE`, `TOOL_CALL_RESULT`, then
+ * `RUN_FINISHED` or `RUN_ERROR`.
+ *
+ * **Details**
+ *
+ * Placed first in the list it is told last, so that events carry what the other middleware left. Contents are redacted.
+ * A tool result that is no JSON gives no event. A run that failed, or whose conversation does not fit, ends in
+ * `RUN_ERROR`.
+ *
+ * **Example** (To the log)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Events } from "hermes-effect"
+ *
+ * export const events = Events.make({ emit: (event) => Effect.logInfo(event.type) })
+ * ```
+ *
+ * Source: `nexau.md` §5.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+
+interface RunEventFields {
+  /** Milliseconds since 1970. */
+  readonly timestamp: number
+  /** The session. */
+  readonly thread_id: string
+  readonly run_id: string
+}
+
+/** An event; field names are those of the wire. */
+export type Event =
+  | (RunEventFields & { readonly type: "RUN_STARTED"; readonly root_run_id: string; readonly agent: string })
+  | (RunEventFields & { readonly type: "RUN_FINISHED"; readonly result: string })
+  | (RunEventFields & { readonly type: "RUN_ERROR"; readonly message: string; readonly code: string })
+  | (RunEventFields & { readonly type: "USAGE_UPDATE"; readonly usage: Readonly<Record<string, number>> })
+  | (RunEventFields & { readonly type: "TOOL_CALL_RESULT"; readonly tool_call_id: string; readonly content: string })
+
+/** Options of {@link make}. */
+export interface Options<R> {
+  /** Takes an event; the run waits for it. */
+  readonly emit: (event: Event) => Effect.Effect<void, unknown, R>
+}
+
+const isError = (stopReason: string): boolean => stopReason === "ERROR_OCCURRED" || stopReason === "CONTEXT_TOKEN_LIMIT"
+
+/** The text of a JSON value; undefined where it is none. */
+const toJsonText = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
+
+/** Makes the middleware. */
+export const make = <R = never>({ emit }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
+  const describeRun = ({ sessionId, turnId }: Middleware.RunFacts): Effect.Effect<RunEventFields> =>
+    Effect.map(Clock.currentTimeMillis, (timestamp) => ({ timestamp, thread_id: sessionId, run_id: turnId }))
+  return Middleware.lifecycle<never, never, R>({
+    name: "Events",
+    beforeAgent: ({ run }) =>
+      Effect.flatMap(describeRun(run), (common) =>
+        emit({
+          type: "RUN_STARTED",
+          ...common,
+          root_run_id: run.isChild ? run.taskId : run.turnId,
+          agent: run.platform
+        })
+      ),
+    afterAgent: ({ agentResponse, run, stopReason }) =>
+      Effect.flatMap(describeRun(run), (common) => {
+        const text = Redaction.redactText(agentResponse)
+        return emit(
+          isError(stopReason)
+            ? { type: "RUN_ERROR", ...common, message: text, code: stopReason }
+            : { type: "RUN_FINISHED", ...common, result: text }
+        )
+      }),
+    afterModel: ({ modelResponse, run }) =>
+      Effect.flatMap(describeRun(run), (common) =>
+        emit({ type: "USAGE_UPDATE", ...common, usage: Usage.toWire(Usage.fromResponse(modelResponse.usage)) })
+      ),
+    afterTool: ({ run, toolCallId, toolOutput }) =>
+      Effect.flatMap(describeRun(run), (common) => {
+        const content = toJsonText(Redaction.redactValue(toolOutput))
+        return content === undefined
+          ? Effect.void
+          : emit({ type: "TOOL_CALL_RESULT", ...common, tool_call_id: toolCallId, content })
+      })
+  })
+}

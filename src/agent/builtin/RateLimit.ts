@@ -1,0 +1,166 @@
+/**
+ * Bounds the number of model calls and tool calls in a time, by the `RateLimiter` of `effect/persistence`: in memory
+ * for one process, in Redis for several.
+ *
+ * **Details**
+ *
+ * | option | default | |
+ * | --- | --- | --- |
+ * | `limit` | – | calls in a window |
+ * | `window` | – | length of the window |
+ * | `key` | one for all calls | what is counted apart: of the session, the platform, the tool |
+ * | `exceeded` | `delay` | `delay` waits for the next window, `refuse` vetoes the call with `ExecutionBlocked` |
+ * | `tools` | all | names of the tools that count |
+ * | `onFailure` | `open` | `closed` fails a call that could not be counted |
+ *
+ * In files it is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`, and `limit`,
+ * `exceeded`, `tools` and `on_failure` are as above. Its calls are counted together, in the memory of the process.
+ *
+ * **Gotchas**
+ *
+ * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers
+ * need none of this: routes keep to the limits that a provider states.
+ *
+ * **Example** (One call an hour)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import * as RateLimiter from "effect/persistence/RateLimiter"
+ * import { Agent, RateLimit, Runtime } from "hermes-effect"
+ *
+ * const limit = RateLimit.modelCalls({ limit: 1, window: "1 hour", exceeded: "refuse" })
+ * const runtime = Runtime.layer({ middleware: [limit] }).pipe(
+ *   Layer.provide(RateLimiter.layer),
+ *   Layer.provide(RateLimiter.layerStoreMemory)
+ * )
+ * const ask = Effect.match(Agent.run({ prompt: "Reply exactly hello" }), { onSuccess: ({ text }) => text, onFailure: ({ message }) => message })
+ *
+ * for (const text of await Effect.runPromise(Effect.provide(Effect.all([ask, ask]), runtime))) console.log(text)
+ * // => hello
+ * // => blocked by middleware: more than 1 model calls in 1h
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §2 and §6.
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as RateLimiter from "effect/persistence/RateLimiter"
+import { type ConfigError, ExecutionBlocked } from "../../base/domain/AgentError.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
+
+/** The counter by its key: the module of `effect` is loaded by the application that provides one. */
+const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> =
+  Context.Service<RateLimiter.RateLimiter>("~effect/persistence/RateLimiter")
+
+/** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
+export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
+  readonly limit: number
+  readonly window: Duration.Input
+  readonly key?: ((context: Context) => string) | undefined
+  readonly exceeded?: "delay" | "refuse" | undefined
+}
+
+/** Counts a call: goes on at once, after a delay, or not at all. */
+const countCall = <Context, R>(
+  what: string,
+  { exceeded = "delay", key = () => "all", limit, window }: Options<Context>,
+  context: Context,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Effect.Effect<void, ExecutionBlocked, R> =>
+  Effect.gen(function* () {
+    const limiter = yield* counter
+    const { delay } = yield* limiter.consume({
+      key: `${what}:${key(context)}`,
+      limit,
+      window,
+      onExceeded: exceeded === "delay" ? "delay" : "fail"
+    })
+    if (Duration.isGreaterThan(delay, Duration.zero)) yield* Effect.sleep(delay)
+  }).pipe(
+    Effect.catchTag("RateLimiterError", (error) =>
+      error.reason._tag === "RateLimitExceeded"
+        ? Effect.fail(
+            new ExecutionBlocked({
+              reason: `more than ${limit} ${what} in ${Duration.format(Duration.fromInputUnsafe(window))}`,
+              metadata: { checked_by: "RateLimit", retry_after_ms: Duration.toMillis(error.reason.retryAfter) }
+            })
+          )
+        : // A store that cannot count is the wrapper's own failure.
+          Effect.die(error)
+    )
+  )
+
+interface ToolOptions extends Options<Middleware.ToolCallContext> {
+  readonly tools?: ReadonlyArray<string> | undefined
+}
+
+const limitModelCalls = <R>(
+  options: Options<Middleware.CallContext>,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Middleware.WrapModelCall<never, never, R> =>
+  Middleware.wrapModelCall<never, never, R>({
+    name: "RateLimit",
+    onFailure: options.onFailure,
+    wrap: (next, context) => (params) =>
+      Effect.andThen(countCall("model calls", options, context, counter), next(params))
+  })
+
+const limitToolCalls = <R>(
+  options: ToolOptions,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Middleware.WrapToolCall<never, never, R> =>
+  Middleware.wrapToolCall<never, never, R>({
+    name: "RateLimit",
+    onFailure: options.onFailure,
+    wrap: (next, context) => (args) =>
+      options.tools !== undefined && !options.tools.includes(context.toolName)
+        ? next(args)
+        : Effect.andThen(countCall("tool calls", options, context, counter), next(args))
+  })
+
+/** Bounds model calls. */
+export const modelCalls = (
+  options: Options<Middleware.CallContext>
+): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> => limitModelCalls(options, Limiter)
+
+/** Bounds calls of tools. */
+export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
+  limitToolCalls(options, Limiter)
+
+const Params = Schema.Struct({
+  ...Parameters.calls,
+  limit: Parameters.Positive,
+  windowSeconds: Parameters.Seconds,
+  exceeded: Schema.optional(Schema.Literals(["delay", "refuse"])),
+  onFailure: Schema.optional(Schema.Literals(["open", "closed"]))
+})
+
+/** A counter in memory, made at its first use. */
+const makeMemoryCounter = (): Effect.Effect<RateLimiter.RateLimiter> => {
+  let made: RateLimiter.RateLimiter | undefined
+  const make = Effect.flatMap(
+    Effect.promise(() => import("effect/persistence/RateLimiter")),
+    ({ layerStoreMemory, make }) => Effect.provide(make, layerStoreMemory)
+  )
+  return Effect.suspend(() =>
+    made === undefined ? Effect.map(make, (limiter) => (made ??= limiter)) : Effect.succeed(made)
+  )
+}
+
+/**
+ * The middleware of parameters of any shape: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and `on_failure`.
+ */
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+  Result.map(Parameters.readCalls("rate-limit", Params, parameters), ({ calls, tools, windowSeconds, ...common }) => {
+    const options = { ...common, window: Duration.seconds(windowSeconds) }
+    return calls === "tool"
+      ? limitToolCalls({ ...options, tools }, makeMemoryCounter())
+      : limitModelCalls(options, makeMemoryCounter())
+  })

@@ -1,0 +1,184 @@
+/**
+ * Answers a model call that was answered before from a store of `effect/persistence`, without asking the provider.
+ *
+ * **Details**
+ *
+ * | parameter | default | |
+ * | --- | --- | --- |
+ * | `timeToLiveSeconds` | 3600 | time for which an answer is kept |
+ * | `storeId` | `hermes_responses` | name of the store |
+ *
+ * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only whole
+ * answers (`stop`, `tool-calls`) are kept; one with files, or with something that looks like a secret, is not. An
+ * answer from the store uses no tokens and costs nothing. A store that fails is a warning, and the provider is asked.
+ *
+ * **Example** (In memory, for a test)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import * as Persistence from "effect/persistence/Persistence"
+ * import { Agent, ResponseCache, Runtime } from "hermes-effect"
+ *
+ * const cached = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 60 })] }).pipe(
+ *   Layer.provide(Persistence.layerMemory)
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), cached))).text)
+ * // => hello
+ * ```
+ *
+ * **Example** (Under its name in the kit)
+ *
+ * ```ts
+ * import { Cache, Runtime } from "hermes-effect"
+ *
+ * // Needs `Persistence`: in memory, in SQL or in Redis.
+ * export const runtime = Runtime.layer({ middleware: [Cache.make({ timeToLiveSeconds: 300 })] })
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §2.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as PrimaryKey from "effect/PrimaryKey"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Persistable from "effect/persistence/Persistable"
+import type * as Persistence from "effect/persistence/Persistence"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import type { ContentPart } from "../../base/domain/Model.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { toInfo } from "../../base/domain/Route.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import * as Faults from "../../middleware/Faults.ts"
+import * as Parameters from "./Parameters.ts"
+
+/** The store by its key: the module of `effect` is loaded by the application that provides one. */
+const Store: Context.Service<Persistence.Persistence, Persistence.Persistence["Service"]> = Context.Service<
+  Persistence.Persistence,
+  Persistence.Persistence["Service"]
+>("effect/persistence/Persistence")
+
+const Options = Schema.Struct({
+  timeToLiveSeconds: Schema.optional(Parameters.Positive),
+  storeId: Schema.optional(Schema.NonEmptyString)
+})
+
+/** See the table above. */
+export type Options = typeof Options.Type
+
+const Stored = Schema.Struct({
+  /** The answer as JSON. */
+  answer: Schema.String
+})
+
+class CachedCall {
+  readonly [Persistable.symbol] = { success: Stored, error: Schema.Never }
+  readonly key: string
+  constructor(key: string) {
+    this.key = key
+  }
+  [PrimaryKey.symbol](): string {
+    return this.key
+  }
+}
+
+const Answer = Schema.Struct({
+  parts: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)),
+  finishReason: Schema.Literals(["stop", "tool-calls"]),
+  model: Schema.optional(Schema.String),
+  route: Schema.Struct({
+    provider: Schema.String,
+    model: Schema.String,
+    apiMode: Schema.String,
+    baseUrl: Schema.optional(Schema.String)
+  })
+})
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
+
+/** The text to be kept of an answer; undefined where it is not kept. */
+const serializeAnswer = ({
+  response: { finishReason, model, parts },
+  route
+}: Middleware.ModelAnswer): string | undefined => {
+  if (finishReason !== "stop" && finishReason !== "tool-calls") return undefined
+  if (parts.some(({ type }) => type === "file")) return undefined
+  const { apiMode, baseUrl, provider } = route
+  const text = JSON.stringify({ parts, finishReason, model, route: { provider, model: route.model, apiMode, baseUrl } })
+  return Redaction.redactText(text) === text ? text : undefined
+}
+
+/** The answer that was kept; undefined where the text is none. */
+const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
+  const decoded = decode(text)
+  if (decoded._tag === "None") return undefined
+  const { finishReason, model, parts, route } = decoded.value
+  return {
+    response: {
+      // The store holds what `serializeAnswer` wrote: parts of an answer, as they were.
+      parts: parts as unknown as ReadonlyArray<ContentPart>,
+      finishReason,
+      usage: Usage.toResponse({ input: 0, output: 0 }),
+      model,
+      id: undefined,
+      raw: undefined
+    },
+    route: { ...route, baseUrl: route.baseUrl } as Middleware.ModelAnswer["route"], // As written by `serializeAnswer`.
+    attempt: 0,
+    cost: Cost.included
+  }
+}
+
+const makeKey = ({ call, route }: Middleware.ModelCallParams, primary: object | undefined): string => {
+  const { maxOutputTokens, messages, reasoningEffort, responseFormat, temperature, toolChoice, tools } = call
+  const to = route === undefined ? primary : toInfo(route)
+  return Digest.toHex(
+    JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]),
+    64
+  )
+}
+
+const buildMiddleware = ({
+  storeId = "hermes_responses",
+  timeToLiveSeconds = 3_600
+}: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
+  Middleware.wrapModelCall({
+    name: "ResponseCache",
+    wrap: (next, context) => (params) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { make } = yield* Store
+          const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
+          const primary = context.primary === undefined ? undefined : toInfo(yield* context.primary)
+          const key = new CachedCall(makeKey(params, primary))
+          const warnStoreFailure = (what: string) => (error: unknown) =>
+            Effect.logWarning(`The response cache could not be ${what}: ${Faults.describeError(error)}`)
+          const found = yield* store
+            .get(key)
+            .pipe(Effect.catch((error) => Effect.as(warnStoreFailure("read")(error), undefined)))
+          const known = found !== undefined && Exit.isSuccess(found) ? parseAnswer(found.value.answer) : undefined
+          if (known !== undefined) return known
+          const answer = yield* next(params)
+          const kept = serializeAnswer(answer)
+          if (kept !== undefined)
+            yield* store.set(key, Exit.succeed({ answer: kept })).pipe(Effect.catch(warnStoreFailure("written")))
+          return answer
+        })
+      )
+  })
+
+/** The middleware of parameters of any shape. */
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.WrapModelCall<never, never, Persistence.Persistence>, ConfigError> =>
+  Result.map(Parameters.read("response-cache", Options, parameters), buildMiddleware)
+
+/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+export const make = (options: Options = {}): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
+  Result.getOrThrow(fromUnknown(options))

@@ -1,0 +1,90 @@
+/**
+ * Measures a run: how long its model calls and tool calls took, logged in one line when the run ends.
+ *
+ * **Details**
+ *
+ * | parameter | default | |
+ * | --- | --- | --- |
+ * | `slowMillis` | none | a call that takes longer is logged at once, as a warning |
+ *
+ * The time of a model call holds its retries and fallbacks. What is measured belongs to the run.
+ *
+ * **Example** (Warn of calls over ten seconds)
+ *
+ * ```ts
+ * import { Timing } from "hermes-effect"
+ *
+ * export const timing = Timing.make({ slowMillis: 10_000 })
+ * ```
+ *
+ * Source: `nexau.md` §5.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
+
+const Options = Schema.Struct({ slowMillis: Schema.optional(Parameters.Positive) })
+
+/** See the table above. */
+export type Options = typeof Options.Type
+
+interface Sum {
+  count: number
+  millis: number
+}
+
+const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddleware =>
+  Middleware.lifecyclePerRun({
+    name: "Timing",
+    make: (run) =>
+      Effect.map(Clock.currentTimeMillis, (started) => {
+        const model: Sum = { count: 0, millis: 0 }
+        const tools = new Map<string, Sum>()
+        const measureCall = <A, E, R>(what: string, sum: Sum, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+          Effect.flatMap(Clock.currentTimeMillis, (from) =>
+            Effect.ensuring(
+              effect,
+              Effect.flatMap(Clock.currentTimeMillis, (to) => {
+                sum.count++
+                sum.millis += to - from
+                return slowMillis !== undefined && to - from > slowMillis
+                  ? Effect.logWarning(`${what} took ${to - from} ms`)
+                  : Effect.void
+              })
+            )
+          )
+        const methods: Middleware.Methods = {
+          wrapModelCall: (next) => (params) => measureCall("a model call", model, next(params)),
+          wrapToolCall:
+            (next, { toolName }) =>
+            (args) => {
+              const sum = tools.get(toolName) ?? { count: 0, millis: 0 }
+              tools.set(toolName, sum)
+              return measureCall(`the tool ${toolName}`, sum, next(args))
+            },
+          afterAgent: ({ stopReason }) =>
+            Effect.flatMap(Clock.currentTimeMillis, (now) => {
+              const each = Array.from(tools, ([name, { count, millis }]) => `${name} ${count}× ${millis} ms`)
+              const line = Effect.logInfo(
+                `run ${run.turnId} ended (${stopReason}) after ${now - started} ms: model ${model.count}× ${model.millis} ms` +
+                  (each.length === 0 ? "" : `, ${each.join(", ")}`)
+              )
+              // Whoever adds this middleware asks for its line, whatever the level of the program is.
+              return Effect.provideService(line, References.MinimumLogLevel, "Info")
+            })
+        }
+        return methods
+      })
+  })
+
+/** The middleware of parameters of any shape. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
+  Result.map(Parameters.read("timing", Options, parameters), buildMiddleware)
+
+/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -1,0 +1,72 @@
+/**
+ * Keeps a model from calling some tools: their calls are taken out of its answers, and refused wherever else they come
+ * from.
+ *
+ * **Details**
+ *
+ * | parameter | default | |
+ * | --- | --- | --- |
+ * | `deny` | none | tools that are never called |
+ * | `allow` | all | when given, only these are called |
+ * | `feedback` | none | text for the model after a call was removed; the run then goes on |
+ *
+ * A call that is removed gets an error as its result. A run whose answer has no call left ends, unless there is
+ * `feedback`. The filter is closed: if it fails, the call is refused.
+ *
+ * **Example** (Without shell commands)
+ *
+ * ```ts
+ * import { ToolFilter } from "hermes-effect"
+ *
+ * export const filter = ToolFilter.make({ deny: ["system_command"] })
+ * ```
+ *
+ * Source: the lifecycle document, `nexau.md` §1.5.
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
+
+const Options = Schema.Struct({
+  deny: Schema.optional(Schema.Array(Schema.String)),
+  allow: Schema.optional(Schema.Array(Schema.String)),
+  feedback: Schema.optional(Schema.String)
+})
+
+/** See the table above. */
+export type Options = typeof Options.Type
+
+const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.LifecycleMiddleware => {
+  const denied = new Set(deny)
+  const allowed = allow === undefined ? undefined : new Set(allow)
+  const isAllowed = (name: string): boolean => !denied.has(name) && (allowed === undefined || allowed.has(name))
+  return Middleware.lifecycle({
+    name: "ToolFilter",
+    onFailure: "closed",
+    afterModel: ({ messages, parsedResponse }) => {
+      const toolCalls = parsedResponse.toolCalls.filter(({ name }) => isAllowed(name))
+      if (toolCalls.length === parsedResponse.toolCalls.length) return Middleware.noChanges
+      const told =
+        feedback === undefined
+          ? {}
+          : {
+              forceContinue: true,
+              messages: [...messages, Prompt.userMessage({ content: [Prompt.textPart({ text: feedback })] })]
+            }
+      return Middleware.withModifications({ parsedResponse: { ...parsedResponse, toolCalls }, ...told })
+    },
+    // Names that were repaired since, and calls that scripts and plugins make.
+    beforeTool: ({ toolName }) =>
+      isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
+  })
+}
+
+/** The middleware of parameters of any shape. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
+  Result.map(Parameters.read("tool-filter", Options, parameters), buildMiddleware)
+
+/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

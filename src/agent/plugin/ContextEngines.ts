@@ -1,0 +1,133 @@
+/**
+ * Context engines of plugins: they make conversations smaller in place of the runtime's own engine, where the setting
+ * `context.engine` names one.
+ *
+ * **Details**
+ *
+ * An engine is foreign code: it gets copies, has two minutes, and its answer is used only when it is a smaller
+ * conversation that can go on: the system prompt and the newest message of the user are still there, no result of a
+ * tool is without its call and no call without its result. Else, and when it fails, the conversation stays as it is and
+ * the user is told.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_context_engine`).
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import type * as Prompt from "effect/ai/Prompt"
+import * as IsolatedCall from "../../base/domain/IsolatedCall.ts"
+import * as LifecycleStack from "../../middleware/LifecycleStack.ts"
+import type * as CompactionPort from "../../models/routing/CompactionPort.ts"
+
+/** An engine with its name, as `context.engine` has it. */
+export interface ContextEngine {
+  readonly name: string
+  /** Returns the smaller conversation. `undefined` or the same messages leave it unchanged. */
+  readonly compact: (
+    request: CompactionPort.Request
+  ) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
+  /** Share of the window above which a conversation is compacted, greater than 0 and at most 1. The default is 0.5. */
+  readonly threshold?: number | undefined
+}
+
+/** An engine of plain functions, under the contract's names too. They may return values, promises or Effects. */
+export interface PlainContextEngine {
+  readonly name: string
+  readonly threshold?: number
+  /**
+   * `messages` are copies of the conversation, the system message first; messages of the answer are some of them, or
+   * `{ role, content }`.
+   */
+  readonly compress: (messages: ReadonlyArray<Prompt.Message>, info: PlainRequest) => unknown
+}
+
+/** The reason of a compaction, for plain functions. */
+export interface PlainRequest {
+  readonly session_id: string
+  readonly reason: CompactionPort.Request["reason"]
+  readonly window: number
+  readonly tokens: number | undefined
+  readonly focus_topic: string | undefined
+}
+
+const deadline = Duration.minutes(2)
+
+const isShare = (value: unknown): value is number => typeof value === "number" && value > 0 && value <= 1
+
+/** Reads an engine of plain functions, whose results `call` runs. Returns `undefined` if the value is not an engine. */
+export const readEngine = (
+  given: unknown,
+  call: (run: () => unknown) => Effect.Effect<unknown, unknown>
+): ContextEngine | undefined => {
+  if (!Predicate.isObject(given)) return undefined
+  const { compress, name, threshold } = given
+  if (
+    typeof name !== "string" ||
+    name.trim() === "" ||
+    !Predicate.isFunction(compress) ||
+    (threshold !== undefined && !isShare(threshold))
+  )
+    return undefined
+  return {
+    name: name.trim(),
+    threshold,
+    compact: ({ focus, messages, reason, sessionId, tokens, window }) => {
+      const info: PlainRequest = Object.freeze({ session_id: sessionId, reason, window, tokens, focus_topic: focus })
+      // The answer is read as messages by who asks.
+      return call(() => Reflect.apply(compress, given, [messages, info])) as Effect.Effect<
+        ReadonlyArray<Prompt.Message> | undefined,
+        unknown
+      >
+    }
+  }
+}
+
+const collectCallIds = (
+  messages: ReadonlyArray<Prompt.Message>,
+  type: "tool-call" | "tool-result"
+): ReadonlyArray<string> =>
+  messages.flatMap(({ content }) =>
+    typeof content === "string" ? [] : content.flatMap((part) => (part.type === type && "id" in part ? [part.id] : []))
+  )
+
+/** Returns the reason why the conversation of an engine cannot be used, or `undefined` if it can. */
+const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
+  const [system] = before
+  if (system?.role === "system" && after[0] !== system) return "it does not begin with the system prompt"
+  const newest = before.findLast(({ role }) => role === "user")
+  if (newest !== undefined && !after.includes(newest)) return "the newest message of the user is not in it"
+  const [calls, results] = [new Set(collectCallIds(after, "tool-call")), new Set(collectCallIds(after, "tool-result"))]
+  if (Array.from(results).some((id) => !calls.has(id))) return "a result of a tool is without its call"
+  const answered = new Set(collectCallIds(before, "tool-result"))
+  if (Array.from(calls).some((id) => answered.has(id) && !results.has(id)))
+    return "a call of a tool is without its result"
+  return JSON.stringify(after).length < JSON.stringify(before).length ? undefined : "it is not smaller"
+}
+
+/** The port over an engine of a plugin. */
+export const makePort = ({ compact, name, threshold }: ContextEngine): CompactionPort.Service => ({
+  trigger: (window) => Math.floor(window * (isShare(threshold) ? threshold : 0.5)),
+  compact: (request) => {
+    const { messages, notify = () => Effect.void } = request
+    const reportUnchanged = (why: string) =>
+      Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
+    const work = Effect.suspend(() => compact({ ...request, messages: LifecycleStack.copyConversation(messages) }))
+    return IsolatedCall.contain(work, { what: `the context engine ${name}`, deadline }).pipe(
+      Effect.flatMap((answer) =>
+        answer === undefined
+          ? Effect.succeed(messages)
+          : Effect.try({ try: () => LifecycleStack.readMessages(answer, 0), catch: (error) => error })
+      ),
+      Effect.flatMap((after) => {
+        if (after.length === messages.length && after.every((message, at) => message === messages[at]))
+          return Effect.succeed(messages)
+        const wrong = findFault(messages, after)
+        return wrong === undefined ? Effect.succeed(after) : reportUnchanged(wrong)
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause) ? Effect.interrupt : reportUnchanged(IsolatedCall.describeFailure(cause))
+      )
+    )
+  }
+})

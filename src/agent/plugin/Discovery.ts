@@ -1,0 +1,115 @@
+/**
+ * Finds plugins in four sources, in this order. Of two plugins with the same key, the later one takes the position of
+ * the earlier one.
+ *
+ * **Details**
+ *
+ * 1. The plugins of this program, or of the directory in `HERMES_BUNDLED_PLUGINS`.
+ * 2. `HERMES_HOME/plugins`.
+ * 3. `./.hermes/plugins` of the working directory, only if `HERMES_ENABLE_PROJECT_PLUGINS` is set and the folder is
+ *    trusted, because the author of a project is often not its user.
+ * 4. npm packages named in the configuration, see `Packages`.
+ *
+ * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
+ *
+ * Source: `hermes-contract.md` §3.1.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as FolderTrust from "../../base/config/FolderTrust.ts"
+import type { Candidate } from "./Candidate.ts"
+import type { DiscoveredPlugins, Root } from "./Directories.ts"
+import * as Directories from "./Directories.ts"
+import { hostDirectory } from "../../base/platform/PluginModules.ts"
+import * as Manifest from "./Manifest.ts"
+import * as Packages from "./Packages.ts"
+import type { Plugin } from "./Plugin.ts"
+
+/** A plugin of this program: described here, loaded when it is enabled. */
+export interface Bundled {
+  /** `category/name`, or a name. */
+  readonly key: string
+  readonly version: string
+  readonly description: string
+  /** `standalone` when absent: loaded when the user enables it. */
+  readonly kind?: Manifest.Kind | undefined
+  readonly load: Effect.Effect<Plugin<unknown>, unknown>
+}
+
+/** Places to look in. */
+export interface Places {
+  readonly bundled: ReadonlyArray<Bundled>
+  /** `HERMES_HOME/plugins`. */
+  readonly user: string
+  /** The working directory. */
+  readonly cwd: string
+  /** Trust of the working directory. */
+  readonly trust: Pick<FolderTrust.Service, "isTrusted" | "projectOf">
+  /** `plugins.packages` of the configuration. */
+  readonly packages: ReadonlyArray<string>
+  readonly variable: (name: string) => string | undefined
+}
+
+/** Directories of a bundled directory that are no plugins of this kind. */
+const without = ["memory", "context_engine", "model-providers", "platforms"]
+
+/** True when a variable says yes. */
+export const isTruthy = (value: string | undefined): boolean =>
+  value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
+
+const toBundledCandidate = ({ description, key, kind, load, version }: Bundled): Candidate => {
+  const name = key.slice(key.lastIndexOf("/") + 1)
+  return {
+    key,
+    name,
+    names: Array.from(new Set([key, name])),
+    source: "bundled",
+    kind: kind ?? "standalone",
+    manifest: { ...Manifest.empty, name, version, description },
+    origin: { _tag: "Value", load }
+  }
+}
+
+/** The later of two with one key, at the place of the earlier. */
+const mergeByKey = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
+  Array.from(new Map(candidates.map((candidate) => [candidate.key, candidate])).values())
+
+const nothing: DiscoveredPlugins = { candidates: [], warnings: [] }
+
+/** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
+export const discover = Effect.fnUntraced(function* ({
+  bundled,
+  cwd,
+  packages,
+  trust,
+  user,
+  variable
+}: Places): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
+  if (isTruthy(variable("HERMES_SAFE_MODE"))) return nothing
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const own = variable("HERMES_BUNDLED_PLUGINS")
+  const project = paths.join(cwd, FolderTrust.ownParts.plugins)
+  const isWanted = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
+  const isProject = isWanted && (yield* trust.isTrusted(cwd))
+  const refused =
+    isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
+      ? [FolderTrust.makeUntrustedError(project, yield* trust.projectOf(cwd)).message]
+      : []
+  const roots: ReadonlyArray<Root> = [
+    ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),
+    { path: user, source: "user" },
+    ...(isProject ? [{ path: project, source: "project" } as const] : [])
+  ]
+  const found = [
+    own === undefined ? { candidates: bundled.map(toBundledCandidate), warnings: [] } : nothing,
+    ...(yield* Effect.forEach(roots, Directories.scanRoot)),
+    yield* Packages.findPackages(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
+  ]
+  return {
+    candidates: mergeByKey(found.flatMap(({ candidates }) => candidates)),
+    warnings: [...refused, ...found.flatMap(({ warnings }) => warnings)]
+  }
+})

@@ -1,0 +1,120 @@
+/**
+ * Gets the plugin from a candidate: imports its module and reads the exports. This is where plugin code first runs.
+ *
+ * **Details**
+ *
+ * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`,
+ * exported by that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin
+ * contract that it is written for; a typed plugin has the version of the package that made it. Its imports of `effect`
+ * and `hermes-effect` resolve to this program's copies.
+ *
+ * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import * as PlainReturn from "../../middleware/PlainReturn.ts"
+import type { Candidate } from "./Candidate.ts"
+import * as Directories from "./Directories.ts"
+import { importModule, share } from "../../base/platform/PluginModules.ts"
+import * as Manifest from "./Manifest.ts"
+import { readContractVersion, isPlugin, type Plugin, makeUntyped } from "./Plugin.ts"
+import { PluginError } from "./PluginError.ts"
+import type * as RegisterContext from "./RegisterContext.ts"
+
+type Register = (context: RegisterContext.RegisterContext) => unknown
+
+const readMember = (value: unknown, key: string): unknown =>
+  Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
+
+/** Exports of a module, the likeliest place first: modules that were CommonJS have all of it below their default. */
+const listOfferedExports = (module: unknown): ReadonlyArray<unknown> => {
+  const main = readMember(module, "default")
+  return [main, readMember(main, "default"), readMember(module, "register"), readMember(main, "register")]
+}
+
+/** Version of the contract that a module says itself. */
+const readStatedVersion = (module: unknown): unknown =>
+  [module, readMember(module, "default")]
+    .flatMap((place) => ["apiVersion", "api_version"].map((key) => readMember(place, key)))
+    .find((stated) => stated !== undefined)
+
+/** A function of any other form throws when it is called, which is the plugin's own trouble. */
+const isRegister = (value: unknown): value is Register => Predicate.isFunction(value)
+
+const runUnloadHandler = (key: string, run: () => unknown) =>
+  Effect.catch(PlainReturn.call(run), ({ error }) =>
+    Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`)
+  )
+
+/** Contributions of `register(ctx)`, as the build of a plugin. */
+const collectContributions = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  register: Register,
+  host: RegisterContext.Host
+) {
+  const { make } = yield* Effect.promise(() => import("./RegisterContext.ts"))
+  const collector = make(candidate, host)
+  yield* PlainReturn.call(() => register(collector.context)).pipe(
+    Effect.mapError(({ error }) => error),
+    Effect.ensuring(Effect.sync(collector.finish))
+  )
+  for (const run of collector.unload) yield* Effect.addFinalizer(() => runUnloadHandler(candidate.key, run))
+  return collector.finish()
+})
+
+const makeFailure = ({ key }: Candidate, message: string, cause?: unknown): PluginError =>
+  new PluginError({ plugin: key, message, cause })
+
+const selectPlugin = (
+  candidate: Candidate,
+  module: unknown,
+  host: RegisterContext.Host
+): Effect.Effect<Plugin<unknown>, PluginError> => {
+  const offered = listOfferedExports(module)
+  const plugin = offered.find(isPlugin)
+  const problem =
+    Manifest.findContractProblem(readStatedVersion(module)) ??
+    (plugin && Manifest.findContractProblem(readContractVersion(plugin)))
+  if (problem !== undefined) return Effect.fail(makeFailure(candidate, problem))
+  if (plugin !== undefined) return Effect.succeed(plugin)
+  const register = offered.find(isRegister)
+  return register === undefined
+    ? Effect.fail(
+        makeFailure(
+          candidate,
+          "its module has no register() function, and no plugin (Plugin.make, Plugin.fromValue) as its default export"
+        )
+      )
+    : Effect.succeed(makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host)))
+}
+
+const formatMessage = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
+
+/** The plugin of a candidate. `generation` counts how often plugins were loaded, see `importModule`. */
+export const openPlugin = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  host: RegisterContext.Host,
+  generation: number
+): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { manifest, origin } = candidate
+  const problem = Manifest.findContractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* makeFailure(candidate, problem)
+  const toLoadError = (error: unknown): PluginError =>
+    makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
+  if (origin._tag === "Value") return yield* Effect.mapError(origin.load, toLoadError)
+  const { directory, module } = origin
+  if (module === undefined) {
+    return yield* makeFailure(candidate, `it has no module: ${directory} has none of ${Directories.modules.join(", ")}`)
+  }
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  // Real paths are needed: Node identifies a module by its real path.
+  const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
+  yield* share(root)
+  yield* share(paths.dirname(path))
+  const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)
+  return yield* selectPlugin(candidate, exported, host)
+})

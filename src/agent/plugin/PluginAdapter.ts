@@ -1,0 +1,169 @@
+/**
+ * Adapts plugins to the runtime: their middleware and tools get the services that were present at loading, and fail
+ * only with errors that every run can have.
+ *
+ * **Details**
+ *
+ * Code on disk can fail with errors outside the types of a run. They become `TranslatedFailure` if a layer below had
+ * failed, and `ExecutionBlocked` otherwise. A tool that is not marked harmless counts as destructive.
+ *
+ * Source: `ARCHITECTURE.md` §5 and §6.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import { AgentError, ExecutionBlocked, TranslatedFailure } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import type { Next, Wrapper } from "../../middleware/MiddlewareBoundary.ts"
+import type { Kind } from "../../middleware/Kind.ts"
+import type { BoundMethods, Entry } from "../../middleware/Lifecycle.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import type { Answer, Rewriter } from "../../middleware/Pipeline.ts"
+import type { BoundTool, Toolset } from "../../tools/Toolset.ts"
+
+const isAgentError = Schema.is(AgentError)
+
+/**
+ * Provides plugin code with the services that were present when it was loaded. Services of a call take precedence. The
+ * needs of code from disk are unknown: a missing service makes that code fail.
+ */
+export const provideContext =
+  (context: Context.Context<never>) =>
+  <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+    // An application that loads a plugin provides the services in its type.
+    Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
+      Context.merge(context, input)
+    )
+
+/** Returns the message of a failure, or its JSON without a message. */
+const describeReason = (thrown: unknown): string =>
+  Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
+    ? thrown["message"]
+    : Json.toText(thrown)
+
+/** Converts an unknown failure to an error that every run can have. */
+const toKnownError = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
+  below.length === 0
+    ? new ExecutionBlocked({ reason: describeReason(thrown), metadata: { checked_by: name } })
+    : new TranslatedFailure({ kind, middleware: name, thrown, downstream: below.at(-1) })
+
+const adaptWrapper = <Req, Options, A, Info>(
+  given: Wrapper<Req, Options, A, Info>,
+  context: Context.Context<never>,
+  name: string
+): Wrapper<Req, Options, A, Info> => ({
+  ...given,
+  name,
+  wrap: (next, info) => (request) => provideContext(context)(Effect.suspend(() => given.wrap(next, info)(request)))
+})
+
+/**
+ * Adapts a wrapper whose failures reach the caller of the agent. Failures of a tool's wrapper are results for the
+ * model.
+ */
+const adaptModelWrapper = <Req, Options, A, Info>(
+  given: Wrapper<Req, Options, A, Info>,
+  context: Context.Context<never>,
+  name: string
+): Wrapper<Req, Options, A, Info> => {
+  const inner = adaptWrapper(given, context, name)
+  return {
+    ...inner,
+    wrap: (next, info) => (request) => {
+      const below: Array<unknown> = []
+      const recordFailuresBelow: Next<Req, Options, A, unknown, unknown> = (request, options) =>
+        Effect.tapError(next(request, options), (error) => Effect.sync(() => below.push(error)))
+      return Effect.catchIf(
+        inner.wrap(recordFailuresBelow, info)(request),
+        (error) => !below.includes(error) && !isAgentError(error),
+        (error) => Effect.fail(toKnownError(given.kind, name, error, below))
+      )
+    }
+  }
+}
+
+interface ContainedRewriter<Payload, Info> extends Middleware.Registration {
+  readonly rewrite: (payload: Payload, info: Info) => Effect.Effect<Answer<Payload>, unknown>
+}
+
+const adaptRewriter = <Payload, Info>(
+  given: Rewriter<Payload, Info>,
+  context: Context.Context<never>,
+  name: string
+): ContainedRewriter<Payload, Info> => ({
+  name,
+  onFailure: given.onFailure,
+  rewrite: (payload, info) => provideContext(context)(Effect.suspend(() => given.rewrite(payload, info)))
+})
+
+/** Lifecycle middleware: each method as the wrapper or rewriter of its place is. */
+const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: string): Entry => {
+  const makeMethodWrapper = (
+    kind: "wrap_model_call" | "wrap_tool_call",
+    method: BoundMethods[keyof BoundMethods]
+  ): Wrapper<unknown, unknown, unknown, unknown> => ({
+    kind,
+    name,
+    onFailure: given.onFailure,
+    singleUse: false,
+    // The method is a wrapper: its types were checked where the plugin was made.
+    wrap: method as Wrapper<unknown, unknown, unknown, unknown>["wrap"]
+  })
+  const provideIfEffect = (result: unknown): unknown =>
+    Effect.isEffect(result) ? provideContext(context)(result) : result
+  const adaptMethods = (methods: BoundMethods): BoundMethods =>
+    Object.fromEntries(
+      Object.entries(methods).map(([key, method]) => [
+        key,
+        key === "wrapModelCall"
+          ? adaptModelWrapper(makeMethodWrapper("wrap_model_call", method), context, name).wrap
+          : key === "wrapToolCall"
+            ? adaptWrapper(makeMethodWrapper("wrap_tool_call", method), context, name).wrap
+            : (...args: ReadonlyArray<unknown>) => provideIfEffect(method(...args))
+      ])
+    )
+  return {
+    ...given,
+    name,
+    shared: given.shared === undefined ? undefined : adaptMethods(given.shared),
+    make: (run) => Effect.map(provideContext(context)(given.make(run)), adaptMethods)
+  }
+}
+
+/** An entry of a plugin as the stack may run it. `name` is said in warnings, errors and traces. */
+export const adaptMiddleware = (
+  entry: Middleware.Any,
+  context: Context.Context<never>,
+  name: string
+): Middleware.Contained => {
+  switch (entry.kind) {
+    case "llm_request":
+      return Middleware.llmRequest(adaptRewriter(entry.run, context, name))
+    case "tool_request":
+      return Middleware.toolRequest(adaptRewriter(entry.run, context, name))
+    case "llm_execution":
+      if (entry.run.services !== undefined) return Middleware.llmServices({ name, services: entry.run.services })
+      return Middleware.llmExecutionUndeclared(adaptModelWrapper(entry.run, context, name))
+    case "tool_execution":
+      if (entry.run.services !== undefined) return Middleware.toolServices({ name, services: entry.run.services })
+      return Middleware.toolExecutionUndeclared(adaptWrapper(entry.run, context, name))
+    case "wrap_model_call":
+      return Middleware.wrapModelCallUndeclared(adaptModelWrapper(entry.run, context, name))
+    case "wrap_tool_call":
+      return Middleware.wrapToolCallUndeclared(adaptWrapper(entry.run, context, name))
+    case "lifecycle":
+      return Middleware.lifecycleUndeclared(adaptLifecycle(entry.run, context, name))
+  }
+}
+
+const requireApproval = (tool: BoundTool): BoundTool => ({
+  ...tool,
+  facts: { ...tool.facts, ownApproval: false, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
+})
+
+/** A toolset of a plugin as the registry may have it. */
+export const adaptToolset = <E, R>(given: Toolset<E, R>): Toolset<E, R> => ({
+  ...given,
+  bind: Effect.map(given.bind, (tools) => tools.map(requireApproval))
+})

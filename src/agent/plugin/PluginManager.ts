@@ -1,0 +1,148 @@
+/**
+ * Discovers, checks and loads the plugins of a runtime when it is made. Their tools and hooks are registered with the
+ * others; their middleware is outermost in the agent's stack, in load order.
+ *
+ * **Details**
+ *
+ * Plugins are loaded once. `reload` removes all their registrations and loads them again from disk. A failed scan of
+ * the directories is not cached: the next one tries again. `HERMES_PLUGINS_DEBUG` reports the result for each plugin.
+ *
+ * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as RunContext from "../../base/domain/RunContext.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
+import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as PluginAdapter from "./PluginAdapter.ts"
+import type { Candidate } from "./Candidate.ts"
+import * as Discovery from "./Discovery.ts"
+import * as MessageInjection from "./MessageInjection.ts"
+import * as Loading from "./Loading.ts"
+import * as Manifest from "./Manifest.ts"
+import type { Plugin } from "./Plugin.ts"
+import { Plugins, type Service } from "./Plugins.ts"
+import type { ReservedNames } from "./Registration.ts"
+import * as PluginToolAccess from "./PluginToolAccess.ts"
+
+/** Options of the plugins of a runtime. `R` are the services required by the application's plugins. */
+export interface Options<out R = never> {
+  /** Values of the application, loaded first, in this order. */
+  readonly plugins?: ReadonlyArray<Plugin<R>> | undefined
+  /** Places to look for others; none when absent. */
+  readonly places?: Discovery.Places | undefined
+  /** `plugins` of the configuration. */
+  readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined
+  /** Names of commands that plugins cannot have. */
+  readonly reserved?: ReservedNames | undefined
+}
+
+const nothingSaid: NonNullable<Options["settings"]> = { enabled: [], disabled: [], entries: {} }
+
+const nothingReserved: ReservedNames = { commands: [], cliCommands: [] }
+
+const toApplicationCandidate = (plugin: Plugin<unknown>): Candidate => ({
+  key: plugin.name,
+  name: plugin.name,
+  names: [plugin.name],
+  source: "application",
+  kind: "standalone",
+  manifest: {
+    ...Manifest.empty,
+    name: plugin.name,
+    version: plugin.version ?? "",
+    description: plugin.description ?? ""
+  },
+  origin: { _tag: "Value", load: Effect.succeed(plugin) }
+})
+
+interface LoadedGeneration {
+  readonly scope: Scope.Closeable
+  readonly loaded: Loading.LoadedPlugins
+  /** True when every place could be looked at. */
+  readonly isWhole: boolean
+}
+
+type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path
+
+/** Plugins for as long as the scope lives. */
+export const make = Effect.fnUntraced(function* <R = never>({
+  places,
+  plugins = [],
+  reserved = nothingReserved,
+  settings = nothingSaid
+}: Options<R>): Effect.fn.Return<Service, never, R | Services | Scope.Scope> {
+  const context = yield* Effect.context<R | Services | Scope.Scope>()
+  const parent = yield* Effect.scope
+  const injection = MessageInjection.make()
+  const toolAccess = PluginToolAccess.make()
+  const lock = Semaphore.makeUnsafe(1)
+  const own = plugins.map(toApplicationCandidate)
+  let current: LoadedGeneration | undefined
+  let generation = 0
+
+  /** Undefined when the directories could not be read. */
+  const found =
+    places === undefined
+      ? Effect.succeed<ReadonlyArray<Candidate>>([])
+      : Discovery.discover(places).pipe(
+          Effect.tap(({ warnings }) =>
+            Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })
+          ),
+          Effect.map(({ candidates }) => candidates),
+          Effect.catch((error) =>
+            Effect.as(Effect.logWarning(`plugins cannot be looked for: ${error.message}`), undefined)
+          )
+        )
+
+  const unload = Effect.suspend(() => {
+    const before = current
+    current = undefined
+    return before === undefined ? Effect.void : Scope.close(before.scope, Exit.void)
+  })
+
+  const load = Effect.gen(function* () {
+    yield* unload
+    const others = yield* found
+    const scope = yield* Scope.fork(parent)
+    const loaded = yield* Loading.loadAll([...own, ...(others ?? [])], {
+      lists: settings,
+      entries: settings.entries,
+      reserved,
+      injection,
+      toolAccess,
+      generation
+    }).pipe(Effect.provideService(Scope.Scope, scope))
+    generation++
+    current = { scope, loaded, isWhole: others !== undefined }
+    return loaded
+  })
+
+  const once = Effect.suspend(() => (current?.isWhole === true ? Effect.succeed(current.loaded) : load))
+
+  const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
+  const bring = PluginAdapter.provideContext(context)
+  const runExclusively = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
+    lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
+
+  return {
+    loaded: runExclusively(once),
+    reload: runExclusively(load),
+    attach: injection.attach,
+    serve: toolAccess.attach
+  }
+})
+
+/** The plugins of a runtime, loaded. */
+export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, RunContext.AtBuild<R> | Services> =>
+  Layer.effect(
+    Plugins,
+    Effect.tap(RunContext.deferKeys(make(options)), ({ loaded }) => loaded)
+  )

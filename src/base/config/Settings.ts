@@ -1,0 +1,238 @@
+/**
+ * All settings as one typed value: `config.yaml`, environment and flags decoded by one Schema.
+ *
+ * **Details**
+ *
+ * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
+ * unless the name has another unit. A key without a default is absent unless it was set. Secrets are `Redacted`. The
+ * sections are described in their definitions: in `SettingSections`, and here for the program around the agent: plugins
+ * and hooks, display, storage.
+ *
+ * If the specifications have values of several periods, the defaults are from the period of the documents, unless
+ * `ARCHITECTURE.md` §7 decides.
+ *
+ * **Gotchas**
+ *
+ * Encoding masks every secret: the encoded form is for showing. `Edit` changes the file.
+ *
+ * Source: `hermes-llm.md` §21, `hermes-product.md` §1.8 and §6, `hermes-contract.md` §2.8 and §3, `ARCHITECTURE.md` §8.
+ */
+import * as Context from "effect/Context"
+import * as Schema from "effect/Schema"
+import * as F from "./Fields.ts"
+import type { RouteSources } from "./SettingSources.ts"
+import * as Sections from "./SettingSections.ts"
+
+/**
+ * `plugins`: `disabled` overrides `enabled`. `entries.<plugin>` has the plugin's own settings, unchanged from the file.
+ */
+const plugins = F.optionalSection({
+  enabled: F.withDefault(F.texts, []),
+  disabled: F.withDefault(F.texts, []),
+  /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
+  packages: F.withDefault(F.texts, []),
+  /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
+  hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
+  /** Characters of a request or response in a hook payload. */
+  payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
+  entries: F.withDefault(F.record(F.record(F.anything)), {})
+})
+
+/** `hooks.<event>[]`: a program that is told of an event. Seconds. */
+const shellHook = F.section({
+  command: F.text,
+  matcher: F.optional(F.text),
+  timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60),
+  /** Wall around the program. */
+  sandbox: F.withDefault(Sections.programSandbox, "full")
+})
+
+/** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */
+const middleware = F.entry("import", { import: F.text, params: F.withDefault(F.record(F.anything), {}) })
+
+/** `quick_commands.<name>`: a slash command of the user's, a shell line or another name for one. */
+const quickCommand = F.openSection({
+  type: F.withDefault(F.choice(["exec", "alias"]), "exec"),
+  command: F.optional(F.command),
+  target: F.optional(F.text)
+})
+
+/** A colour with shapes before it, as `program/cli/render/Theme` reads it. */
+const look = Schema.String.check(
+  Schema.isPattern(
+    /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
+    {
+      expected:
+        "a colour (red, bright-red, 0 to 255 or #rrggbb) with bold, dim, italic or underline before it, or default"
+    }
+  )
+)
+
+/** `display.themes.<name>`: a theme with some roles changed. */
+const theme = F.section({
+  base: F.withDefault(F.choice(["dark", "light", "high-contrast"]), "dark"),
+  muted: F.optional(look),
+  accent: F.optional(look),
+  heading: F.optional(look),
+  link: F.optional(look),
+  success: F.optional(look),
+  warning: F.optional(look),
+  error: F.optional(look),
+  added: F.optional(look),
+  removed: F.optional(look),
+  keyword: F.optional(look),
+  string: F.optional(look),
+  comment: F.optional(look),
+  number: F.optional(look)
+})
+
+/**
+ * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws
+ * work away.
+ */
+const display = F.optionalSection({
+  streaming: F.withDefault(F.flag, true),
+  showReasoning: F.withDefault(F.flag, false),
+  showCost: F.withDefault(F.flag, false),
+  inlineDiffs: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true),
+  toolProgress: F.withDefault(F.choice(["off", "new", "all", "verbose"]), "all"),
+  finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "render"),
+  resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
+  busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
+  /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */
+  statusLine: F.withDefault(F.flag, true),
+  /**
+   * Tells of a turn that ended, or a question that waits, after `notifyAfterSeconds`: by a bell, or a notification of
+   * the terminal.
+   */
+  notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
+  notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
+  /** Shows the folder and the current state of the session in the window's title. */
+  terminalTitle: F.withDefault(F.flag, true),
+  /** Keys of the prompt of a conversation. */
+  editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),
+  /** `auto` (by the terminal's background), `dark`, `light`, `high-contrast`, or a name of `themes`. */
+  theme: F.withDefault(F.text, "auto"),
+  themes: F.withDefault(F.record(theme), {}),
+  /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
+  toolPreviewLength: F.withDefault(F.count, 0)
+})
+
+/** `sessions`. */
+const sessions = F.optionalSection({
+  /**
+   * Removes ended sessions that are older than `retentionDays`, with their run records, beside the program as it
+   * starts.
+   */
+  autoPrune: F.withDefault(F.flag, false),
+  /** Also the age from which `hermes sessions prune` removes. */
+  retentionDays: F.withDefault(F.positive, 90),
+  /** Gives space back to the file system where a removal left a quarter of the file or more free. */
+  vacuumAfterPrune: F.withDefault(F.flag, true),
+  /** Time between two removals by `autoPrune`. */
+  minIntervalHours: F.withDefault(F.number({ least: 0 }), 24),
+  maxResumeMessages: F.withDefault(F.markUnsupported(F.positive), 20_000),
+  maxExportMessages: F.withDefault(F.markUnsupported(F.positive), 20_000)
+})
+
+/** `logging`. */
+const logging = F.optionalSection({
+  level: F.withDefault(F.markUnsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
+  maxSizeMb: F.withDefault(F.markUnsupported(F.number({ least: 0.1 })), 5),
+  backupCount: F.withDefault(F.markUnsupported(F.count), 3)
+})
+
+/** `database`. */
+const database = F.optionalSection({
+  journalMode: F.withDefault(F.markUnsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal")
+})
+
+const fields = {
+  model: Sections.model,
+  providers: F.withDefault(F.record(Sections.provider), {}),
+  customProviders: F.withDefault(Schema.Array(Sections.customProvider), []),
+  fallbackProviders: F.withDefault(Schema.Array(Sections.fallback), []),
+  /** The older form of a chain of one; counts when `fallbackProviders` is empty. */
+  fallbackModel: F.optional(Sections.fallback),
+  credentialPoolStrategies: F.withDefault(F.record(Sections.poolStrategy), {}),
+  providerRouting: Sections.providerRouting,
+  /** By task; these tasks are the contract's, and not done yet. */
+  auxiliary: F.withDefault(F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]), {}),
+  bedrock: Sections.bedrock,
+  network: Sections.network,
+
+  agent: Sections.agent,
+  delegation: Sections.delegation,
+  toolLoopGuardrails: Sections.toolLoopGuardrails,
+  compression: Sections.compression,
+  context: Sections.context,
+  promptCaching: Sections.promptCaching,
+  memory: Sections.memory,
+  skills: Sections.skills,
+  /** JSON file with messages that follow the system prompt of every call. */
+  prefillMessagesFile: F.optional(F.text),
+
+  toolsets: F.withDefault(F.texts, ["hermes-cli"]),
+  platformToolsets: F.withDefault(F.record(F.texts), {}),
+  disabledToolsets: F.withDefault(F.texts, []),
+  terminal: Sections.terminal,
+  toolOutput: Sections.toolOutput,
+  fileReadMaxChars: F.withDefault(F.positive, 100_000),
+  codeExecution: Sections.codeExecution,
+  mcpServers: F.withDefault(F.record(Sections.mcpServer), {}),
+  cron: Sections.cron,
+  cluster: Sections.cluster,
+  server: Sections.server,
+
+  approvals: Sections.approvals,
+  /** Commands that were approved for good. */
+  commandAllowlist: F.withDefault(F.texts, []),
+  permissions: Sections.permissions,
+  security: Sections.security,
+
+  plugins,
+  /** After the plugins' in the stack; the first is outermost. */
+  middlewares: F.withDefault(Schema.Array(middleware), []),
+  hooks: F.withDefault(F.record(Schema.Array(shellHook)), {}),
+  hooksAutoAccept: F.withDefault(F.wordyFlag, false),
+  quickCommands: F.withDefault(F.record(quickCommand), {}),
+  display,
+  sessions,
+  logging,
+  database
+}
+
+/**
+ * Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the
+ * `<provider>.api_keys`.
+ */
+const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
+
+/** The key in the file of a field of any section. */
+export const toFileKey = (name: string): string =>
+  name === "credentials" || name === "configVersion" ? renamed[name] : F.toSnakeCase(name)
+
+/** Key under which the loader gathers the `<provider>.api_keys`; see {@link toFileKey}. */
+export const providerKeysKey = renamed.credentials
+
+/** The Schema of the whole; its encoded side is the file. */
+export const SettingsSchema = Schema.Struct({
+  ...fields,
+  /** Keys of `<provider>.api_keys`, by provider. */
+  credentials: F.withDefault(F.record(Sections.providerKeys), {}),
+  /** Layout of the file; a mark for migrations. */
+  configVersion: F.optional(F.markUnsupported(F.count, { holds: "any" }))
+}).pipe(Schema.encodeKeys({ ...F.toFileKeys(fields), ...renamed }))
+
+/** The decoded settings, with the sources of their routes. */
+export type Values = typeof SettingsSchema.Type & {
+  /** Sources of the parts of routes; absent where an application gives the settings itself. */
+  readonly sources?: RouteSources | undefined
+}
+
+/**
+ * The settings of this process, fixed when it starts.
+ *
+ * @see {@link Values} for its members.
+ */
+export class Settings extends Context.Service<Settings, Values>()("hermes-effect/config/Settings") {}

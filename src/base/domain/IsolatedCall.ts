@@ -1,0 +1,225 @@
+/**
+ * The border around code of others (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a
+ * fiber of its own, so that nothing it does can reach its caller: not its failure, not its death, not its own
+ * interruption, not its slowness. Describes what went wrong, and warns about the same once.
+ *
+ * Source: `ARCHITECTURE.md` §6.
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Interruption from "./Interruption.ts"
+import * as Json from "./Json.ts"
+import * as Redaction from "./Redaction.ts"
+
+/** Function that `Effect.uninterruptibleMask` hands out. */
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Code of others did not settle within its deadline. */
+export class DeadlineExceeded extends Error {
+  override readonly name = "DeadlineExceeded"
+  constructor(millis: number) {
+    super(`no answer within ${millis / 1000} s`)
+  }
+}
+
+/**
+ * Measures the code's own time against its deadline in milliseconds. Time spent waiting for the call below, which has
+ * its own deadline, does not count.
+ */
+export interface OwnTime {
+  readonly deadline: () => number
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Succeeds when the deadline is used up; time counts from the first use on. */
+  readonly expired: Effect.Effect<undefined>
+}
+
+/** Own time that is not begun: code that is done at once reads no clock. */
+export const makeOwnTime = (deadline: () => number): OwnTime => {
+  let clock: Clock.Clock | undefined
+  let since = 0
+  let spent = 0
+  let paused = 0
+  let resumed: Deferred.Deferred<void> | undefined
+  const awaitExpiry = (now: Clock.Clock): Effect.Effect<undefined> =>
+    Effect.suspend(() => {
+      if (paused > 0) return Effect.andThen(Deferred.await((resumed ??= Deferred.makeUnsafe<void>())), awaitExpiry(now))
+      const millis = deadline() - spent - (now.currentTimeMillisUnsafe() - since)
+      if (millis <= 0) return Effect.succeed(undefined)
+      return Number.isFinite(millis) ? Effect.andThen(Effect.sleep(millis), awaitExpiry(now)) : Effect.never
+    })
+  return {
+    deadline,
+    pause: () => {
+      if (paused++ === 0 && clock !== undefined) spent += clock.currentTimeMillisUnsafe() - since
+    },
+    resume: () => {
+      if (--paused > 0 || clock === undefined) return
+      since = clock.currentTimeMillisUnsafe()
+      if (resumed !== undefined) Deferred.doneUnsafe(resumed, Exit.void)
+      resumed = undefined
+    },
+    expired: Effect.clockWith((now) => {
+      clock = now
+      since = now.currentTimeMillisUnsafe()
+      return awaitExpiry(now)
+    })
+  }
+}
+
+/** Time that an interrupted run still waits for the code that it interrupts. */
+const grace = Duration.seconds(5)
+
+/** Waits for a fiber that was told to stop, which may be uninterruptible. */
+const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    fiber.interruptUnsafe()
+    return fiber.pollUnsafe() === undefined
+      ? Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), grace))
+      : Effect.void
+  })
+
+/** Runs an effect in its own fiber, without a parent; `then` receives the fiber when it ends or suspends. */
+export const forkIsolated = <A, E, R, B, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
+): Effect.Effect<B, E2, R | R2> =>
+  // The context of a fiber has what the effects that it runs need.
+  Effect.withFiber((fiber) => then(Effect.runForkWith(fiber.context as Context.Context<R>)(effect)))
+
+/**
+ * Runs an effect; gives its exit, or undefined when the deadline came first. To be run inside of an
+ * uninterruptible mask; only waiting for it is as interruptible as `restore` makes it.
+ *
+ * **Details**
+ *
+ * It runs in a fiber of its own, which is told to stop when the deadline comes or when the run is interrupted, and not
+ * waited for: it may be uninterruptible. For the same reason it keeps its deadline inside an uninterruptible
+ * region. One that is done at once costs no timer. A run that is interrupted waits a little for code that is
+ * `awaited`, so that what it holds is released first.
+ */
+export const attempt = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  deadline: Duration.Duration | OwnTime,
+  restore: Restore,
+  awaited = false
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
+  forkIsolated(effect, (fiber) => awaitExit(fiber, deadline, restore, awaited))
+
+/** {@link attempt} of an effect that runs already. */
+export const awaitExit = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  deadline: Duration.Duration | OwnTime,
+  restore: Restore,
+  awaited: boolean
+): Effect.Effect<Exit.Exit<A, E> | undefined> => {
+  const exit = fiber.pollUnsafe()
+  if (exit !== undefined) return Effect.succeed(exit)
+  const ended: Effect.Effect<Exit.Exit<A, E> | undefined> = !Duration.isDuration(deadline)
+    ? Effect.raceFirst(Fiber.await(fiber), deadline.expired)
+    : Duration.isFinite(deadline)
+      ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
+      : Fiber.await(fiber)
+  return restore(ended).pipe(
+    Effect.onExit((exit) =>
+      awaited && Exit.hasInterrupts(exit) ? stopFiber(fiber) : Effect.sync(() => fiber.interruptUnsafe())
+    )
+  )
+}
+
+/**
+ * {@link awaitExit}, except that an effect which misses its deadline runs on: gives its fiber then, which is the
+ * caller's to end. A run that is interrupted before that interrupts it.
+ */
+export const awaitExitOrFiber = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  deadline: Duration.Duration,
+  restore: Restore
+): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> => {
+  const exit = fiber.pollUnsafe()
+  if (exit !== undefined) return Effect.succeed(exit)
+  const ended: Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> = Duration.isFinite(deadline)
+    ? Effect.map(
+        Effect.timeoutOption(Fiber.await(fiber), deadline),
+        Option.getOrElse(() => fiber)
+      )
+    : Fiber.await(fiber)
+  return Effect.onInterrupt(restore(ended), () => Effect.sync(() => fiber.interruptUnsafe()))
+}
+
+/** {@link attempt} for code that may be interrupted wherever it is called from. */
+export const attemptInterruptibly = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  deadline: Duration.Duration
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
+  Effect.uninterruptibleMask((restore) => attempt(Effect.interruptible(effect), deadline, restore))
+
+/** Names code of others in its failures, and bounds it. */
+interface CallBorder {
+  /** Subject of a sentence. */
+  readonly what: string
+  readonly deadline: Duration.Duration
+}
+
+/**
+ * Runs foreign code as if it were part of this fiber, except that its own interruption and a missed deadline become
+ * defects. Its success, failures and defects are unchanged.
+ */
+export const contain = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  { deadline, what }: CallBorder
+): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(attempt(effect, deadline, restore, true), (exit): Effect.Effect<A, E> => {
+      if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
+      if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
+      const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+      return own.length === 0
+        ? Effect.die(new Interruption.SelfInterrupted(what))
+        : Effect.failCause(Cause.fromReasons(own))
+    })
+  )
+
+/** Distinct faults that are remembered; of more, the oldest may be said again. */
+const remembered = 256
+const shown = 200
+
+/** Describes a failure, in one line of no more than 200 characters and without secrets. */
+export const describeFailure = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
+  const error = Cause.squash(cause)
+  let text: string
+  try {
+    text = error instanceof Error ? `${error.name}: ${error.message}` : Json.toText(error)
+  } catch {
+    text = "something that cannot be shown"
+  }
+  return Redaction.redactStart(text, shown).replaceAll(/\s+/g, " ")
+}
+
+/** Warns about `what` the first time, and logs it at debug level after that. */
+export type FaultReporter = (what: string) => Effect.Effect<void>
+
+/** A memory of faults. */
+export const makeFaultReporter = (): FaultReporter => {
+  const seen = new Set<string>()
+  return (what) =>
+    Effect.suspend(() => {
+      if (seen.has(what)) return Effect.logDebug(what)
+      if (seen.size >= remembered) {
+        for (const oldest of seen) {
+          seen.delete(oldest)
+          break
+        }
+      }
+      seen.add(what)
+      return Effect.logWarning(what)
+    })
+}

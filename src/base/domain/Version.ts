@@ -1,0 +1,8 @@
+/**
+ * The version of the runtime and the program; a test compares it with the package's.
+ */
+
+export const version = "0.1.0"
+
+/** The value of `telemetry_schema_version`. */
+export const observerVersion = "hermes.observer.v1"

@@ -1,5 +1,0 @@
-/**
- * The version of the runtime and the program; a test compares it with the package's.
- */
-
-export const version = "0.1.0"

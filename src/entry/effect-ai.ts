@@ -1,3 +1,0 @@
-/** The border to `effect/ai`: its models as providers, and providers as its models. */
-export * as FromLanguageModel from "../provider/FromLanguageModel.ts"
-export * as ToLanguageModel from "../provider/ToLanguageModel.ts"

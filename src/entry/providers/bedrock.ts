@@ -1,2 +1,0 @@
-/** The provider over the official SDK of Amazon Bedrock. */
-export * as BedrockConverse from "../../provider/BedrockConverse.ts"

@@ -1,0 +1,12 @@
+/** The loop over one model and services that the application brings: the least that an agent is made of. */
+export * as Agent from "../../agent/Agent.ts"
+export * as RunContext from "../../base/domain/RunContext.ts"
+export * as RunEvent from "../../base/domain/RunEvent.ts"
+export * as Hooks from "../../hooks/Hooks.ts"
+export * as Middleware from "../../middleware/Middleware.ts"
+export * as Provider from "../../models/provider/Provider.ts"
+export * as ModelRouter from "../../models/routing/ModelRouter.ts"
+export * as SessionStore from "../../store/SessionStore.ts"
+export * as Approvals from "../../tools/Approvals.ts"
+export * as ToolRegistry from "../../tools/ToolRegistry.ts"
+export * as Toolset from "../../tools/Toolset.ts"

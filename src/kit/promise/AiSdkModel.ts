@@ -1,0 +1,310 @@
+/**
+ * An agent as a language model of the AI SDK (`ai`): `generateText`, `streamText` and the hooks of its user interface
+ * work on a whole run, with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` makes it one
+ * of v3 (6) or v2 (5).
+ *
+ * **Details**
+ *
+ * Text and reasoning are streamed during the run; `generateText` also streams from the model. The agent runs its own
+ * tools: each call is a provider-executed, dynamic tool part with its result, so that the AI SDK shows it but does not
+ * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that a
+ * limit ended. `providerMetadata.hermes` has the session, the exit and the cost.
+ *
+ * The conversation of the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
+ * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the
+ * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
+ * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
+ *
+ * **Gotchas**
+ *
+ * Settings that belong to the agent (temperature, output limits, tools of the caller) are ignored with a warning: pass
+ * them to `createHermes`. Text that a run retracts remains in the stream, followed by its replacement. In v2 the calls
+ * of the agent are left out, because the AI SDK 5 fails at a call of an unknown tool.
+ *
+ * **Example** (Text of an agent)
+ *
+ * ```ts
+ * import { generateText } from "ai"
+ * import { languageModel } from "hermes-effect/ai-sdk"
+ * import { createHermes } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: "offline" })
+ *
+ * const { text, finishReason } = await generateText({ model: languageModel(hermes), prompt: "Reply exactly hello" })
+ * await hermes.dispose()
+ *
+ * console.log(text, finishReason)
+ * // => hello stop
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  SharedV4Warning
+} from "@ai-sdk/provider"
+import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import * as AiSdkConversation from "./AiSdkConversation.ts"
+import * as AiSdkEvents from "./AiSdkEvents.ts"
+import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"
+import * as AiSdkSession from "./AiSdkSession.ts"
+import type { Hermes, HermesInput } from "./CreateHermes.ts"
+import { HermesError } from "./HermesError.ts"
+import { findPerformer } from "./HermesServices.ts"
+
+/** Names under which the AI SDK knows the agent, and settings of each of its runs. */
+export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
+  HermesInput,
+  "budget" | "cwd" | "maxIterations" | "source" | "tools"
+> {
+  /** `v4` for the AI SDK 7, `v3` for 6, `v2` for 5; `v4` when absent. */
+  readonly specificationVersion?: Version | undefined
+  /** `agent` when absent. */
+  readonly modelId?: string | undefined
+  /** `hermes` when absent. */
+  readonly provider?: string | undefined
+}
+
+/** Values of one language model that its calls share. */
+interface ModelState {
+  readonly settings: LanguageModelOptions
+  readonly branches: AiSdkSession.Branches
+}
+
+const efforts: Readonly<
+  Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>
+> = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "xhigh" }
+
+/** Settings of the caller that a run has no place for. */
+const ofAgent = [
+  "maxOutputTokens",
+  "temperature",
+  "stopSequences",
+  "topP",
+  "topK",
+  "presencePenalty",
+  "frequencyPenalty"
+] as const
+
+const listWarnings = (options: LanguageModelV4CallOptions): ReadonlyArray<SharedV4Warning> => [
+  ...ofAgent.flatMap((name): ReadonlyArray<SharedV4Warning> =>
+    options[name] === undefined
+      ? []
+      : [{ type: "unsupported", feature: name, details: "a setting of the agent: give it to createHermes" }]
+  ),
+  ...((options.tools ?? []).length === 0
+    ? []
+    : [
+        {
+          type: "unsupported",
+          feature: "tools",
+          details: "the agent runs its own tools: give yours to createHermes"
+        } as const
+      ]),
+  ...(options.reasoning === "max"
+    ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const]
+    : []),
+  ...(options.responseFormat?.type === "json"
+    ? [
+        {
+          type: "compatibility",
+          feature: "responseFormat",
+          details: "the agent is asked for JSON in its instructions"
+        } as const
+      ]
+    : [])
+]
+
+const renderFormat = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
+  if (responseFormat?.type !== "json") return []
+  const { schema } = responseFormat
+  return [
+    schema === undefined
+      ? "Answer with one JSON object, and nothing else."
+      : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`
+  ]
+}
+
+const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
+  const given = providerOptions?.["hermes"]?.["sessionId"]
+  if (given === undefined || typeof given === "string") return given
+  throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId is the id of a session: give a text")
+}
+
+/** Finds the session of a call that names one. */
+const placeCallIn = async (
+  hermes: Hermes,
+  call: AiSdkSession.NamedCall,
+  branches: AiSdkSession.Branches
+): Promise<AiSdkSession.PlacedCall> => {
+  const perform = findPerformer(hermes)
+  return perform === undefined
+    ? {
+        input: { sessionId: call.sessionId },
+        warning:
+          call.history.length === 0
+            ? undefined
+            : "only the last message is sent: the runtime is not one of createHermes"
+      }
+    : await perform(AiSdkSession.placeCall(call, branches))
+}
+
+const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
+  const { history, prompt, system } = AiSdkConversation.toConversation(options.prompt)
+  const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
+  const sessionId = readSession(options)
+  const placed: AiSdkSession.PlacedCall =
+    sessionId === undefined
+      ? { input: { history }, warning: undefined }
+      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+  const instructions = [...system, ...renderFormat(options)]
+  const { reasoning = "provider-default" } = options
+  const input: HermesInput = {
+    source: "ai-sdk",
+    ...run,
+    prompt,
+    ...placed.input,
+    ...(instructions.length === 0 ? {} : { ephemeralSystemPrompt: instructions.join("\n\n") }),
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(reasoning === "provider-default" ? {} : { reasoningEffort: efforts[reasoning] }),
+    ...(options.abortSignal === undefined ? {} : { signal: options.abortSignal })
+  }
+  return { input, warning: placed.warning }
+}
+
+/** The failure of a run as the AI SDK knows it: its own signal's reason for a call that was aborted. */
+const toFailure = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
+  abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
+
+async function* streamParts(
+  hermes: Hermes,
+  options: LanguageModelV4CallOptions,
+  state: ModelState
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  const { input, warning } = await toInput(hermes, options, state)
+  const next = AiSdkEvents.make()
+  const warnings: Array<SharedV4Warning> = [
+    ...listWarnings(options),
+    ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])
+  ]
+  yield { type: "stream-start", warnings }
+  for await (const event of hermes.stream(input)) {
+    if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
+    yield* next(event)
+  }
+}
+
+/** The parts of a run that fails end with its error. */
+async function* withError(
+  parts: AsyncGenerator<LanguageModelV4StreamPart>,
+  options: LanguageModelV4CallOptions
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  try {
+    yield* parts
+  } catch (error) {
+    yield { type: "error", error: toFailure(error, options) }
+  }
+}
+
+/** Puts a whole answer together. */
+const collectAnswer = async (
+  parts: AsyncIterable<LanguageModelV4StreamPart>
+): Promise<LanguageModelV4GenerateResult> => {
+  const content: Array<LanguageModelV4Content> = []
+  let warnings: Array<SharedV4Warning> = []
+  let response: LanguageModelV4GenerateResult["response"] = {}
+  for await (const part of parts) {
+    switch (part.type) {
+      case "stream-start":
+        warnings = part.warnings
+        break
+      case "response-metadata":
+        response = {
+          ...(part.id === undefined ? {} : { id: part.id }),
+          ...(part.modelId === undefined ? {} : { modelId: part.modelId })
+        }
+        break
+      case "text-start":
+      case "reasoning-start":
+        content.push({ type: part.type === "text-start" ? "text" : "reasoning", text: "" })
+        break
+      case "text-delta":
+      case "reasoning-delta": {
+        const last = content.at(-1)
+        if (last?.type === "text" || last?.type === "reasoning") last.text += part.delta
+        break
+      }
+      case "tool-call":
+        content.push(part)
+        break
+      case "tool-result":
+        if (part.preliminary !== true) content.push(part)
+        break
+      case "finish":
+        return {
+          content,
+          finishReason: part.finishReason,
+          usage: part.usage,
+          warnings,
+          response,
+          ...(part.providerMetadata === undefined ? {} : { providerMetadata: part.providerMetadata })
+        }
+      default:
+        break
+    }
+  }
+  throw new HermesError("Unexpected", "the run ended without a result")
+}
+
+/** An agent as a language model; of v4 unless the settings name an older specification. */
+export const languageModel = <Version extends keyof Specifications = "v4">(
+  hermes: Hermes,
+  settings: LanguageModelOptions<Version> = {}
+): Specifications[Version] => {
+  const model = makeNewestModel(hermes, settings)
+  const selectVersion = (): Specifications[keyof Specifications] => {
+    switch (settings.specificationVersion) {
+      case "v2":
+        return toV2(model)
+      case "v3":
+        return toV3(model)
+      default:
+        return model
+    }
+  }
+  // The switch gives the one that was asked for.
+  return selectVersion() as Specifications[Version]
+}
+
+const makeNewestModel = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 =>
+  makeModel(hermes, { settings, branches: new Map() })
+
+const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
+  specificationVersion: "v4",
+  provider: state.settings.provider ?? "hermes",
+  modelId: state.settings.modelId ?? "agent",
+  // Files are given as bytes: which addresses the agent's model can load is not known here.
+  supportedUrls: {},
+  doGenerate: async (options) => {
+    try {
+      return await collectAnswer(streamParts(hermes, options, state))
+    } catch (error) {
+      throw toFailure(error, options)
+    }
+  },
+  doStream: async (options) => {
+    const parts = streamParts(hermes, options, state)
+    // A prompt that cannot be read fails the call, not its stream.
+    const first = await parts.next()
+    const rest = withError(parts, options)
+    const streamAll = async function* (): AsyncGenerator<LanguageModelV4StreamPart> {
+      if (first.done !== true) yield first.value
+      yield* rest
+    }
+    return { stream: ReadableStream.from(streamAll()) }
+  }
+})

@@ -1,0 +1,367 @@
+/**
+ * The runtime for code without Effect: promises, async iterators, `AbortSignal`, and one error.
+ *
+ * **Details**
+ *
+ * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened
+ * before the first run, and `dispose` closes stores, connections and processes. Keys are passed here and never read
+ * from the environment.
+ *
+ * A run rejects with a {@link HermesError}, which has the tag of its failure. An outcome that a run can present (text,
+ * an exceeded limit) is a result with its `exit`, not an error. {@link fromLayer} wraps a runtime that was composed
+ * with Effect in the same way.
+ *
+ * **Example** (A run, and a run that is watched)
+ *
+ * ```ts
+ * import { createHermes } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: "offline", instructions: "Answer in one word." })
+ *
+ * const { text } = await hermes.run("Reply exactly hello")
+ *
+ * let streamed = ""
+ * for await (const event of hermes.stream("Reply exactly hello")) {
+ *   if (event._tag === "TextDelta") streamed += event.text
+ * }
+ * await hermes.dispose()
+ *
+ * console.log(text, streamed)
+ * // => hello hello
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+import * as Agent from "../../agent/Agent.ts"
+import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
+import * as Json from "../../base/domain/Json.ts"
+import type { RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
+import type { Provider } from "../../models/provider/Provider.ts"
+import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
+import * as Runtime from "../../program/Runtime.ts"
+import * as SessionStore from "../../store/SessionStore.ts"
+import type { Question } from "../../tools/approval/Question.ts"
+import * as Approvals from "../../tools/Approvals.ts"
+import type * as Files from "../../tools/builtin/Files.ts"
+import type * as Terminal from "../../tools/builtin/Terminal.ts"
+import type * as Todo from "../../tools/builtin/Todo.ts"
+import type { NeedsOf } from "../../tools/ToolRegistry.ts"
+import type * as Toolset from "../../tools/Toolset.ts"
+import * as EventIterator from "./EventIterator.ts"
+import { keepPerformer } from "./HermesServices.ts"
+import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
+import type { HermesTool } from "./StandardTool.ts"
+
+/** A model, who serves it, and its key or several that take turns. */
+export interface HermesModel extends Omit<ModelRoute, "apiKey"> {
+  readonly apiKey?: string | ReadonlyArray<string> | undefined
+}
+
+/** Listeners, by the name of their hook. They may return a promise, and an answer where the hook takes one. */
+export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name]) => unknown) | undefined }
+
+/** Services of the toolsets of the package, which every runtime has. */
+type BuiltinNeeds = NeedsOf<typeof Files.toolset | typeof Terminal.toolset | typeof Todo.toolset>
+
+/** Settings of a runtime. */
+export interface HermesOptions extends Pick<
+  AgentSettings,
+  | "budget"
+  | "cwd"
+  | "identity"
+  | "instructions"
+  | "maxIterations"
+  | "maxOutputTokens"
+  | "reasoningEffort"
+  | "temperature"
+> {
+  /**
+   * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is
+   * a provider of its own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   */
+  readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
+  /** Tools of functions (`tool`), and toolsets of the package: `Files.toolset`, `Terminal.toolset`, … */
+  readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
+  readonly on?: Listeners | undefined
+  /**
+   * Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none
+   * runs.
+   */
+  readonly approve?: ((question: Question) => unknown) | undefined
+  /**
+   * Hosts that tools reach without asking: `example.com`, `*.example.com`, `localhost:8080`. Without it, `approve` is
+   * asked about each.
+   */
+  readonly hosts?: ReadonlyArray<string> | undefined
+  /** Sessions in memory (when absent), or in a SQLite file. */
+  readonly store?: "memory" | { readonly sqlite: string } | undefined
+}
+
+/** One run. */
+export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onUsageAfter"> {
+  /** Ends the run, which then rejects with `Aborted`. */
+  readonly signal?: AbortSignal | undefined
+  /** Told of each event; the run waits for a promise that it returns. */
+  readonly onEvent?: ((event: RunEvent) => unknown) | undefined
+}
+
+/** A runtime. */
+export interface Hermes {
+  readonly run: (input: string | HermesInput) => Promise<RunResult>
+  /**
+   * Events of a run, in order, for one reader. The run begins with the first of them that is asked for; leaving the
+   * loop ends it.
+   */
+  readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
+  /**
+   * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
+   */
+  readonly stop: (sessionId: string) => Promise<boolean>
+  /**
+   * Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with
+   * `Disposed`.
+   */
+  readonly dispose: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
+}
+
+const toRedactedKeys = (
+  key: string | ReadonlyArray<string>
+): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
+  typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
+
+const modelOptions: Options.Checks<HermesModel> = {
+  provider: Options.text,
+  model: Options.text,
+  apiKey: Options.makeKindCheck(
+    "a key, or a list of keys",
+    (key) => typeof key === "string" || (Array.isArray(key) && key.every((one) => typeof one === "string"))
+  ),
+  baseUrl: Options.text,
+  apiMode: Options.text,
+  headers: Options.fields,
+  abilities: Options.fields
+}
+
+const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["model"])
+
+const checkModelChoice: Options.Check = (value, at) => {
+  if (value === "offline" || Layer.isLayer(value)) return []
+  const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
+  if (models.length === 0 || !models.every(Json.isFields))
+    return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
+  return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
+}
+
+const checkToolList: Options.Check = (value, at) => {
+  if (!Array.isArray(value)) return Options.list(value, at)
+  const names = new Set<unknown>()
+  return value.flatMap((one: unknown, index) => {
+    const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
+    if (!Json.isFields(toolset) || !("bind" in toolset))
+      return [`${at}[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`]
+    if (names.has(toolset["name"]))
+      return [`${at}[${index}]: another tool has the name ${JSON.stringify(toolset["name"])}: give each its own`]
+    names.add(toolset["name"])
+    return []
+  })
+}
+
+const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = {
+  tokens: Options.amount,
+  dollars: Options.amount,
+  seconds: Options.amount,
+  toolCalls: Options.amount
+}
+const budget = Options.makeMembersCheck("limit", limits)
+
+const runtimeOptions: Options.Checks<HermesOptions> = {
+  model: checkModelChoice,
+  tools: checkToolList,
+  on: Options.makeMembersCheck("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
+  approve: Options.callback,
+  hosts: Options.list,
+  store: Options.makeKindCheck(
+    '"memory" or { sqlite: path }',
+    (store) => store === "memory" || (Json.isFields(store) && typeof store["sqlite"] === "string")
+  ),
+  budget,
+  cwd: Options.text,
+  identity: Options.text,
+  instructions: Options.text,
+  maxIterations: Options.count,
+  maxOutputTokens: Options.count,
+  reasoningEffort: Options.effort,
+  temperature: Options.number
+}
+
+const runOptions: Options.Checks<HermesInput> = {
+  prompt: Options.makeKindCheck(
+    "a text, or a list of parts",
+    (prompt) => typeof prompt === "string" || Array.isArray(prompt)
+  ),
+  sessionId: Options.text,
+  goesOn: Options.flag,
+  expectedSession: Options.fields,
+  openCalls: Options.makeChoiceCheck(["close", "run"]),
+  onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
+  source: Options.text,
+  platform: Options.text,
+  history: Options.list,
+  systemPrompt: Options.text,
+  ephemeralSystemPrompt: Options.text,
+  cwd: Options.text,
+  tools: Options.fields,
+  seed: Options.number,
+  maxIterations: Options.count,
+  budget,
+  route: Options.fields,
+  reasoningEffort: Options.effort,
+  streaming: Options.flag,
+  readsText: Options.flag,
+  signal: Options.makeKindCheck("an AbortSignal", (signal) => signal instanceof AbortSignal),
+  onEvent: Options.callback
+}
+
+const optionsProblems = Options.makeMembersCheck("option of createHermes", runtimeOptions, ["model"])
+const inputProblems = Options.makeMembersCheck("option of a run", runOptions)
+
+/** Throws what is wrong, all of it. */
+const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
+  if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
+}
+
+const toRoutes = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
+  (isList(model) ? model : [model]).map(({ apiKey, ...route }) =>
+    apiKey === undefined ? route : { ...route, apiKey: toRedactedKeys(apiKey) }
+  )
+
+const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> =>
+  "toolset" in one ? one.toolset : one
+
+const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
+
+const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> =>
+  Array.isArray(model)
+
+const toHooks = (on: Listeners) =>
+  Object.entries(on).flatMap(([name, listener]) =>
+    // The record's type pairs each name with its event; its entries only know some event.
+    listener === undefined
+      ? []
+      : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)]
+  )
+
+const toRunInput = (
+  input: string | HermesInput
+): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
+  if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
+  // A program that is not type-checked may leave the prompt out.
+  if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
+    throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
+  throwProblems("InvalidInput", inputProblems(input, ""))
+  const { onEvent, signal, ...rest } = input
+  const told =
+    onEvent === undefined
+      ? {}
+      : {
+          onEvent: (events: ReadonlyArray<RunEvent>) =>
+            Effect.promise(async () => {
+              for (const event of events) await onEvent(event)
+            })
+        }
+  return { run: { ...rest, ...told }, signal }
+}
+
+const makeDisposedError = (): HermesError =>
+  new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
+
+type OnEvent = NonNullable<RunInput["onEvent"]>
+
+const combineListeners =
+  (first: OnEvent, second: OnEvent): OnEvent =>
+  (events) =>
+    Effect.andThen(first(events), second(events))
+
+/** A runtime of a layer that was composed with Effect. */
+export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
+  const runtime = ManagedRuntime.make(layer)
+  /** Lets go of runs whose readers are behind: they would wait for them while they are ended. */
+  const open = new Set<() => void>()
+  let isDisposed = false
+  const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
+    // A fiber begins before it looks at its signal, and may be done by then.
+    if (signal?.aborted === true) throw makeAbortedError(signal.reason)
+    if (isDisposed) throw makeDisposedError()
+    const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
+    if (Exit.isSuccess(exit)) return exit.value
+    throw fromCause(exit.cause, signal?.reason)
+  }
+  const dispose = (): Promise<void> => {
+    isDisposed = true
+    for (const letGo of open) letGo()
+    return runtime.dispose()
+  }
+  const hermes: Hermes = {
+    run: async (input) => {
+      const { run, signal } = toRunInput(input)
+      return await runToEnd(Agent.run(run), signal)
+    },
+    stream: (input) => {
+      const { run, signal } = toRunInput(input)
+      return EventIterator.make({
+        fork: (offer) => {
+          if (isDisposed) throw makeDisposedError()
+          const onEvent = run.onEvent === undefined ? offer : combineListeners(run.onEvent, offer)
+          return runtime.runFork(Agent.run({ ...run, streaming: run.streaming ?? true, onEvent }))
+        },
+        open,
+        signal
+      })
+    },
+    stop: async (sessionId) => !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
+    dispose,
+    [Symbol.asyncDispose]: dispose
+  }
+  keepPerformer(hermes, (work) => runToEnd(work))
+  return hermes
+}
+
+/** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */
+export const createHermes = (options: HermesOptions): Hermes => {
+  if (!Json.isFields(options))
+    throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
+  throwProblems("ConfigError", optionsProblems(options, ""))
+  const { approve, model, on = {}, store, tools = [], ...settings } = options
+  const parts = {
+    ...settings,
+    tools: tools.map(toToolset),
+    hooks: toHooks(on),
+    store:
+      store === undefined || store === "memory"
+        ? SessionStore.layerMemory
+        : SessionStore.layerSqlite({ path: store.sqlite }),
+    approvals:
+      approve &&
+      Approvals.layerCallback((question) =>
+        Effect.map(
+          Effect.tryPromise(async () => await approve(question)),
+          (answer) => (answer === true ? "once" : answer === false ? "deny" : answer)
+        )
+      )
+  }
+  if (model === "offline") return fromLayer(Runtime.layer(parts))
+  return fromLayer(
+    isProvider(model)
+      ? Runtime.layer({ ...parts, provider: model })
+      : Runtime.layer({ ...parts, routes: toRoutes(model) })
+  )
+}

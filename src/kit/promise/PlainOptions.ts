@@ -1,0 +1,75 @@
+/**
+ * Checks options of programs without a type checker: an unknown name is refused like a value of the wrong type.
+ *
+ * **Details**
+ *
+ * A table has a check for each option name of a type, so that a new option does not compile without one. `undefined`
+ * counts as absent.
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { findNearest } from "../../base/domain/Similarity.ts"
+
+/** Returns the mistakes of a value at a place; empty if it fits. */
+export type Check = (value: unknown, at: string) => ReadonlyArray<string>
+
+/** A check for each option of a type. */
+export type Checks<Options> = { readonly [Name in keyof Required<Options>]: Check }
+
+/** A value of one kind. */
+export const makeKindCheck =
+  (expected: string, fits: (value: unknown) => boolean): Check =>
+  (value, at) =>
+    fits(value) ? [] : [`${at}: expected ${expected}`]
+
+/** A value that its reader checks. */
+export const skipCheck: Check = () => []
+
+export const text = makeKindCheck("a text", (value) => typeof value === "string")
+export const flag = makeKindCheck("true or false", (value) => typeof value === "boolean")
+export const callback = makeKindCheck("a function", (value) => typeof value === "function")
+export const list = makeKindCheck("a list", Array.isArray)
+export const fields = makeKindCheck("an object", Json.isFields)
+export const count = makeKindCheck(
+  "a whole number, 1 or more",
+  (value) => Number.isSafeInteger(value) && Number(value) >= 1
+)
+export const amount = makeKindCheck("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
+export const number = makeKindCheck("a number", Number.isFinite)
+export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
+
+/** One of a few texts. */
+export const makeChoiceCheck = <const Names extends ReadonlyArray<string>>(names: Names): Check =>
+  makeKindCheck(`one of ${names.join(", ")}`, (value) => names.some((name) => name === value))
+
+const efforts: { readonly [Effort in ReasoningEffort]: true } = {
+  none: true,
+  minimal: true,
+  low: true,
+  medium: true,
+  high: true,
+  xhigh: true
+}
+
+/** A reasoning effort. */
+export const effort = makeChoiceCheck(Object.keys(efforts))
+
+/** Checks the members of an object, some of which are required; `what` is the word for an unknown member. */
+export const makeMembersCheck =
+  (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check =>
+  (value, at) => {
+    if (!Json.isFields(value)) return fields(value, at)
+    const formatPlace = (name: string): string => (at === "" ? name : `${at}.${name}`)
+    const absent = needed
+      .filter((name) => value[name] === undefined)
+      .flatMap((name) => checks[name]?.(undefined, formatPlace(name)) ?? [])
+    const given = Object.entries(value).flatMap(([name, member]) => {
+      const check = Object.hasOwn(checks, name) ? checks[name] : undefined
+      if (check !== undefined) return member === undefined ? [] : check(member, formatPlace(name))
+      const meant = findNearest(name, Object.keys(checks))
+      return [`${formatPlace(name)}: no such ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}`]
+    })
+    return [...absent, ...given]
+  }

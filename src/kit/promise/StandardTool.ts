@@ -1,0 +1,197 @@
+/**
+ * A tool of plain functions, with arguments of any schema that implements Standard Schema: Zod, ArkType, Valibot,
+ * Effect.
+ *
+ * **Details**
+ *
+ * The model receives the JSON Schema of the schema (Standard JSON Schema; supported by Zod 4.2 and ArkType). For a
+ * schema without one, pass `parameters`. Arguments are checked before `execute`, which receives the output of the
+ * schema. Invalid arguments are an error result that names each place, so that the model can correct itself. An error
+ * thrown by `execute` is an error result too.
+ *
+ * **Example** (A tool by a schema)
+ *
+ * ```ts
+ * import { createHermes, tool } from "hermes-effect/promise"
+ * import * as z from "zod"
+ *
+ * const double = tool({
+ *   name: "double",
+ *   description: "Doubles a number",
+ *   input: z.object({ n: z.number() }),
+ *   execute: ({ n }) => n * 2
+ * })
+ *
+ * const hermes = createHermes({ model: "offline", tools: [double] })
+ * await hermes.dispose()
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { StandardSchemaV1 } from "effect/StandardSchema"
+import * as Tool from "effect/ai/Tool"
+import * as Json from "../../base/domain/Json.ts"
+import { ToolFailed } from "../../base/domain/ToolOutput.ts"
+import * as Faults from "../../middleware/Faults.ts"
+import * as Annotations from "../../tools/Annotations.ts"
+import { ToolContext } from "../../tools/ToolContext.ts"
+import type { BoundTool } from "../../tools/Toolset.ts"
+import * as Toolset from "../../tools/Toolset.ts"
+import { HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
+
+/** Facts of one call, beside its arguments. */
+export interface ToolCall {
+  readonly sessionId: string
+  readonly turnId: string
+  /** Absolute working directory of the run. */
+  readonly cwd: string
+  /** Aborted when the call is interrupted. */
+  readonly signal: AbortSignal
+}
+
+/** A tool of plain functions. */
+export interface ToolOptions<Input extends StandardSchemaV1> {
+  readonly name: string
+  readonly description: string
+  readonly input: Input
+  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => unknown
+  /** JSON Schema of the arguments, for a schema that cannot produce one. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined
+  /** True for a tool that changes nothing: calls of it may run side by side. */
+  readonly readonly?: boolean | undefined
+  /** True for a tool whose calls have to be approved. */
+  readonly needsApproval?: boolean | undefined
+  /** Seconds that a call may take; 300 when absent. */
+  readonly timeout?: number | undefined
+}
+
+/** A tool for a runtime; {@link tool} makes it. */
+export interface HermesTool {
+  readonly toolset: Toolset.Toolset
+}
+
+type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
+
+const makeToolError = (name: string, problem: string, cause?: unknown): HermesError =>
+  new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+
+const wanted = "give the JSON Schema of an object as parameters"
+
+/** Returns the JSON Schema of a schema, if it has one. */
+const findSchema = ({ input, name }: NamedTool): unknown => {
+  const standard: object = input["~standard"]
+  const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
+  if (converter === null || !("input" in converter) || typeof converter.input !== "function") return undefined
+  try {
+    return converter.input({ target: "draft-2020-12" })
+  } catch (error) {
+    throw makeToolError(name, `its schema has no JSON Schema (${Faults.describeError(error)}): ${wanted}`, error)
+  }
+}
+
+const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => {
+  const { input, name, parameters } = given
+  // A program that is not type-checked may give anything.
+  const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
+  if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
+    throw makeToolError(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
+  const schema = parameters ?? findSchema(given)
+  if (Json.isFields(schema) && schema["type"] === "object") return schema
+  throw makeToolError(
+    name,
+    `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`
+  )
+}
+
+const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
+  const at = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
+  return at === "" ? message : `${at}: ${message}`
+}
+
+/** Reads the answer of a schema; one by hand may answer anything. */
+const readCheckResult = (
+  result: StandardSchemaV1.Result<unknown>
+): { readonly value: unknown } | { readonly problem: string } => {
+  if (!Json.isFields(result)) throw new Error("it gave neither a value nor issues")
+  if (result.issues !== undefined)
+    return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
+  if (!("value" in result)) throw new Error("it gave neither a value nor issues")
+  return { value: result.value }
+}
+
+/** Parses the arguments, and runs the function with the output of the schema. */
+const makeRun =
+  <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] =>
+  (params) => {
+    const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
+      new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
+    return Effect.gen(function* () {
+      const { cwd, sessionId, turnId } = yield* ToolContext
+      const checked = yield* Effect.tryPromise({
+        try: async () => readCheckResult(await input["~standard"].validate(params)),
+        catch: (error) =>
+          makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
+      })
+      if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
+      // The schema has produced this value: its type is the schema's output type.
+      const args = checked.value as StandardSchemaV1.InferOutput<Input>
+      const output: unknown = yield* Effect.tryPromise({
+        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
+        catch: makeFailure("handler")
+      })
+      return { output: output ?? null, isFailure: false }
+    })
+  }
+
+const toolOptions: Options.Checks<ToolOptions<StandardSchemaV1>> = {
+  name: Options.text,
+  description: Options.text,
+  input: Options.skipCheck,
+  execute: Options.callback,
+  parameters: Options.skipCheck,
+  readonly: Options.flag,
+  needsApproval: Options.flag,
+  timeout: Options.duration
+}
+
+const toolProblems = Options.makeMembersCheck("option of a tool", toolOptions, ["name", "description", "execute"])
+
+/** Names that every model API takes. */
+const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
+
+/**
+ * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if no API
+ * accepts its name.
+ */
+export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
+  if (!Json.isFields(options))
+    throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
+  const { description, name, needsApproval, timeout } = options
+  const problems = toolProblems(options, "")
+  if (problems.length > 0)
+    throw typeof name === "string"
+      ? makeToolError(name, problems.join("; "))
+      : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
+  if (!nameRule.test(name))
+    throw makeToolError(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
+  const parameters = findParameters(options)
+  const plain = Tool.dynamic(name, {
+    description,
+    parameters: { ...parameters },
+    ...(needsApproval === undefined ? {} : { needsApproval })
+  })
+  const facts = Annotations.readFacts(plain)
+  const bound: BoundTool = {
+    toolset: name,
+    tool: plain,
+    definition: { name, description, parameters },
+    facts: {
+      ...facts,
+      ...(options.readonly === undefined ? {} : { readonly: options.readonly }),
+      ...(timeout === undefined ? {} : { timeout: Duration.seconds(timeout) })
+    },
+    run: makeRun(options)
+  }
+  return { toolset: Toolset.fromBound(name, [plain], Effect.succeed([bound])) }
+}

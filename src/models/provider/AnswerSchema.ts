@@ -1,0 +1,110 @@
+/**
+ * JSON Schemas that an answer is bound to, in the forms that structured outputs take.
+ *
+ * **Details**
+ *
+ * OpenAI enforces a schema strictly where every object lists all its properties as required and allows no others.
+ * Claude wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are written into
+ * the description of their place. Where model or API have no field for a schema, it goes into the system prompt as an
+ * instruction.
+ */
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Json from "../../base/domain/Json.ts"
+
+// OpenAI
+
+const single = ["items", "not", "additionalItems", "contains"]
+const lists = ["anyOf", "oneOf", "allOf", "prefixItems"]
+const tables = ["properties", "$defs", "definitions"]
+
+const isObjectSchema = (schema: Json.Fields): boolean =>
+  schema["type"] === "object" || schema["properties"] !== undefined || Json.readItems(schema["type"]).includes("object")
+
+const isClosed = (schema: Json.Fields): boolean => {
+  const required = Json.readItems(schema["required"])
+  return (
+    schema["additionalProperties"] === false &&
+    Object.keys(Json.readFields(schema["properties"])).every((name) => required.includes(name))
+  )
+}
+
+/** Tells whether OpenAI can enforce a schema strictly. */
+export const isStrict = (schema: unknown): boolean => {
+  if (!Json.isFields(schema)) return true
+  if (isObjectSchema(schema) && !isClosed(schema)) return false
+  return (
+    single.every((name) => isStrict(schema[name])) &&
+    lists.every((name) => Json.readItems(schema[name]).every(isStrict)) &&
+    tables.every((name) => Object.values(Json.readFields(schema[name])).every(isStrict))
+  )
+}
+
+// Claude
+
+const structural = new Set([
+  "$ref",
+  "$defs",
+  "definitions",
+  "type",
+  "title",
+  "description",
+  "enum",
+  "const",
+  "anyOf",
+  "allOf",
+  "properties",
+  "required",
+  "items",
+  "pattern",
+  "default"
+])
+const formats = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"])
+/** Keywords that say nothing about values. */
+const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
+
+const closeEachValue = (value: unknown): unknown =>
+  Json.isFields(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, closeSchema(schema)]))
+    : value
+
+const closeKeyword = (key: string, value: unknown): unknown => {
+  switch (key) {
+    case "properties":
+    case "$defs":
+    case "definitions":
+      return closeEachValue(value)
+    case "items":
+      return closeSchema(value)
+    case "anyOf":
+    case "allOf":
+      return Array.isArray(value) ? value.map(closeSchema) : value
+    default:
+      return value
+  }
+}
+
+/** A schema that Claude takes. */
+export const closeSchema = (schema: unknown): unknown => {
+  if (!Json.isFields(schema)) return schema
+  const out: Record<string, unknown> = {}
+  const refused: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(schema)) {
+    if (structural.has(key)) out[key] = closeKeyword(key, value)
+    else if (key === "oneOf") out["anyOf"] = closeKeyword("anyOf", value)
+    else if (key === "format" && typeof value === "string" && formats.has(value)) out[key] = value
+    else if (key === "minItems" && (value === 0 || value === 1)) out[key] = value
+    else if (typeof key === "string" && !silent.has(key)) refused[key] = value
+  }
+  if (out["type"] === "object" || out["properties"] !== undefined) out["additionalProperties"] = false
+  if (Object.keys(refused).length > 0) {
+    const said = typeof out["description"] === "string" ? `${out["description"]} ` : ""
+    out["description"] = `${said}${JSON.stringify(refused)}`
+  }
+  return out
+}
+
+/** Renders the instruction that replaces the schema field of a request. */
+export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
+  `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(
+    schema
+  )}`

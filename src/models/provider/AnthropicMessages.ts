@@ -1,0 +1,125 @@
+/**
+ * The Messages API of Anthropic, and everybody who speaks it, through the official SDK.
+ *
+ * **Details**
+ *
+ * The SDK is loaded when the provider is made. It retries nothing, logs nothing, traces nothing, and takes nothing from
+ * the environment: key, address, headers and query are the route's. A request fails that takes longer than the route's
+ * timeout (15 minutes when absent, `hermes-llm.md` §4.2) to begin its answer. See `Exchange` for how answers are read.
+ *
+ * **Gotchas**
+ *
+ * Claude on Bedrock speaks `bedrock_converse` here; a route of provider `bedrock` in this mode is refused.
+ *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ * import { AnthropicMessages, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = AnthropicMessages.layer({ model: "claude-sonnet-4-5", apiKey: Redacted.make("…") })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => anthropic_messages
+ * ```
+ *
+ * Source: `hermes-llm.md` §4.2, `ARCHITECTURE.md` §5.
+ */
+import type { Anthropic } from "@anthropic-ai/sdk"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import type * as Route from "../../base/domain/Route.ts"
+import { registerSecrets } from "../../base/domain/Secrets.ts"
+import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
+import { withoutVariables } from "../../base/platform/ProcessVariables.ts"
+import * as Decode from "./anthropic/Decode.ts"
+import * as Endpoint from "./anthropic/Endpoint.ts"
+import * as Request from "./anthropic/Request.ts"
+import * as Stream from "./anthropic/Stream.ts"
+import * as Exchange from "./Exchange.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as SdkSetup from "./SdkSetup.ts"
+
+const defaultTimeoutMillis = 900_000
+/** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
+const noKey = "unused"
+
+const findMisconfiguration = (route: Route.Route, endpoint: Endpoint.Endpoint): ConfigError | undefined => {
+  if (route.provider.trim().toLowerCase() === "bedrock") {
+    return new ConfigError({
+      path: "model.api_mode",
+      message: "provider bedrock speaks bedrock_converse: set model.api_mode to bedrock_converse or leave it out"
+    })
+  }
+  const headers = Endpoint.makeHeaders(route, endpoint)
+  return endpoint.native && headers["x-api-key"] === null && headers["authorization"] === null
+    ? new ConfigError({
+        path: "ANTHROPIC_API_KEY",
+        message: "Anthropic needs a key: set ANTHROPIC_API_KEY, or model.base_url for another endpoint"
+      })
+    : undefined
+}
+
+const makeClient = (
+  sdk: typeof import("@anthropic-ai/sdk"),
+  route: Route.Route,
+  endpoint: Endpoint.Endpoint,
+  fetch: typeof globalThis.fetch
+): Anthropic =>
+  withoutVariables(
+    "ANTHROPIC_",
+    [],
+    () =>
+      new sdk.Anthropic({
+        apiKey: noKey,
+        baseURL: endpoint.baseUrl,
+        defaultHeaders: Endpoint.makeHeaders(route, endpoint),
+        defaultQuery: { ...route.query },
+        timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
+        maxRetries: 0,
+        logLevel: "off",
+        openTelemetry: false,
+        fetch
+      })
+  )
+
+/** A provider of one route. The scope closes its connections. */
+export const make = Effect.fn("AnthropicMessages.make")(function* (
+  route: Route.Route
+): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  yield* registerSecrets(route)
+  const endpoint = Endpoint.fromRoute(route)
+  const misconfigured = findMisconfiguration(route, endpoint)
+  if (misconfigured !== undefined) return yield* misconfigured
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@anthropic-ai/sdk", () =>
+    import("@anthropic-ai/sdk").catch(rethrowImport)
+  )
+  const client = makeClient(sdk, route, endpoint, fetch)
+  const names = Endpoint.makeToolNames(endpoint)
+  return Exchange.makeProvider(route, {
+    module: "AnthropicMessages",
+    apiMode: "anthropic_messages",
+    url: endpoint.baseUrl,
+    model: endpoint.model,
+    timeoutMillis: client.timeout,
+    prepare: Request.make(route),
+    // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that
+    // are not streamed.
+    post: ({ body, headers, query }, signal) => client.post<unknown>("/v1/messages", { body, headers, query, signal }),
+    decode: (raw, context) => Decode.decode(raw, context, names),
+    machine: (context) => Stream.make(context, names)
+  })
+})
+
+/** Options of a provider of this protocol. `provider` is `anthropic` when absent. */
+export type Options = ProviderPort.RouteOptions
+
+/** {@link make} as the run's `Provider`. The key is an option; it is never looked for in the environment. */
+export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(Provider, make({ ...options, provider: options.provider ?? "anthropic", apiMode: "anthropic_messages" }))

@@ -1,0 +1,311 @@
+/**
+ * The Converse API of Amazon Bedrock, through the official SDK.
+ *
+ * **Details**
+ *
+ * The SDK is loaded when the provider is made; its retries and logging are off. The request is the input of the SDK's
+ * command plus `stream`, our own key, which selects Converse or ConverseStream. `extra_body` is merged into it: fields
+ * that Converse knows replace the request's fields, all others are passed to the underlying model
+ * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
+ *
+ * A streamed answer gives what has arrived to `onPart` in one step; interruption closes the connection. What `onPart`
+ * gives back is what the answer is made of, while `raw` holds what was sent; it is put together on first use. Bytes in
+ * requests and bodies are `Uint8Array`, as in the SDK; `decode` takes base64 too.
+ *
+ * **Gotchas**
+ *
+ * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance.
+ * Outside of an instance, the search for one takes a few seconds.
+ *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { BedrockConverse, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = BedrockConverse.layer({ model: "us.anthropic.claude-sonnet-4-5-v1:0", region: "us-east-1" })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => bedrock_converse
+ * ```
+ *
+ * Source: `hermes-llm.md` §4.4, `ARCHITECTURE.md` §5.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import type {
+  BedrockRuntimeClient,
+  ConverseCommandInput,
+  ConverseStreamCommandInput
+} from "@aws-sdk/client-bedrock-runtime"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { awsSecrets } from "../../base/domain/CredentialNames.ts"
+import * as Json from "../../base/domain/Json.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../../base/domain/Model.ts"
+import * as Route from "../../base/domain/Route.ts"
+import { registerSecrets } from "../../base/domain/Secrets.ts"
+import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
+import { HiddenVariables, ProcessVariables } from "../../base/platform/ProcessVariables.ts"
+import * as AwsError from "./AwsError.ts"
+import * as Decode from "./bedrock/Decode.ts"
+import * as Endpoint from "./bedrock/Endpoint.ts"
+import * as Request from "./bedrock/Request.ts"
+import * as Stream from "./bedrock/Stream.ts"
+import * as Exchange from "./Exchange.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as SdkError from "./SdkError.ts"
+import * as SdkSetup from "./SdkSetup.ts"
+
+/** A request as the SDK hands it over, signed. */
+interface HttpRequest {
+  readonly protocol: string
+  readonly hostname: string
+  readonly port?: number | undefined
+  readonly method: string
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | ReadonlyArray<string> | null>> | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+/** An answer as the SDK reads it. */
+interface HttpResponse {
+  readonly statusCode: number
+  readonly reason: string
+  readonly headers: Record<string, string>
+  readonly body: unknown
+}
+
+/** A connection, as the SDK uses it. */
+interface Handler {
+  readonly metadata: { readonly handlerProtocol: string }
+  readonly handle: (
+    request: HttpRequest,
+    options?: { readonly abortSignal?: unknown }
+  ) => Promise<{ readonly response: HttpResponse }>
+  readonly destroy: () => void
+  readonly updateHttpClientConfig: () => void
+  readonly httpHandlerConfigs: () => Record<string, never>
+}
+
+/** As signatures want it: everything but letters, digits, `-`, `.`, `_` and `~` in percent signs. */
+const percentEncode = (text: string): string =>
+  encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+
+const formatQuery = (query: HttpRequest["query"]): string => {
+  const pairs = Object.entries(query ?? {})
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, value]) =>
+      value === null
+        ? [percentEncode(name)]
+        : (typeof value === "string" ? [value] : value).map((one) => `${percentEncode(name)}=${percentEncode(one)}`)
+    )
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`
+}
+
+const formatAddress = (request: HttpRequest): string => {
+  const port = request.port === undefined ? "" : `:${request.port}`
+  return `${request.protocol}//${request.hostname}${port}${request.path}${formatQuery(request.query)}`
+}
+
+const toFetchBody = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
+  if (typeof body === "string") return body
+  // The SDK's serializer makes texts and fresh byte arrays.
+  return body instanceof Uint8Array && body.byteLength > 0 ? (body as Uint8Array<ArrayBuffer>) : undefined
+}
+
+/** A connection over `fetch`. A failed answer's body is read whole; a good one is read as it comes. */
+const makeHandler = (fetch: typeof globalThis.fetch): Handler => ({
+  metadata: { handlerProtocol: "http/1.1" },
+  handle: async (request, options) => {
+    const body = toFetchBody(request.body)
+    const signal = options?.abortSignal
+    const response = await fetch(formatAddress(request), {
+      method: request.method,
+      headers: { ...request.headers },
+      ...(body === undefined ? {} : { body }),
+      ...(signal instanceof AbortSignal ? { signal } : {})
+    })
+    return {
+      response: {
+        statusCode: response.status,
+        reason: response.statusText,
+        headers: Object.fromEntries(response.headers),
+        body: response.ok ? response.body : new Uint8Array(await response.arrayBuffer())
+      }
+    }
+  },
+  destroy: () => {},
+  updateHttpClientConfig: () => {},
+  httpHandlerConfigs: () => ({})
+})
+
+/** Reads a body that {@link make} gave to the SDK to its end. */
+const collectBody = async (body: unknown): Promise<Uint8Array> => {
+  if (body instanceof Uint8Array) return body
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  // The body of a good answer is a stream of bytes.
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    chunks.push(chunk)
+    size += chunk.length
+  }
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.length
+  }
+  return whole
+}
+
+type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
+
+const defaultTimeoutMillis = 1_800_000
+const beforeSigning = { step: "build", priority: "low", name: "extras" } as const
+
+const makeClient = (
+  sdk: Sdk,
+  endpoint: Endpoint.Endpoint,
+  credentials: ReturnType<typeof Endpoint.readCredentials>,
+  fetch: typeof globalThis.fetch
+): BedrockRuntimeClient =>
+  new sdk.BedrockRuntimeClient({
+    region: endpoint.region,
+    ...(endpoint.address === undefined ? {} : { endpoint: endpoint.address }),
+    ...(credentials === undefined ? {} : { credentials }),
+    ...(endpoint.token === undefined ? {} : { token: { token: endpoint.token } }),
+    ...(endpoint.scheme === undefined ? {} : { authSchemePreference: [endpoint.scheme] }),
+    maxAttempts: 1,
+    requestHandler: makeHandler(fetch),
+    streamCollector: collectBody
+  })
+
+/** Fields of a request of the SDK that a step may change. */
+interface Outgoing {
+  readonly headers: Record<string, string>
+  readonly query: Record<string, unknown>
+}
+
+const isOutgoing = (request: unknown): request is Outgoing =>
+  Json.isFields(request) && Json.isFields(request["headers"]) && Json.isFields(request["query"])
+
+/** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
+const addExtras = (request: unknown, route: Route.Route, extras: Exchange.Extras): void => {
+  if (!isOutgoing(request)) return
+  for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
+    if (value === null) delete request.headers[name.toLowerCase()]
+    else request.headers[name.toLowerCase()] = value
+  }
+  for (const [name, value] of Object.entries({ ...route.query, ...extras.query }))
+    request.query[name] = Json.readWord(value)
+}
+
+/** A step of the SDK's own, between writing a request and signing it. */
+const makeExtrasStep =
+  (route: Route.Route, extras: Exchange.Extras) =>
+  <Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
+  (args: Args): Promise<A> => {
+    addExtras(args.request, route, extras)
+    return next(args)
+  }
+
+/** A provider of one route. The scope closes its connections. */
+export const make = Effect.fn("BedrockConverse.make")(function* (
+  route: Route.Route
+): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  yield* registerSecrets(route)
+  const variables = yield* ProcessVariables
+  const endpoint = Endpoint.fromRoute(route, variables)
+  if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@aws-sdk/client-bedrock-runtime", () =>
+    import("@aws-sdk/client-bedrock-runtime").catch(rethrowImport)
+  )
+  const client = makeClient(sdk, endpoint, Endpoint.readCredentials(variables), fetch)
+  const makeErrorContext = (method: string): AwsError.AwsContext => ({
+    module: "BedrockConverse",
+    method,
+    url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,
+    model: route.model,
+    region: endpoint.region
+  })
+  const executing = makeErrorContext("execute")
+  const toAiError = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
+
+  const sendCommand = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError(toAiError))
+
+  const limitTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
+    Effect.timeoutOrElse(effect, {
+      duration: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
+      orElse: () => Effect.fail(toAiError(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
+    })
+
+  const requestWhole = (input: ConverseCommandInput, extras: Exchange.Extras, abortSignal: AbortSignal) => {
+    const command = new sdk.ConverseCommand(input)
+    command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
+    return Effect.flatMap(limitTime(sendCommand(() => client.send(command, { abortSignal }))), (raw) =>
+      Effect.fromResult(Decode.decode(raw, executing))
+    )
+  }
+
+  const requestStream = Effect.fnUntraced(function* (
+    input: ConverseStreamCommandInput,
+    extras: Exchange.Extras,
+    abort: AbortController,
+    onPart: OnPart | undefined
+  ) {
+    const command = new sdk.ConverseStreamCommand(input)
+    command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
+    const { $metadata, stream } = yield* limitTime(
+      sendCommand(() => client.send(command, { abortSignal: abort.signal }))
+    )
+    if (stream === undefined) return yield* SdkError.makeCutStreamError(executing)
+    const batches = Stream.batchEvents(stream)
+    const machine = Stream.make(executing, $metadata.requestId)
+    const heard = Exchange.collectParts(onPart)
+    const isOver = (): boolean => heard.sent.overflow() !== undefined
+    for (let over = false; !over && !isOver();) {
+      const events = yield* sendCommand(batches.next)
+      over = events === undefined
+      const parts = events === undefined ? machine.end() : machine.step(events)
+      if (parts.length > 0) yield* heard.add(parts)
+    }
+    // The connection of an answer without an end is closed.
+    if (isOver()) abort.abort()
+    return yield* Exchange.makeStreamedResponse(machine, heard)
+  })
+
+  const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+    Effect.suspend(() => {
+      const extras = Exchange.splitExtras(request)
+      const abort = new AbortController()
+      const input: unknown = Request.toCommandInput(extras.body)
+      // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
+      const answer =
+        extras.body["stream"] === true
+          ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
+          : requestWhole(input as ConverseCommandInput, extras, abort.signal)
+      return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
+    })
+
+  const prepare = Request.make(route)
+  return {
+    info: Route.toInfo(route),
+    apiMode: "bedrock_converse",
+    prepare: (call) => Effect.sync(() => prepare(call)),
+    execute,
+    decode: (raw) => Effect.fromResult(Decode.decode(raw, makeErrorContext("decode")))
+  }
+})
+
+/** Options of a provider of this protocol. `provider` is `bedrock` when absent. */
+export type Options = ProviderPort.RouteOptions
+
+/** {@link make} as the run's `Provider`. */
+export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(Provider, make({ ...options, provider: options.provider ?? "bedrock", apiMode: "bedrock_converse" }))

@@ -1,0 +1,196 @@
+/**
+ * Answers of content blocks, as the Messages API and Converse give them: one part for each block, streamed or whole.
+ *
+ * **Details**
+ *
+ * A stream names a block by its index. Arguments of a call stream as they arrive and are parsed when the block stops.
+ * Protocol-specific data of thinking (signatures, opaque data) becomes metadata when the block stops.
+ *
+ * Source: `hermes-llm.md` §4.2, §4.4.
+ */
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Assembler from "../../base/domain/Assembler.ts"
+import * as Json from "../../base/domain/Json.ts"
+import {
+  type ModelResponse,
+  makeParamsDelta,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta
+} from "../../base/domain/Model.ts"
+import * as SdkError from "./SdkError.ts"
+import * as ToolCallWire from "./ToolCallWire.ts"
+
+const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  tool_use: "tool-calls",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content-filter",
+  guardrail_intervened: "content-filter",
+  content_filtered: "content-filter"
+}
+
+/** From the reason that an answer stopped for; an unknown one is a stop. */
+const toFinishReason = (stopReason: unknown): Response.FinishReason => {
+  const name = Json.readWord(stopReason)
+  return Object.hasOwn(finishReasons, name) ? (finishReasons[name] ?? "stop") : "stop"
+}
+
+/** A reasoning part; nothing of one without text and metadata. */
+export const makeReasoning = (
+  text: string,
+  metadata: Response.ProviderMetadata
+): ReadonlyArray<Response.ReasoningPart> =>
+  text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
+
+/** A text part; nothing of an empty text. */
+export const makeText = (text: string): ReadonlyArray<Response.TextPart> =>
+  text === "" ? [] : [Response.makePart("text", { text })]
+
+const makeCall = (id: string, name: string, params: unknown) =>
+  Response.makePart("tool-call", { id, name, params, providerExecuted: false })
+
+/** A call of a tool; `input` is as the API sends it. */
+export const makeToolCall = (id: string, name: string, input: unknown) =>
+  makeCall(id, name, ToolCallWire.fromWire(input))
+
+/**
+ * Makes the response from the content of a body. Fails if the body is empty without a stop reason, or stopped for a
+ * tool that it does not name.
+ */
+export const makeResponse = (
+  {
+    content,
+    stopReason,
+    ...rest
+  }: Omit<ModelResponse, "parts" | "finishReason"> & {
+    readonly content: ReadonlyArray<unknown>
+    readonly stopReason: unknown
+  },
+  context: SdkError.Context,
+  partOf: (block: Json.Fields, index: number) => ModelResponse["parts"]
+): Result.Result<ModelResponse, AiError.AiError> => {
+  const stopped = Json.readWord(stopReason)
+  if (content.length === 0 && (stopped === "" || stopped === "tool_use"))
+    return SdkError.failInvalidBody(rest.raw, context)("the answer has no content")
+  return Result.succeed({
+    parts: content.flatMap((block, index) => partOf(Json.readFields(block), index)),
+    finishReason: toFinishReason(stopReason),
+    ...rest
+  })
+}
+
+type Block<Thought> =
+  | { readonly kind: "text" }
+  | { readonly kind: "thought"; readonly thought: Thought }
+  /** `input` is what came with the start, whole; some gateways do so. */
+  | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: unknown; json: string }
+
+/** The blocks of a stream, and the parts that were made of them since the last {@link BlockStream.take}. */
+interface BlockStream<Thought> {
+  /** Opens a text, a thought or a call, in the place of a block that was open there. */
+  readonly openText: (index: number) => void
+  readonly openThought: (index: number, thought: Thought, metadata?: Response.ProviderMetadata) => void
+  readonly openCall: (index: number, id: string, name: string, input: unknown) => void
+  /** Adds a piece to an open block of its kind. */
+  readonly addText: (index: number, piece: string) => void
+  readonly addThought: (index: number, piece: string) => void
+  readonly addInput: (index: number, piece: string) => void
+  /** The state of an open thought, for data other than its text. */
+  readonly thought: (index: number) => Thought | undefined
+  readonly stop: (index: number) => void
+  readonly push: (part: StreamPart) => void
+  /** Ends the answer; a second end says nothing. */
+  readonly finish: (stopReason: unknown, usage: Response.Usage) => void
+  readonly isFinished: () => boolean
+  /** Tests for a block of an index, or for any. */
+  readonly isOpen: (index?: number) => boolean
+  readonly take: () => ReadonlyArray<StreamPart>
+}
+
+/** The blocks at the start of a stream; `metadataOf` is for the end of a thought. */
+export const makeBlockStream = <Thought>(
+  metadataOf: (thought: Thought) => Response.ProviderMetadata
+): BlockStream<Thought> => {
+  const open = new Map<number, Block<Thought>>()
+  let out: Array<StreamPart> = []
+  let finished = false
+
+  const openBlock = (index: number, block: Block<Thought>, part: StreamPart): void => {
+    open.set(index, block)
+    out.push(part)
+  }
+
+  return {
+    openText: (index) => openBlock(index, { kind: "text" }, Response.makePart("text-start", { id: String(index) })),
+    openThought: (index, thought, metadata) =>
+      openBlock(
+        index,
+        { kind: "thought", thought },
+        Response.makePart("reasoning-start", { id: String(index), ...(metadata === undefined ? {} : { metadata }) })
+      ),
+    openCall: (index, id, name, input) =>
+      openBlock(
+        index,
+        { kind: "call", id, name, input, json: "" },
+        Response.makePart("tool-params-start", { id, name, providerExecuted: false })
+      ),
+    addText: (index, piece) => {
+      if (piece !== "" && open.get(index)?.kind === "text") out.push(makeTextDelta(String(index), piece))
+    },
+    addThought: (index, piece) => {
+      if (piece !== "" && open.get(index)?.kind === "thought") out.push(makeReasoningDelta(String(index), piece))
+    },
+    addInput: (index, piece) => {
+      const block = open.get(index)
+      if (block?.kind !== "call" || piece === "") return
+      block.json += piece
+      out.push(makeParamsDelta(block.id, piece))
+    },
+    thought: (index) => {
+      const block = open.get(index)
+      return block?.kind === "thought" ? block.thought : undefined
+    },
+    stop: (index) => {
+      const block = open.get(index)
+      if (block === undefined) return
+      open.delete(index)
+      const id = String(index)
+      switch (block.kind) {
+        case "text":
+          out.push(Response.makePart("text-end", { id }))
+          break
+        case "thought":
+          out.push(Response.makePart("reasoning-end", { id, metadata: metadataOf(block.thought) }))
+          break
+        case "call":
+          out.push(Response.makePart("tool-params-end", { id: block.id }))
+          out.push(
+            makeCall(
+              block.id,
+              block.name,
+              block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)
+            )
+          )
+          break
+      }
+    },
+    push: (part) => void out.push(part),
+    finish: (stopReason, usage) => {
+      if (finished) return
+      finished = true
+      out.push(Response.makePart("finish", { reason: toFinishReason(stopReason), usage, response: undefined }))
+    },
+    isFinished: () => finished,
+    isOpen: (index) => (index === undefined ? open.size > 0 : open.has(index)),
+    take: () => {
+      const parts = out
+      out = []
+      return parts
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * The Responses API of OpenAI, ChatGPT's Codex backend, xAI and GitHub, through the official SDK.
+ *
+ * **Details**
+ *
+ * The form of a request depends on the backend (`responses/Endpoint`). The SDK is loaded when the provider is made; see
+ * `OpenAiClient` for its configuration, `Exchange` for how answers are read.
+ *
+ * **Gotchas**
+ *
+ * ChatGPT's backend only streams, so that its requests do whatever the call says.
+ *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ * import { CodexResponses, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = CodexResponses.layer({ model: "gpt-5.1-codex", apiKey: Redacted.make("…") })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => codex_responses
+ * ```
+ *
+ * Source: `hermes-llm.md` §4.3, `ARCHITECTURE.md` §5.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import type * as Route from "../../base/domain/Route.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+
+const service = Effect.promise(() => import("./responses/ResponsesProvider.ts"))
+
+/** A provider of one route. The scope closes its connections. */
+export const make = (
+  route: Route.Route
+): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
+  Effect.flatMap(service, ({ make }) => make(route))
+
+/**
+ * Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else
+ * `custom`.
+ */
+export type Options = ProviderPort.RouteOptions
+
+/** {@link make} as the run's `Provider`. */
+export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(
+    Provider,
+    Effect.flatMap(service, ({ makeFromOptions }) => makeFromOptions(options))
+  )

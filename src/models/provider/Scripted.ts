@@ -1,0 +1,233 @@
+/**
+ * A model that says what a test wrote down, in order, and tells what it was asked. For tests of applications and of
+ * this runtime: no network, no key, and time only from the `Clock`.
+ *
+ * **Details**
+ *
+ * A script is a list of turns, one for each request: {@link complete}, {@link fail} or {@link hang}. It speaks chat
+ * completions, so hooks and middleware see the usual requests and bodies. A streamed request gets the turn's pieces as
+ * they are written; each may wait on the clock, which `TestClock.adjust` moves.
+ *
+ * **Example** (A call, and the answer to its result)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Provider, Scripted } from "hermes-effect"
+ *
+ * const script = Scripted.layer([
+ *   Scripted.complete({ toolCalls: [{ name: "read_file", params: { path: "a.txt" } }] }),
+ *   Scripted.complete("It says hello.")
+ * ])
+ * const program = Effect.gen(function*() {
+ *   const provider = yield* Provider.Provider
+ *   const inspection = yield* Scripted.Inspection
+ *   return [provider.info.model, yield* inspection.remaining]
+ * }).pipe(Effect.provide(script))
+ * ```
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as AiError from "effect/ai/AiError"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/Model.ts"
+import * as Route from "../../base/domain/Route.ts"
+import * as Request from "./chat/Request.ts"
+import * as Completion from "./offline/Completion.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import type * as SdkError from "./SdkError.ts"
+
+/** A piece of a streamed text, and the delay before it. */
+export interface Piece {
+  readonly text: string
+  readonly delay: Duration.Input
+}
+
+/** A call of a tool. Params that are text are sent as they stand: broken JSON stays broken. */
+export interface Call {
+  readonly name: string
+  readonly params?: unknown
+  readonly id?: string
+}
+
+/** The answer of a turn. Without `text` it is the pieces, joined. */
+export interface Reply {
+  readonly text?: string
+  /** The text as it streams; words when absent. */
+  readonly pieces?: ReadonlyArray<string | Piece>
+  readonly reasoning?: string
+  readonly toolCalls?: ReadonlyArray<Call>
+  /** Absent counts are estimated from the request and the answer. */
+  readonly usage?: Completion.Tokens
+  readonly finishReason?: "stop" | "length" | "tool-calls" | "content-filter"
+  /** Time to wait before the answer begins. */
+  readonly delay?: Duration.Input
+}
+
+/** The outcome of one request. */
+export type Turn =
+  | { readonly type: "complete"; readonly said: Reply }
+  | { readonly type: "fail"; readonly said: Reply; readonly error: AiError.AiError }
+  | { readonly type: "hang"; readonly said: Reply }
+
+/** An answer. */
+export const complete = (said: string | Reply): Turn => ({
+  type: "complete",
+  said: typeof said === "string" ? { text: said } : said
+})
+
+/** A failure; in a stream, after what is said has come. */
+export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Reply = {}): Turn => ({
+  type: "fail",
+  said,
+  error: AiError.isAiError(error) ? error : AiError.make({ module: "Scripted", method: "execute", reason: error })
+})
+
+/** No answer, until interruption; in a stream, after what is said has come. */
+export const hang = (said: Reply = {}): Turn => ({ type: "hang", said })
+
+/** Requests of a script so far. */
+export interface InspectionService {
+  /** The requests that were executed. */
+  readonly requests: Effect.Effect<ReadonlyArray<ModelRequest>>
+  /** The calls that requests were prepared from. */
+  readonly calls: Effect.Effect<ReadonlyArray<ModelCall>>
+  /** Number of turns left. */
+  readonly remaining: Effect.Effect<number>
+  /** Number of requests that were interrupted before they ended. */
+  readonly interruptions: Effect.Effect<number>
+}
+
+/** Inspection of a script, as a service. */
+export class Inspection extends Context.Service<Inspection, InspectionService>()(
+  "hermes-effect/provider/Scripted/Inspection"
+) {}
+
+/** A script as the values behind its Layer. */
+export interface Script {
+  readonly provider: ProviderPort.Service
+  readonly inspection: InspectionService
+}
+
+const route: Route.Route = { provider: "scripted", model: "scripted", apiMode: "chat_completions" }
+
+const makeErrorContext = (method: string): SdkError.Context => ({
+  module: "Scripted",
+  method,
+  url: undefined,
+  model: route.model
+})
+
+const readPieceText = (piece: string | Piece): string => (typeof piece === "string" ? piece : piece.text)
+
+const toCompletionAnswer = (said: Reply, turn: number): Completion.Answer => ({
+  text: said.text ?? said.pieces?.map(readPieceText).join(""),
+  reasoning: said.reasoning,
+  calls: said.toolCalls?.map((call, index) => ({
+    id: call.id ?? `call_${turn}_${index + 1}`,
+    name: call.name,
+    arguments: call.params ?? {}
+  })),
+  usage: said.usage,
+  finishReason: said.finishReason?.replace("-", "_")
+})
+
+const makeExhaustedError = (turns: number, turn: number): AiError.AiError =>
+  AiError.make({
+    module: "Scripted",
+    method: "execute",
+    reason: new AiError.InvalidRequestError({
+      description: `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
+    })
+  })
+
+const playTurn = Effect.fnUntraced(function* (
+  turn: Turn,
+  number: number,
+  request: ModelRequest,
+  onPart: ExecuteOptions["onPart"]
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { said } = turn
+  if (said.delay !== undefined) yield* Effect.sleep(said.delay)
+  const body = Completion.makeBody(request, toCompletionAnswer(said, number), {
+    id: `scripted-${number}`,
+    model: route.model
+  })
+  const response = yield* Completion.decode(body, makeErrorContext("execute"))
+  let answer = response
+  if (onPart !== undefined && request["stream"] === true) {
+    const { pieces = [] } = said
+    const delays = pieces.map((piece) => (typeof piece === "string" ? undefined : piece.delay))
+    const parts = Completion.streamResponse(
+      response,
+      pieces.length === 0 ? Completion.splitIntoWords : () => pieces.map(readPieceText)
+    )
+    const whole = turn.type === "complete"
+    const sent = whole ? parts : parts.filter((part) => part.type !== "finish" && part.type !== "text-end")
+    let spoken = 0
+    answer = yield* Completion.playBatches(
+      response,
+      sent.map((part) => [part]),
+      onPart,
+      (index) => {
+        const delay = sent[index]?.type === "text-delta" ? delays[spoken++] : undefined
+        return delay === undefined ? Effect.void : Effect.sleep(delay)
+      }
+    )
+  }
+  switch (turn.type) {
+    case "complete":
+      return answer
+    case "fail":
+      return yield* turn.error
+    case "hang":
+      return yield* Effect.never
+  }
+})
+
+/** A script at its first turn. */
+export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
+  Effect.sync(() => {
+    const requests: Array<ModelRequest> = []
+    const calls: Array<ModelCall> = []
+    let interruptions = 0
+    const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+      Effect.suspend(() => {
+        requests.push(request)
+        const number = requests.length
+        const turn = turns[number - 1]
+        if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
+        return Effect.onInterrupt(playTurn(turn, number, request, options?.onPart), () =>
+          Effect.sync(() => void interruptions++)
+        )
+      })
+    return {
+      provider: {
+        info: Route.toInfo(route),
+        apiMode: route.apiMode,
+        prepare: (call) =>
+          Effect.sync(() => {
+            // The messages of a call may be the live array of a run.
+            calls.push({ ...call, messages: [...call.messages] })
+            return Request.prepare(call, route)
+          }),
+        execute,
+        decode: (raw) => Completion.decode(raw, makeErrorContext("decode"))
+      },
+      inspection: {
+        requests: Effect.sync(() => [...requests]),
+        calls: Effect.sync(() => [...calls]),
+        remaining: Effect.sync(() => Math.max(0, turns.length - requests.length)),
+        interruptions: Effect.sync(() => interruptions)
+      }
+    }
+  })
+
+/** Provides a script as the run's `Provider`, and an `Inspection` of the requests that it received. */
+export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
+  Layer.effectContext(
+    Effect.map(make(turns), ({ inspection, provider }) =>
+      Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))
+    )
+  )

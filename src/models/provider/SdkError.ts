@@ -1,0 +1,402 @@
+/**
+ * Turns what the OpenAI and Anthropic SDKs throw, and error objects that arrive inside an answer, into `AiError`s with
+ * an exact reason. It decides nothing about retries; it keeps what such a decision needs.
+ *
+ * **Details**
+ *
+ * `AiError.reasonFromHttpStatus` gives the first guess; the code, type and wording of the body refine it
+ * (`hermes-llm.md` §16.2 to §16.4). The reason's `metadata` holds `status`, `requestId`, `code`, `type`, `param` and
+ * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
+ * Header fields that carry credentials are left out.
+ */
+import * as Duration from "effect/Duration"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as AiError from "effect/ai/AiError"
+import * as Json from "../../base/domain/Json.ts"
+import { redactStart, redactText } from "../../base/domain/Redaction.ts"
+
+/** The call that a failure belongs to. */
+export interface Context {
+  readonly module: string
+  readonly method: string
+  /** Base URL of the route; undefined for the SDK's own. */
+  readonly url: string | undefined
+  readonly model: string
+}
+
+/** Report of an API about a failure, in one shape for all of them. */
+interface Failure {
+  readonly status: number | undefined
+  readonly message: string
+  readonly code: string
+  readonly type: string
+  readonly param: string | undefined
+  readonly requestId: string | undefined
+  readonly retryAfter: Duration.Duration | undefined
+  readonly http: typeof AiError.HttpContext.Type
+}
+
+/** `get` of a header table, names in lower case. */
+type GetHeader = (name: string) => string | undefined
+
+/**
+ * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so
+ * that a wrong local clock does not matter; without that header, from now. Past dates and invalid numbers are ignored.
+ */
+export const readRetryAfter = (get: GetHeader): Duration.Duration | undefined => {
+  const millis = Number.parseFloat(get("retry-after-ms") ?? "")
+  if (millis >= 0) return Duration.millis(millis)
+  const value = get("retry-after")?.trim()
+  if (value === undefined || value === "") return undefined
+  const seconds = Number(value)
+  if (seconds >= 0) return Duration.millis(seconds * 1_000)
+  const at = Date.parse(value)
+  const now = Date.parse(get("date") ?? "")
+  const wait = at - (Number.isNaN(now) ? Date.now() : now)
+  return wait >= 0 ? Duration.millis(wait) : undefined
+}
+
+const maxBody = 4_000
+const maxMessage = 500
+const sensitive = /authorization|cookie|api-?key|secret|password|credential|(^|[-_])token$/i
+
+const toOneLine = (text: string): string => {
+  const title = /<title[^<>]*>([^<]*)<\/title>/i.exec(text)?.[1]
+  const plain = title === undefined ? text.replaceAll(/<[^<>]*>/g, " ") : `HTML page "${title.trim()}"`
+  const line = plain.replaceAll(/\s+/g, " ").trim()
+  return line.length > maxMessage ? `${redactStart(line, maxMessage)}…` : redactText(line)
+}
+
+const collectHeaders = (headers: unknown): Record<string, string> => {
+  const out: Record<string, string> = {}
+  if (!Predicate.hasProperty(headers, "forEach") || typeof headers.forEach !== "function") return out
+  headers.forEach((value: unknown, name: unknown) => {
+    if (typeof name === "string" && typeof value === "string") out[name.toLowerCase()] = value
+  })
+  return out
+}
+
+/** The object that says what is wrong: the body itself, or what its `error` holds. */
+const findErrorObject = (body: unknown): unknown => {
+  const { error } = Json.readFields(body)
+  return error === undefined || error === null ? body : error
+}
+
+/** OpenRouter wraps the text of the provider behind it. */
+const readWrappedMessage = (error: Json.Fields): string => {
+  const { raw } = Json.readFields(error["metadata"])
+  return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
+}
+
+const readMessage = (error: unknown): string => {
+  if (typeof error === "string") return error
+  const fields = Json.readFields(error)
+  const own = Json.readWord(fields["message"]) || Json.readWord(fields["detail"]) || Json.readWord(fields["error"])
+  const inner = readWrappedMessage(fields)
+  return inner === "" || own.includes(inner) ? own : `${own}: ${inner}`
+}
+
+const readFailure = (input: {
+  readonly status: number | undefined
+  readonly body: unknown
+  readonly headers: unknown
+  readonly text: string
+}): Failure => {
+  const error = findErrorObject(input.body)
+  const fields = Json.readFields(error)
+  const headers = collectHeaders(input.headers)
+  const code = Json.readWord(fields["code"])
+  const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
+  const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
+  const body = input.body === undefined || input.body === null ? input.text : JSON.stringify(input.body)
+  return {
+    status,
+    message: toOneLine(readMessage(error) || input.text),
+    code,
+    type: Json.readWord(fields["type"]) || Json.readWord(Json.readFields(input.body)["type"]),
+    param: Json.readWord(fields["param"]) || undefined,
+    requestId:
+      headers["x-request-id"] ??
+      headers["request-id"] ??
+      (Json.readWord(Json.readFields(input.body)["request_id"]) || undefined),
+    retryAfter: readRetryAfter((name) => headers[name]),
+    http: {
+      ...(status === undefined ? {} : { response: { status, headers: shown } }),
+      ...(body === "" ? {} : { body: redactStart(body, maxBody) })
+    }
+  }
+}
+
+const buildMetadata = (failed: Failure): AiError.ProviderMetadata => ({
+  ...(failed.status === undefined ? {} : { status: failed.status }),
+  ...(failed.requestId === undefined ? {} : { requestId: failed.requestId }),
+  ...(failed.code === "" ? {} : { code: failed.code }),
+  ...(failed.type === "" ? {} : { type: failed.type }),
+  ...(failed.param === undefined ? {} : { param: failed.param }),
+  ...(failed.retryAfter === undefined ? {} : { retryAfterMillis: Duration.toMillis(failed.retryAfter) })
+})
+
+const quotaCode = /insufficient_quota|billing|payment_required|insufficient_balance|credits?_exhausted/
+const quotaText =
+  /insufficient (credits|balance|funds)|insufficient_quota|credit balance|credits have been exhausted|top up your credits|payment required|billing hard limit|can only afford|account is deactivated|plan does not include|(key|spending) limit exceeded/
+/** Some say this of a limit per minute too, then with a status of 429. */
+const ambiguousQuotaText = /exceeded your current quota/
+const usageText = /usage limit|quota|limit exceeded/
+const transientText = /try again|retry|resets at|reset in|\bwait\b|requests remaining|periodic|window/
+const policyCode = /content_filter|content_policy|moderation_blocked|safety/
+const policyText = /content management policy|content policy|usage polic|safety system|flagged (as|for|by)/
+const rateCode = /rate_limit|throttl|resource_exhausted|too_many_requests/
+const overloadCode = /overloaded|server_error|internal|api_error|unavailable|timeout/
+const modelText = /model/
+
+/** Infers the HTTP status of a failure that has only a code or a type, as in an error event of a stream. */
+const inferStatus = (name: string): number | undefined => {
+  if (rateCode.test(name)) return 429
+  if (/authentication|invalid_api_key/.test(name)) return 401
+  if (/permission/.test(name)) return 403
+  if (/not_found/.test(name)) return 404
+  if (overloadCode.test(name)) return 500
+  if (/invalid_request|invalid_prompt|context_length|max_tokens|request_too_large|bad_request/.test(name)) return 400
+  return undefined
+}
+
+const classifyKeyError = (text: string): "ExpiredKey" | "MissingKey" | "InvalidKey" =>
+  /expired/.test(text)
+    ? "ExpiredKey"
+    : /(no|missing|without) (api|auth)|(not|n't) provide|must provide|is required/.test(text)
+      ? "MissingKey"
+      : "InvalidKey"
+
+const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReason => {
+  const { http, message } = failed
+  const text = message.toLowerCase()
+  const name = `${failed.code} ${failed.type}`.toLowerCase()
+  const status = failed.status ?? inferStatus(name)
+  const common = { http, metadata: buildMetadata(failed) }
+  const makeInvalidRequest = (description: string, parameter = failed.param): AiError.InvalidRequestError =>
+    new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
+  const makeRateLimit = (): AiError.RateLimitError =>
+    new AiError.RateLimitError({
+      ...common,
+      ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
+    })
+
+  if (status === 402 && usageText.test(text) && transientText.test(text)) return makeRateLimit()
+  const refusal = failed.status === undefined || failed.status < 500
+  const spent = quotaText.test(text) || (status !== 429 && ambiguousQuotaText.test(text))
+  if (status === 402 || quotaCode.test(name) || (refusal && spent)) return new AiError.QuotaExhaustedError(common)
+  if (policyCode.test(name) || (refusal && policyText.test(text))) {
+    return new AiError.ContentPolicyError({ ...common, description: message || "the provider refused the content" })
+  }
+  if (status === undefined || status >= 500) {
+    const description = message || (status === undefined ? "the provider reported an error" : `HTTP ${status}`)
+    return new AiError.InternalProviderError({ ...common, description })
+  }
+  const host = formatHost(context.url)
+  switch (status) {
+    case 401:
+      return new AiError.AuthenticationError({ ...common, kind: classifyKeyError(text), description: message })
+    case 404:
+      return modelText.test(`${name} ${text}`)
+        ? makeInvalidRequest(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
+        : makeInvalidRequest(
+            `${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`
+          )
+    case 408:
+    case 409:
+    case 425:
+      return new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
+    case 413:
+      return makeInvalidRequest(message || "the request is too large")
+    case 429:
+      return makeRateLimit()
+    default:
+      if (status < 400) {
+        return makeInvalidRequest(`${host} answers with a redirect (HTTP ${status}): set the base URL to its target`)
+      }
+      return status === 400 || status === 403
+        ? AiError.reasonFromHttpStatus({ ...common, status, description: message || undefined })
+        : makeInvalidRequest(message || `HTTP ${status}`)
+  }
+}
+
+/** An error object that came in a body with status 200 or as an event of a stream. */
+export const fromBody = (options: Context & { readonly body: unknown; readonly headers?: unknown }): AiError.AiError =>
+  AiError.make({
+    module: options.module,
+    method: options.method,
+    reason: classifyFailure(
+      readFailure({ status: undefined, body: options.body, headers: options.headers, text: "" }),
+      options
+    )
+  })
+
+/** An answer that the protocol does not allow. */
+export const makeInvalidResponse = (options: Context & { readonly description: string; readonly body?: unknown }) =>
+  AiError.make({
+    module: options.module,
+    method: options.method,
+    reason: new AiError.InvalidResponseError({
+      description: options.description,
+      ...(options.body === undefined
+        ? {}
+        : {
+            http: {
+              body: redactStart(
+                typeof options.body === "string" ? options.body : (JSON.stringify(options.body) ?? ""),
+                maxBody
+              )
+            }
+          })
+    })
+  })
+
+/** Makes the failure of a body that is no answer. */
+export const failInvalidBody =
+  (body: unknown, context: Context) =>
+  (description: string): Result.Result<never, AiError.AiError> =>
+    Result.fail(makeInvalidResponse({ ...context, description, body }))
+
+/** A stream that stopped before its end. */
+export const makeCutStreamError = (context: Context): AiError.AiError =>
+  AiError.make({
+    module: context.module,
+    method: context.method,
+    reason: makeNetworkReason(
+      Object.assign(new Error("the stream ended before the answer was complete"), { code: "ECONNRESET" }),
+      context.url
+    )
+  })
+
+const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReason => {
+  const { message } = error
+  if (/could not resolve authentication|missing credentials/i.test(message)) {
+    return new AiError.AuthenticationError({ kind: "MissingKey" })
+  }
+  if (error instanceof SyntaxError) {
+    return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${toOneLine(message)}` })
+  }
+  // The message of such an error repeats the value, which may be the key.
+  if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
+    return new AiError.InvalidRequestError({
+      description:
+        "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
+    })
+  }
+  return makeNetworkReason(error, context.url)
+}
+
+/** The failure that a call of an SDK threw. */
+export const fromSdk = (options: {
+  readonly module: string
+  readonly method: string
+  readonly error: unknown
+  readonly url: string | undefined
+  readonly model: string
+}): AiError.AiError => {
+  const { error } = options
+  if (AiError.isAiError(error)) return error
+  const fields = Json.readFields(error)
+  const status = typeof fields["status"] === "number" ? fields["status"] : undefined
+  const body = fields["error"]
+  const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)
+  const reason =
+    status !== undefined || (body !== undefined && body !== null)
+      ? classifyFailure(readFailure({ status, body, headers: fields["headers"], text }), options)
+      : classifyPlainError(error instanceof Error ? error : new Error(text), options)
+  return AiError.make({ module: options.module, method: options.method, reason })
+}
+
+/** Returns host and port of a base URL; "the API" if the URL is absent or invalid. */
+const formatHost = (url: string | undefined): string => {
+  const parsed = url === undefined ? null : URL.parse(url)
+  return parsed === null ? "the API" : parsed.host
+}
+
+/** A URL without query and credentials. */
+const stripUrl = (url: string | undefined): string => {
+  const parsed = url === undefined ? null : URL.parse(url)
+  return parsed === null ? "" : `${parsed.origin}${parsed.pathname}`
+}
+
+const maxDepth = 5
+
+/** The first `code` on the way down the causes, which is where Node says what happened. */
+const findCode = (error: unknown, depth = 0): string | undefined => {
+  if (depth > maxDepth || !Predicate.isObject(error)) return undefined
+  if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
+  return Predicate.hasProperty(error, "cause") ? findCode(error.cause, depth + 1) : undefined
+}
+
+const findRootCause = (error: Error): Error => {
+  let root = error
+  for (let depth = 0; depth < maxDepth && root.cause instanceof Error; depth++) root = root.cause
+  return root
+}
+
+const describeNetworkError = (code: string | undefined, name: string, error: Error): string => {
+  switch (code) {
+    case "ECONNREFUSED":
+      return `nothing listens at ${name}: start the server or correct the base URL`
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+    case "EAI_NONAME":
+    case "EAI_NODATA":
+      return `the name of ${name} cannot be resolved: correct the base URL or check the network`
+    case "ECONNRESET":
+    case "EPIPE":
+    case "UND_ERR_SOCKET":
+      return `${name} closed the connection before its answer was complete`
+    case "ETIMEDOUT":
+    case "ESOCKETTIMEDOUT":
+    case "UND_ERR_CONNECT_TIMEOUT":
+      return `${name} cannot be reached in time: check the network and the base URL`
+    case "ENETUNREACH":
+    case "EHOSTUNREACH":
+      return `there is no way to ${name}: check the network`
+    case "ERR_STREAM_SILENT":
+      return (
+        `${name} stopped sending in the middle of its answer (${findRootCause(error).message}): ` +
+        "raise network.stream_read_timeout_seconds if it needs longer"
+      )
+    case "EPROTO":
+    case "ERR_SSL_WRONG_VERSION_NUMBER":
+      return `${name} does not speak TLS: use http:// in the base URL if that is meant`
+    default:
+      break
+  }
+  if (code !== undefined && /CERT|SIGNATURE|UNABLE_TO_|TLS|SSL/.test(code)) {
+    return `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by NODE_EXTRA_CA_CERTS`
+  }
+  if (code?.startsWith("HPE_") === true) return `${name} does not answer in HTTP: correct the base URL`
+  const { message } = findRootCause(error)
+  return `${name}: ${message === "" ? (code ?? "the connection failed") : message}`
+}
+
+const isTimeout = (error: Error): boolean =>
+  error.constructor.name.endsWith("TimeoutError") || error.name === "TimeoutError"
+
+/** The reason for a call that got no answer, or only a part of one. */
+export const makeNetworkReason = (error: Error, url: string | undefined): AiError.NetworkError => {
+  const code = findCode(error)
+  const name = formatHost(url)
+  if (code === "ERR_INVALID_URL") {
+    return new AiError.NetworkError({
+      reason: "InvalidUrlError",
+      method: "POST",
+      url: url ?? "",
+      description: "the base URL is not a URL: correct it"
+    })
+  }
+  return new AiError.NetworkError({
+    reason: "TransportError",
+    method: "POST",
+    url: stripUrl(url),
+    description:
+      isTimeout(error) && (code === undefined || code === "ETIMEDOUT")
+        ? `${name} did not answer within the request timeout: raise request_timeout_seconds or check the network`
+        : describeNetworkError(code, name, error),
+    cause: findRootCause(error)
+  })
+}

@@ -1,0 +1,179 @@
+/** Answers of an AI SDK model as parts, whole and in pieces. */
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata
+} from "@ai-sdk/provider"
+import * as Result from "effect/Result"
+import * as Response from "effect/ai/Response"
+import * as Base64 from "effect/encoding/Base64"
+import * as Assembler from "../../../base/domain/Assembler.ts"
+import {
+  type ContentPart,
+  type ModelResponse,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta
+} from "../../../base/domain/Model.ts"
+import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+
+/** Metadata of the provider, in the words of `effect/ai`; both are JSON by the name of the provider. */
+const toMetadata = (
+  metadata: SharedV4ProviderMetadata | undefined
+): { readonly metadata?: Response.ProviderMetadata } =>
+  // The AI SDK allows a member to be undefined, which is left out of JSON.
+  metadata === undefined ? {} : { metadata: metadata as Response.ProviderMetadata }
+
+const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response.FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  "content-filter": "content-filter",
+  "tool-calls": "tool-calls",
+  error: "error",
+  interrupted: "unknown",
+  other: "other"
+}
+
+/** True of an answer whose stream ended without its provider saying so: there is more of it. */
+export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
+
+/** Counts of a model, which may be any numbers. */
+const toUsage = ({
+  inputTokens: { cacheRead, cacheWrite, noCache, total },
+  outputTokens
+}: LanguageModelV4Usage): Response.Usage =>
+  toResponse({
+    input: noCache ?? toCount(total) - toCount(cacheRead) - toCount(cacheWrite),
+    output: outputTokens.total ?? toCount(outputTokens.text) + toCount(outputTokens.reasoning),
+    cacheRead,
+    cacheWrite,
+    reasoning: outputTokens.reasoning
+  })
+
+type FileData = Extract<LanguageModelV4Content, { readonly type: "file" }>["data"]
+
+/** The bytes of a file; none of one that is elsewhere. */
+const readBytes = (data: FileData): Uint8Array | undefined => {
+  if (data.type === "url") return undefined
+  return typeof data.data === "string" ? Result.getOrElse(Base64.decode(data.data), () => undefined) : data.data
+}
+
+const toFileParts = ({
+  data,
+  mediaType,
+  providerMetadata
+}: Extract<LanguageModelV4Content, { readonly type: "file" }>): ReadonlyArray<Response.FilePart> => {
+  const bytes = readBytes(data)
+  return bytes === undefined
+    ? []
+    : [Response.makePart("file", { mediaType, data: bytes, ...toMetadata(providerMetadata) })]
+}
+
+const toCallPart = ({
+  input,
+  providerMetadata,
+  toolCallId,
+  toolName
+}: Extract<LanguageModelV4Content, { readonly type: "tool-call" }>): Response.ToolCallPart<string, unknown> =>
+  Response.makePart("tool-call", {
+    id: toolCallId,
+    name: toolName,
+    params: Assembler.parseParams(input),
+    providerExecuted: false,
+    ...toMetadata(providerMetadata)
+  })
+
+/** Converts the parts of an answer; sources, and the activity of the provider's own tools, are omitted. */
+const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return [Response.makePart(part.type, { text: part.text, ...toMetadata(part.providerMetadata) })]
+    case "file":
+      return toFileParts(part)
+    case "tool-call":
+      return part.providerExecuted === true ? [] : [toCallPart(part)]
+    default:
+      return []
+  }
+}
+
+/** An answer in one piece, without its raw form. */
+export const toModelAnswer = ({
+  content,
+  finishReason,
+  response,
+  usage
+}: LanguageModelV4GenerateResult): Omit<ModelResponse, "raw"> => ({
+  parts: content.flatMap(toContentParts),
+  finishReason: finishes[finishReason.unified],
+  usage: toUsage(usage),
+  model: response?.modelId,
+  id: response?.id
+})
+
+/** Makes a converter for the pieces of a streamed answer, with the same omissions. */
+export const makePieces = (): ((part: LanguageModelV4StreamPart) => ReadonlyArray<StreamPart>) => {
+  /** Calls that the provider itself runs. */
+  const theirs = new Set<string>()
+  return (part) => {
+    switch (part.type) {
+      case "text-start":
+      case "text-end":
+      case "reasoning-start":
+      case "reasoning-end":
+        return [Response.makePart(part.type, { id: part.id, ...toMetadata(part.providerMetadata) })]
+      case "text-delta":
+        return part.delta === "" && part.providerMetadata === undefined
+          ? []
+          : [{ ...makeTextDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
+      case "reasoning-delta":
+        return part.delta === "" && part.providerMetadata === undefined
+          ? []
+          : [{ ...makeReasoningDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
+      case "tool-input-start":
+        if (part.providerExecuted === true) theirs.add(part.id)
+        return theirs.has(part.id)
+          ? []
+          : [
+              Response.makePart("tool-params-start", {
+                id: part.id,
+                name: part.toolName,
+                providerExecuted: false,
+                ...toMetadata(part.providerMetadata)
+              })
+            ]
+      case "tool-input-delta":
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-delta", { id: part.id, delta: part.delta })]
+      case "tool-input-end":
+        return theirs.has(part.id)
+          ? []
+          : [Response.makePart("tool-params-end", { id: part.id, ...toMetadata(part.providerMetadata) })]
+      case "tool-call":
+        return part.providerExecuted === true ? [] : [toCallPart(part)]
+      case "file":
+        return toFileParts(part)
+      case "response-metadata":
+        return [
+          Response.makePart("response-metadata", {
+            ...(part.id === undefined ? {} : { id: part.id }),
+            ...(part.modelId === undefined ? {} : { modelId: part.modelId })
+          })
+        ]
+      case "finish":
+        return [
+          Response.makePart("finish", {
+            reason: finishes[part.finishReason.unified],
+            usage: toUsage(part.usage),
+            response: undefined,
+            ...toMetadata(part.providerMetadata)
+          })
+        ]
+      default:
+        return []
+    }
+  }
+}

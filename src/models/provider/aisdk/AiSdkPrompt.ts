@@ -1,0 +1,164 @@
+/** Options of a call of an AI SDK model, made of a request: messages, tools, limits. */
+import type {
+  JSONValue,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4ToolResultOutput,
+  SharedV4ProviderOptions
+} from "@ai-sdk/provider"
+import * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../../base/domain/Json.ts"
+import type { ReasoningEffort, ToolChoice } from "../../../base/domain/Model.ts"
+
+/** Question to a model, as the request has it. */
+export interface ModelQuestion {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly tools: ReadonlyArray<{
+    readonly name: string
+    readonly description: string
+    readonly parameters: Json.Fields
+  }>
+  readonly toolChoice: ToolChoice
+  readonly responseFormat: { readonly name: string; readonly schema: unknown } | undefined
+  readonly maxOutputTokens: number | undefined
+  readonly temperature: number | undefined
+  readonly seed: number | undefined
+  readonly reasoning: ReasoningEffort | undefined
+}
+
+type Content<Role extends "user" | "assistant" | "tool"> = Extract<
+  LanguageModelV4Message,
+  { readonly role: Role }
+>["content"][number]
+
+/** Metadata of a part of an earlier answer, which its provider wants back (signatures of reasoning, ids). */
+const toProviderOptions = (options: Prompt.ProviderOptions): { readonly providerOptions?: SharedV4ProviderOptions } => {
+  const given = Object.entries(options).filter(([, value]) => Json.isFields(value))
+  // They came as JSON, from a model of the same kind, or from the settings of an application.
+  return given.length === 0 ? {} : { providerOptions: Object.fromEntries(given) as SharedV4ProviderOptions }
+}
+
+const toFileData = (data: Prompt.FilePart["data"]): LanguageModelV4FilePart["data"] => {
+  if (data instanceof URL) return { type: "url", url: data }
+  if (typeof data !== "string" || !/^(?:https?|data):/iu.test(data)) return { type: "data", data }
+  const [, inline] = /^data:[^,]*;base64,(.*)$/isu.exec(data) ?? []
+  return inline === undefined ? { type: "url", url: new URL(data) } : { type: "data", data: inline }
+}
+
+const toFilePart = ({ data, fileName, mediaType, options }: Prompt.FilePart): LanguageModelV4FilePart => ({
+  type: "file",
+  mediaType,
+  data: toFileData(data),
+  ...(fileName === undefined ? {} : { filename: fileName }),
+  ...toProviderOptions(options)
+})
+
+const toTextPart = ({ options, text }: Prompt.TextPart) => ({
+  type: "text" as const,
+  text: text.toWellFormed(),
+  ...toProviderOptions(options)
+})
+
+/** A value as JSON keeps it. */
+const toJson = (value: unknown): JSONValue => JSON.parse(JSON.stringify(value) ?? "null")
+
+const toToolOutput = ({ isFailure, modelOutput, result }: Prompt.ToolResultPart): LanguageModelV4ToolResultOutput => {
+  if (modelOutput !== undefined && !isFailure) {
+    return {
+      type: "content",
+      value: modelOutput.map((part) =>
+        part.type === "text" ? { type: "text", text: part.text.toWellFormed() } : toFilePart(part)
+      )
+    }
+  }
+  if (typeof result === "string") return { type: isFailure ? "error-text" : "text", value: result.toWellFormed() }
+  return { type: isFailure ? "error-json" : "json", value: toJson(result) }
+}
+
+const toAssistantContent = (part: Prompt.AssistantMessagePart): ReadonlyArray<Content<"assistant">> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [toTextPart(part)]
+    case "reasoning":
+      return [{ type: "reasoning", text: part.text.toWellFormed(), ...toProviderOptions(part.options) }]
+    case "file":
+      return [toFilePart(part)]
+    case "tool-call":
+      // Arguments that were no JSON were answered with an error that shows them.
+      return [
+        {
+          type: "tool-call",
+          toolCallId: part.id,
+          toolName: part.name,
+          input: toJson(Json.readFields(part.params)),
+          ...toProviderOptions(part.options)
+        }
+      ]
+    default:
+      return []
+  }
+}
+
+const toMessages = (message: Prompt.Message): ReadonlyArray<LanguageModelV4Message> => {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content.toWellFormed(), ...toProviderOptions(message.options) }]
+    case "user": {
+      const content = message.content.map((part): Content<"user"> =>
+        part.type === "text" ? toTextPart(part) : toFilePart(part)
+      )
+      return content.length === 0 ? [] : [{ role: "user", content, ...toProviderOptions(message.options) }]
+    }
+    case "assistant": {
+      const content = message.content.flatMap(toAssistantContent)
+      return content.length === 0 ? [] : [{ role: "assistant", content, ...toProviderOptions(message.options) }]
+    }
+    case "tool": {
+      const content = message.content.flatMap((part): ReadonlyArray<Content<"tool">> =>
+        part.type === "tool-result"
+          ? [
+              {
+                type: "tool-result",
+                toolCallId: part.id,
+                toolName: part.name,
+                output: toToolOutput(part),
+                ...toProviderOptions(part.options)
+              }
+            ]
+          : []
+      )
+      return content.length === 0 ? [] : [{ role: "tool", content, ...toProviderOptions(message.options) }]
+    }
+  }
+}
+
+const toTool = ({ description, name, parameters }: ModelQuestion["tools"][number]): LanguageModelV4FunctionTool => ({
+  type: "function",
+  name,
+  ...(description === "" ? {} : { description }),
+  inputSchema: { ...parameters }
+})
+
+const toToolChoice = (choice: ToolChoice): NonNullable<LanguageModelV4CallOptions["toolChoice"]> =>
+  typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool }
+
+/** Options of the call, without its signal. */
+export const makeCallOptions = (asked: ModelQuestion): LanguageModelV4CallOptions => {
+  const { maxOutputTokens, messages, reasoning, responseFormat, seed, temperature, toolChoice, tools } = asked
+  return {
+    prompt: messages.flatMap(toMessages),
+    ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toToolChoice(toolChoice) }),
+    ...(responseFormat === undefined
+      ? {}
+      : {
+          // A JSON Schema, which nothing here reads.
+          responseFormat: { type: "json", name: responseFormat.name, schema: Json.readFields(responseFormat.schema) }
+        }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(reasoning === undefined ? {} : { reasoning })
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Messages of a conversation as a Messages request writes them.
+ *
+ * **Details**
+ *
+ * - The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. A message that
+ *   has nothing to show gets a short placeholder, because the API refuses empty ones.
+ * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it
+ *   would refuse every later request of the conversation too.
+ * - Signed and redacted thinking goes back as it came, unsigned thinking as text.
+ * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; a
+ *   message's breakpoint is set on its last block that supports one. Thinking blocks do not.
+ *
+ * Source: `hermes-llm.md` §4.2, §14.5.
+ */
+import * as Predicate from "effect/Predicate"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Schema from "effect/Schema"
+import * as Json from "../../../base/domain/Json.ts"
+import * as BlockMessages from "../BlockMessages.ts"
+import type * as CacheMarks from "../CacheMarks.ts"
+import * as FileData from "../FileData.ts"
+import * as Decode from "./Decode.ts"
+import type * as Endpoint from "./Endpoint.ts"
+
+// Blocks
+
+/** `{ type: "ephemeral" }`, perhaps with a `ttl`; passed on as it is. */
+type CacheControl = CacheMarks.CacheControl | Readonly<Record<string, Schema.Json>>
+
+interface Cacheable {
+  readonly cache_control?: CacheControl
+}
+
+/** Text of any role. */
+export interface TextBlock extends Cacheable {
+  readonly type: "text"
+  readonly text: string
+}
+/** The place of a picture or document. */
+type Source =
+  | { readonly type: "base64"; readonly media_type: string; readonly data: string }
+  | { readonly type: "url"; readonly url: string }
+  | { readonly type: "text"; readonly media_type: "text/plain"; readonly data: string }
+/** A picture. */
+interface ImageBlock extends Cacheable {
+  readonly type: "image"
+  readonly source: Source
+}
+/** A PDF or a text file. */
+interface DocumentBlock extends Cacheable {
+  readonly type: "document"
+  readonly source: Source
+  readonly title?: string
+}
+/** Thinking that the API signed. */
+interface ThinkingBlock {
+  readonly type: "thinking"
+  readonly thinking: string
+  readonly signature: string
+}
+/** Thinking that only the API can read. */
+interface RedactedBlock {
+  readonly type: "redacted_thinking"
+  readonly data: string
+}
+/** A call of a tool. */
+interface ToolUseBlock extends Cacheable {
+  readonly type: "tool_use"
+  readonly id: string
+  readonly name: string
+  readonly input: Readonly<Record<string, unknown>>
+}
+/** The result of a tool. */
+interface ToolResultBlock extends Cacheable {
+  readonly type: "tool_result"
+  readonly tool_use_id: string
+  readonly content: string | ReadonlyArray<TextBlock | ImageBlock | DocumentBlock>
+  readonly is_error?: true
+}
+/** A part of a message. */
+type Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBlock | ToolUseBlock | ToolResultBlock
+
+/** The cache breakpoint of a message or part. */
+export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
+  const marker = Decode.readOwnData(options)["cache_control"]
+  // A JSON value that is an object and no array is a record of JSON values.
+  return Predicate.isObject(marker) ? (marker as CacheControl) : undefined
+}
+
+// Parts
+
+/** A text, picture or document. */
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+const none: ReadonlyArray<never> = []
+
+const toSource = (part: Prompt.FilePart, mediaType: string): Source => {
+  const data = FileData.readBase64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.toUrl(part) }
+    : { type: "base64", media_type: mediaType, data }
+}
+
+const toTextSource = (part: Prompt.FilePart): Source => {
+  const data = FileData.readBase64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.toUrl(part) }
+    : { type: "text", media_type: "text/plain", data: FileData.decodeText(data) }
+}
+
+const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
+  const title = part.fileName === undefined ? {} : { title: part.fileName }
+  const { mediaType } = part
+  if (mediaType.startsWith("image/")) {
+    return { type: "image", source: toSource(part, mediaType === "image/*" ? "image/jpeg" : mediaType) }
+  }
+  if (mediaType === "application/pdf") return { type: "document", source: toSource(part, mediaType), ...title }
+  if (mediaType.startsWith("text/")) return { type: "document", source: toTextSource(part), ...title }
+  return { type: "text", text: `[${mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
+}
+
+const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(
+  block: B,
+  options: Prompt.ProviderOptions
+): B => {
+  const marker = readCacheControl(options)
+  return marker === undefined ? block : { ...block, cache_control: marker }
+}
+
+/** A text or file; nothing of a blank text. */
+const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [addMarker(toFileBlock(part), part.options)]
+  return part.text.trim() === "" ? none : [addMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
+}
+
+/** Converts a tool's result: its model output if present, else its value as text. */
+const toResultContent = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
+  if (part.modelOutput === undefined) {
+    const text = Json.toText(part.result).toWellFormed()
+    return text.trim() === "" ? BlockMessages.noOutput : text
+  }
+  const blocks = part.modelOutput.flatMap(toContentBlocks)
+  return blocks.length === 0 ? BlockMessages.noOutput : blocks
+}
+
+// Reasoning
+
+const toThinkingBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const data = Decode.readRedacted(part.options)
+  if (data !== undefined) return [{ type: "redacted_thinking", data }]
+  const signature = Decode.readSignature(part.options)
+  if (signature !== undefined) return [{ type: "thinking", thinking: part.text, signature }]
+  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
+}
+
+// Messages
+
+/** Placeholder for content that cannot be sent. */
+const placeholder = { user: "(empty message)", assistant: "(empty)" }
+
+type Message = BlockMessages.Message<Block>
+
+const orPlaceholder = (role: Message["role"], blocks: ReadonlyArray<Block>): Message => ({
+  role,
+  content: blocks.length === 0 ? [{ type: "text", text: placeholder[role] }] : blocks
+})
+
+/** An id of letters, digits, `_` and `-`, the only ones that the API takes. */
+const toWireId = (id: string): string => {
+  const clean = id.replaceAll(/[^\w-]/g, "_")
+  return clean === "" ? "tool_0" : clean
+}
+
+const toResultBlocks = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
+  message.content.flatMap((part): ReadonlyArray<Block> =>
+    part.type !== "tool-result" || part.providerExecuted
+      ? []
+      : [
+          addMarker(
+            {
+              type: "tool_result",
+              tool_use_id: toWireId(part.id),
+              content: toResultContent(part),
+              ...(part.isFailure ? { is_error: true } : {})
+            },
+            part.options
+          )
+        ]
+  )
+
+const toAssistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
+  switch (part.type) {
+    case "reasoning":
+      return toThinkingBlocks(part)
+    case "text":
+      return toContentBlocks(part)
+    case "file":
+      return [{ type: "text", text: `[${part.mediaType} omitted]` }]
+    case "tool-call":
+      return part.providerExecuted
+        ? none
+        : [
+            addMarker(
+              {
+                type: "tool_use",
+                id: toWireId(part.id),
+                name: names.toWire(part.name),
+                input: BlockMessages.toInput(part.params)
+              },
+              part.options
+            )
+          ]
+    default:
+      return none
+  }
+}
+
+const isThinking = (block: Block): block is ThinkingBlock | RedactedBlock =>
+  block.type === "thinking" || block.type === "redacted_thinking"
+
+const markLast = (blocks: ReadonlyArray<Block>, marker: CacheControl): ReadonlyArray<Block> | undefined => {
+  const at = blocks.findLastIndex((block) => !isThinking(block))
+  const block = blocks[at]
+  return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : undefined
+}
+
+/** Marks the last block of a message that supports a mark; undefined if no block does. */
+export const addCacheControl = (message: Message, marker: CacheControl): Message | undefined => {
+  const content = markLast(message.content, marker)
+  return content === undefined ? undefined : { ...message, content }
+}
+
+const markMessage = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn): ReadonlyArray<Block> => {
+  const marker = readCacheControl(message.options)
+  return marker === undefined ? blocks : (markLast(blocks, marker) ?? blocks)
+}
+
+/** The blocks of this protocol. */
+export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.rememberConversions((message) => {
+    switch (message.role) {
+      case "user":
+        return orPlaceholder("user", message.content.flatMap(toContentBlocks))
+      case "tool":
+        return { role: "user", content: toResultBlocks(message) }
+      case "assistant":
+        return orPlaceholder(
+          "assistant",
+          message.content.flatMap((part) => toAssistantBlocks(part, names))
+        )
+    }
+  }),
+  isCall: (block) => block.type === "tool_use",
+  isThinking,
+  mark: markMessage
+})

@@ -1,0 +1,155 @@
+/**
+ * Reads the events of a streamed answer into parts, all events of one network read at a time.
+ *
+ * **Details**
+ *
+ * Each content block is one part, grouped by the block's index. A call's arguments stream as they arrive and are parsed
+ * when its block stops. `message_stop` calls `finishAnswer`. If a gateway never sends it, the answer is accepted at the
+ * end of the stream, provided that every block has ended and a stop reason was sent. An `error` event, and an event
+ * that is not JSON, end the stream; earlier events have been read.
+ *
+ * Source: `hermes-llm.md` §4.2.
+ */
+import * as Option from "effect/Option"
+import type * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Json from "../../../base/domain/Json.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
+import * as SdkError from "../SdkError.ts"
+import type * as StreamMachine from "../StreamMachine.ts"
+import * as Decode from "./Decode.ts"
+import * as Endpoint from "./Endpoint.ts"
+
+interface Thought {
+  signature: string
+  /** False for thinking that only the API can read. */
+  readonly isReadable: boolean
+}
+
+/** A machine at the start of a stream. */
+export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
+  const blocks = BlockAnswers.makeBlockStream<Thought>(({ signature }) => Decode.makeThinkingMetadata(signature))
+  let usage: Json.Fields = {}
+  let id: string | undefined
+  let model: string | undefined
+  let stopReason: string | null = null
+  let stopSequence: string | null = null
+  let failure: AiError.AiError | undefined
+
+  const finishAnswer = (): void => blocks.finish(stopReason, Decode.decodeUsage(usage))
+
+  const startBlock = (index: number, block: Json.Fields): void => {
+    switch (block["type"]) {
+      case "text":
+        blocks.openText(index)
+        blocks.addText(index, Json.readWord(block["text"]))
+        break
+      case "thinking":
+        blocks.openThought(index, { signature: Json.readWord(block["signature"]), isReadable: true })
+        blocks.addThought(index, Json.readWord(block["thinking"]))
+        break
+      case "redacted_thinking":
+        blocks.openThought(
+          index,
+          { signature: "", isReadable: false },
+          Decode.makeMetadata({ redacted: Json.readWord(block["data"]) })
+        )
+        break
+      case "tool_use":
+        blocks.openCall(
+          index,
+          Decode.chooseCallId(block["id"], index),
+          names.fromWire(Json.readWord(block["name"])),
+          block["input"]
+        )
+        break
+      default:
+        break
+    }
+  }
+
+  const applyDelta = (index: number, change: Json.Fields): void => {
+    switch (change["type"]) {
+      case "text_delta":
+        blocks.addText(index, Json.readWord(change["text"]))
+        break
+      case "thinking_delta":
+      case "signature_delta": {
+        const thought = blocks.thought(index)
+        if (thought?.isReadable !== true) break
+        thought.signature += Json.readWord(change["signature"])
+        blocks.addThought(index, Json.readWord(change["thinking"]))
+        break
+      }
+      case "input_json_delta":
+        blocks.addInput(index, Json.readWord(change["partial_json"]))
+        break
+      default:
+        break
+    }
+  }
+
+  const handleEvent = (fields: Json.Fields): void => {
+    const index = typeof fields["index"] === "number" ? fields["index"] : 0
+    switch (fields["type"]) {
+      case "message_start": {
+        const message = Json.readFields(fields["message"])
+        usage = Json.readFields(message["usage"])
+        id = Json.readWord(message["id"]) || undefined
+        model = Json.readWord(message["model"]) || undefined
+        blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
+        break
+      }
+      case "content_block_start":
+        startBlock(index, Json.readFields(fields["content_block"]))
+        break
+      case "content_block_delta":
+        applyDelta(index, Json.readFields(fields["delta"]))
+        break
+      case "content_block_stop":
+        blocks.stop(index)
+        break
+      case "message_delta": {
+        const change = Json.readFields(fields["delta"])
+        stopReason = Json.readWord(change["stop_reason"]) || stopReason
+        stopSequence = Json.readWord(change["stop_sequence"]) || stopSequence
+        usage = Decode.mergeUsage(usage, Json.readFields(fields["usage"]))
+        break
+      }
+      case "message_stop":
+        finishAnswer()
+        break
+      case "error":
+        failure = SdkError.fromBody({ ...context, body: fields })
+        break
+      default:
+        break
+    }
+  }
+
+  return {
+    step: (events) => {
+      for (const { data } of events) {
+        if (failure !== undefined || blocks.isFinished()) break
+        const parsed = Json.parse(data)
+        if (Option.isSome(parsed)) handleEvent(Json.readFields(parsed.value))
+        else
+          failure = SdkError.makeInvalidResponse({
+            ...context,
+            description: "an event of the stream is not JSON",
+            body: data
+          })
+      }
+      return blocks.take()
+    },
+    end: () => {
+      if (failure !== undefined) return []
+      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen()))
+        failure = SdkError.makeCutStreamError(context)
+      else finishAnswer()
+      return blocks.take()
+    },
+    failure: () => failure,
+    body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, names)
+  }
+}

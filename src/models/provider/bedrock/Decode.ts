@@ -1,0 +1,154 @@
+/**
+ * Reads a Converse answer, and writes parts as one. Whatever the service or a middleware answers is either a model
+ * response or an `AiError` that says what is wrong with it; free of the SDK.
+ *
+ * **Details**
+ *
+ * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature`
+ * of its text, or `redacted`, the opaque data sent in place of the text, in base64.
+ *
+ * Source: `hermes-llm.md` §4.4, §12.2.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
+import * as Json from "../../../base/domain/Json.ts"
+import type { ContentPart, ModelResponse } from "../../../base/domain/Model.ts"
+import { toResponse } from "../../../base/domain/Usage.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
+import * as SdkError from "../SdkError.ts"
+
+// Metadata
+
+/** Key of this provider's data in `options` and `metadata`. */
+const namespace = "bedrock_converse"
+
+const readText = (options: Prompt.ProviderOptions, name: string): string | undefined =>
+  Json.readWord(Json.readFields(options[namespace])[name]) || undefined
+
+/** The signature of a reasoning part's text. */
+export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readText(options, "signature")
+
+/** Reads the opaque data of a reasoning part. */
+export const readRedacted = (options: Prompt.ProviderOptions): Uint8Array | undefined => {
+  const data = readText(options, "redacted")
+  return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
+}
+
+/** Metadata of a reasoning part of an answer. */
+export const makeReasoningMetadata = (thought: {
+  readonly signature: string
+  readonly redacted: Uint8Array | undefined
+}): Response.ProviderMetadata => {
+  const data = {
+    ...(thought.signature === "" ? {} : { signature: thought.signature }),
+    ...(thought.redacted === undefined ? {} : { redacted: Base64.encode(thought.redacted) })
+  }
+  return Object.keys(data).length === 0 ? {} : { [namespace]: data }
+}
+
+/** Bytes of an answer: as the SDK gives them, or in base64, as JSON has them. */
+export const toBytes = (value: unknown): Uint8Array | undefined =>
+  value instanceof Uint8Array
+    ? value
+    : typeof value === "string" && value !== ""
+      ? Result.getOrUndefined(Base64.decode(value))
+      : undefined
+
+// Parts
+
+/** Id of a call; one that came without gets one from its place. */
+export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `tooluse_${index}`
+
+const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
+  if (typeof block["text"] === "string") return BlockAnswers.makeText(block["text"])
+  if (Json.isFields(block["reasoningContent"])) {
+    const { reasoningText, redactedContent } = block["reasoningContent"]
+    const readable = Json.readFields(reasoningText)
+    return BlockAnswers.makeReasoning(
+      Json.readWord(readable["text"]),
+      makeReasoningMetadata({ signature: Json.readWord(readable["signature"]), redacted: toBytes(redactedContent) })
+    )
+  }
+  if (Json.isFields(block["toolUse"])) {
+    const { input, name, toolUseId } = block["toolUse"]
+    return [BlockAnswers.makeToolCall(chooseCallId(toolUseId, index), Json.readWord(name), input)]
+  }
+  return []
+}
+
+// Usage
+
+/** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
+export const decodeUsage = (raw: unknown): Response.Usage => {
+  const fields = Json.readFields(raw)
+  return toResponse({
+    input: fields["inputTokens"],
+    output: fields["outputTokens"],
+    cacheRead: fields["cacheReadInputTokens"],
+    cacheWrite: fields["cacheWriteInputTokens"]
+  })
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
+export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
+  if (typeof body === "string") return invalid(body)
+  const { content } = Json.readFields(Json.readFields(body["output"])["message"])
+  if (!Array.isArray(content)) return invalid("the answer is no Converse body: check that the base URL serves this API")
+  return BlockAnswers.makeResponse(
+    {
+      content,
+      stopReason: body["stopReason"],
+      usage: decodeUsage(body["usage"]),
+      model: context.model,
+      id: Json.readWord(Json.readFields(body["$metadata"])["requestId"]) || undefined,
+      raw
+    },
+    context,
+    decodeBlock
+  )
+}
+
+// Encode
+
+const encodePart = (part: ContentPart): ReadonlyArray<unknown> => {
+  switch (part.type) {
+    case "text":
+      return [{ text: part.text }]
+    case "reasoning": {
+      const redactedContent = readRedacted(part.metadata)
+      if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
+      const signed = readSignature(part.metadata)
+      return [
+        {
+          reasoningContent: {
+            reasoningText: { text: part.text, ...(signed === undefined ? {} : { signature: signed }) }
+          }
+        }
+      ]
+    }
+    case "tool-call":
+      return [{ toolUse: { toolUseId: part.id, name: part.name, input: part.params } }]
+    case "file":
+      return []
+  }
+}
+
+/** The body that a streamed answer would have been. */
+export const encode = (answer: {
+  readonly parts: ReadonlyArray<ContentPart>
+  readonly stopReason: string
+  readonly usage: Json.Fields
+  readonly requestId: string | undefined
+}): unknown => ({
+  output: { message: { role: "assistant", content: answer.parts.flatMap(encodePart) } },
+  stopReason: answer.stopReason,
+  usage: answer.usage,
+  $metadata: { requestId: answer.requestId }
+})

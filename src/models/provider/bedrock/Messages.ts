@@ -1,0 +1,233 @@
+/**
+ * Messages of a conversation as a Converse request writes them, in the form of the AWS SDK (bytes as `Uint8Array`).
+ *
+ * **Details**
+ *
+ * - Converse takes pictures and documents in place only. Unsupported content (a picture by address, an archive) becomes
+ *   a line that names it, because an error would also reject every later request of the conversation.
+ * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect, in
+ *   which calls and results are told in words.
+ * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to
+ *   show is a single space.
+ *
+ * Source: `hermes-llm.md` §4.4.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../../base/domain/Json.ts"
+import type { PromptCache } from "../../../base/domain/Model.ts"
+import * as BlockMessages from "../BlockMessages.ts"
+import * as FileData from "../FileData.ts"
+import * as Decode from "./Decode.ts"
+
+// Blocks
+
+/** Text. */
+export interface TextBlock {
+  readonly text: string
+}
+/** A picture. */
+interface ImageBlock {
+  readonly image: { readonly format: string; readonly source: { readonly bytes: Uint8Array } }
+}
+/** A file that is read as text. */
+interface DocumentBlock {
+  readonly document: { readonly format: string; readonly name: string; readonly source: { readonly bytes: Uint8Array } }
+}
+/** Thinking, readable or not. */
+interface ReasoningBlock {
+  readonly reasoningContent:
+    | { readonly reasoningText: { readonly text: string; readonly signature?: string } }
+    | { readonly redactedContent: Uint8Array }
+}
+/** A call of a tool. */
+interface ToolUseBlock {
+  readonly toolUse: { readonly toolUseId: string; readonly name: string; readonly input: unknown }
+}
+/** The result of a tool. */
+interface ToolResultBlock {
+  readonly toolResult: {
+    readonly toolUseId: string
+    readonly content: ReadonlyArray<ContentBlock>
+    readonly status?: "error"
+  }
+}
+/** The end of a prefix that is kept in the prompt cache. */
+interface CachePoint {
+  readonly cachePoint: { readonly type: "default"; readonly ttl?: "1h" }
+}
+/** A text, picture or document. */
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+/** A part of a message. */
+type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock | CachePoint
+
+/** A cache point that lasts as long as a call asks for. */
+export const makeCachePoint = ({ ttl }: PromptCache): CachePoint => ({
+  cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" }
+})
+
+// Parts
+
+const imageFormats: Readonly<Record<string, string>> = {
+  "image/png": "png",
+  "image/jpeg": "jpeg",
+  "image/jpg": "jpeg",
+  "image/*": "jpeg",
+  "image/gif": "gif",
+  "image/webp": "webp"
+}
+
+const documentFormats: Readonly<Record<string, string>> = {
+  "application/pdf": "pdf",
+  "text/plain": "txt",
+  "text/markdown": "md",
+  "text/csv": "csv",
+  "text/html": "html",
+  "application/msword": "doc",
+  "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+  "application/vnd.ms-excel": "xls",
+  "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx"
+}
+
+/** The bytes of a file that has them in place. */
+const readBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
+  if (part.data instanceof Uint8Array) return part.data
+  const data = FileData.readBase64(part)
+  return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
+}
+
+/** A document's name in the characters that Converse takes. */
+const toDocumentName = (fileName: string | undefined): string => {
+  const name = (fileName ?? "")
+    .replace(/\.[^.]*$/, "")
+    .replaceAll(/[^\w\-()[\]]+/g, " ")
+    .replaceAll("_", "-")
+    .trim()
+  return name === "" ? "document" : name
+}
+
+const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
+  const bytes = readBytes(part)
+  const image = imageFormats[part.mediaType]
+  const document = documentFormats[part.mediaType]
+  if (bytes !== undefined && image !== undefined) return { image: { format: image, source: { bytes } } }
+  if (bytes !== undefined && document !== undefined) {
+    return { document: { format: document, name: toDocumentName(part.fileName), source: { bytes } } }
+  }
+  return { text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
+}
+
+/** A text or file; nothing of a blank text. */
+const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [toFileBlock(part)]
+  return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
+}
+
+/** Converts a tool's result: its model output if present, else its value as text. */
+const toResultContent = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
+  const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
+  const blocks = part.modelOutput?.flatMap(toContentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
+  return blocks.length === 0 ? [{ text: BlockMessages.noOutput }] : blocks
+}
+
+// Reasoning
+
+const toReasoningBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const redactedContent = Decode.readRedacted(part.options)
+  if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
+  const signature = Decode.readSignature(part.options)
+  return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text: part.text, signature } } }]
+}
+
+// Messages
+
+/** Ways to write calls and results. */
+interface Tooling {
+  readonly call: (part: Prompt.ToolCallPart) => ReadonlyArray<Block>
+  readonly result: (part: Prompt.ToolResultPart) => ReadonlyArray<Block>
+}
+
+const space: TextBlock = { text: " " }
+const longestId = 64
+
+/** An id in the characters, and of the length, that Converse takes; of one that is too long, the end. */
+const toWireId = (id: string): string => {
+  const clean = id.replaceAll(/[^\w.:-]/g, "_").slice(-longestId)
+  return clean === "" ? "tool_0" : clean
+}
+
+const asBlocks: Tooling = {
+  call: (part) => [
+    { toolUse: { toolUseId: toWireId(part.id), name: part.name, input: BlockMessages.toInput(part.params) } }
+  ],
+  result: (part) => [
+    {
+      toolResult: {
+        toolUseId: toWireId(part.id),
+        content: toResultContent(part),
+        ...(part.isFailure ? { status: "error" } : {})
+      }
+    }
+  ]
+}
+
+const inWords: Tooling = {
+  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(BlockMessages.toInput(part.params))}]` }],
+  result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toResultContent(part)]
+}
+
+const fillWithSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => (blocks.length === 0 ? [space] : blocks)
+
+const toAssistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): ReadonlyArray<Block> => {
+  switch (part.type) {
+    case "reasoning":
+      return toReasoningBlocks(part)
+    case "text":
+      return toContentBlocks(part)
+    case "file":
+      return [{ text: `[${part.mediaType} omitted]` }]
+    case "tool-call":
+      return part.providerExecuted ? [] : tooling.call(part)
+    default:
+      return []
+  }
+}
+
+const makeDialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.rememberConversions((message) => {
+    switch (message.role) {
+      case "user":
+        return { role: "user", content: fillWithSpace(message.content.flatMap(toContentBlocks)) }
+      case "tool":
+        return {
+          role: "user",
+          content: message.content.flatMap((part) =>
+            part.type === "tool-result" && !part.providerExecuted ? tooling.result(part) : []
+          )
+        }
+      case "assistant":
+        return {
+          role: "assistant",
+          content: fillWithSpace(message.content.flatMap((part) => toAssistantBlocks(part, tooling)))
+        }
+    }
+  }),
+  isCall: (block) => "toolUse" in block,
+  isThinking: (block) => "reasoningContent" in block,
+  mark: (blocks) => blocks
+})
+
+/** The blocks of a request that names tools. */
+export const makeToolDialect = (): BlockMessages.Dialect<Block> => makeDialect(asBlocks)
+
+/** The blocks of one that names none. */
+export const makePlainDialect = (): BlockMessages.Dialect<Block> => makeDialect(inWords)
+
+type Message = BlockMessages.Message<Block>
+
+const filler: Message = { role: "user", content: [space] }
+
+/** Appends a filler if the last message is not the user's. The history stage ensures that the first one is. */
+export const endWithUserMessage = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
+  messages.at(-1)?.role === "user" ? messages : [...messages, filler]

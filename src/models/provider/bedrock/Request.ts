@@ -1,0 +1,237 @@
+/**
+ * The Converse request of one route for a model call, without sending it: the input of the AWS SDK's command, and
+ * `stream`, our own key, which says which of the two commands it is.
+ *
+ * **Details**
+ *
+ * - `maxTokens` is 4 096 unless the call asks for another number, and always less than a known window.
+ * - Claude is asked to think in its own words, by `additionalModelRequestFields`; other models think as they like.
+ * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
+ * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
+ * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
+ * - Fields that Converse does not know (for example `top_k` from `extra_body`) are passed to the underlying model:
+ *   {@link toCommandInput} puts them into `additionalModelRequestFields`, where they take precedence.
+ *
+ * Source: `hermes-llm.md` §4.4, §14.2.
+ */
+import { memoize } from "effect/Function"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../../base/domain/Json.ts"
+import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../../base/domain/Model.ts"
+import * as Route from "../../../base/domain/Route.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
+import * as BlockMessages from "../BlockMessages.ts"
+import * as CacheMarks from "../CacheMarks.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
+import * as Messages from "./Messages.ts"
+
+// Tools
+
+const toChoice = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
+  typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
+
+/** Tools on the wire, made once for each array of tools. */
+const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<unknown> =>
+  tools.map(({ description, name, parameters }) => ({
+    toolSpec: {
+      name,
+      ...(description.trim() === "" ? {} : { description }),
+      inputSchema: {
+        json: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" }
+      }
+    }
+  }))
+)
+
+/**
+ * Returns whether a model caches a prefix that ends after the tools. Claude does; Amazon's own models cache only after
+ * the system prompt and after messages.
+ */
+const marksTools = (model: string): boolean => model.toLowerCase().includes("claude")
+
+// System prompt
+
+const collectSystemBlocks = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messages.TextBlock> =>
+  BlockMessages.systemMessages(messages).flatMap(({ content }) =>
+    content.trim() === "" ? [] : [{ text: content.toWellFormed() }]
+  )
+
+// Reasoning and limits
+
+const defaultMaxTokens = 4_096
+
+/** Parts of the ids of models that refuse tools. */
+const modelsWithoutTools: ReadonlyArray<string> = [
+  "deepseek.r1",
+  "deepseek-r1",
+  "amazon.titan",
+  "stability.",
+  "cohere.embed"
+]
+
+/** Abilities of a model on Converse. */
+interface Model {
+  readonly abilities: ModelAbilities.ClaudeAbilities
+  readonly tools: boolean
+}
+
+const others: ModelAbilities.ClaudeAbilities = { thinking: "never", xhigh: false, sampling: true, structured: false }
+
+const describeModel = (id: string): Model => {
+  const name = id.toLowerCase()
+  return {
+    abilities: name.includes("claude") ? ModelAbilities.findClaudeAbilities(name) : others,
+    tools: !modelsWithoutTools.some((part) => name.includes(part))
+  }
+}
+
+const makeThinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<string, unknown>> | undefined => {
+  switch (thinking?.style) {
+    case "adaptive":
+      return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: thinking.effort } }
+    case "budget":
+      return { thinking: { type: "enabled", budget_tokens: thinking.tokens } }
+    default:
+      return undefined
+  }
+}
+
+const chooseTemperature = (
+  call: ModelCall,
+  thinking: ModelAbilities.Thinking,
+  abilities: ModelAbilities.ClaudeAbilities
+): { readonly temperature?: number } => {
+  if (!abilities.sampling || thinking?.style === "adaptive") return {}
+  if (thinking?.style === "budget") return { temperature: 1 }
+  return call.temperature === undefined ? {} : { temperature: call.temperature }
+}
+
+const makeGuardrailFields = ({ guardrail }: Route.Route, stream: boolean): Readonly<Record<string, unknown>> => {
+  if (guardrail === undefined) return {}
+  const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = guardrail
+  return {
+    guardrailConfig: {
+      guardrailIdentifier,
+      guardrailVersion,
+      ...(trace === undefined ? {} : { trace }),
+      ...(stream && streamProcessingMode !== undefined ? { streamProcessingMode } : {})
+    }
+  }
+}
+
+// Request
+
+/** Turns the calls of one route into requests; remembers the messages that it has converted. */
+export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
+  const { abilities, tools } = describeModel(route.model)
+  const withTools = Messages.makeToolDialect()
+  const withoutTools = Messages.makePlainDialect()
+  const writeWithTools = BlockMessages.makeWriter(withTools)
+  const writeWithoutTools = BlockMessages.makeWriter(withoutTools)
+
+  const takesMarks = Route.abilities(route).cacheMarks === "cache_points"
+  const toolPoint = marksTools(route.model)
+
+  return (call) => {
+    const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
+    const [dialect, toWire] = choice === undefined ? [withoutTools, writeWithoutTools] : [withTools, writeWithTools]
+    const written = toWire(call.messages)
+    const point = takesMarks && call.cache !== undefined ? Messages.makeCachePoint(call.cache) : undefined
+    const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
+    const inField = format !== undefined && abilities.structured
+    const system = [
+      ...collectSystemBlocks(call.messages),
+      ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
+    ]
+    const messages =
+      point === undefined
+        ? written
+        : CacheMarks.markConversation(
+            written,
+            { system: system.length > 0, tools: choice !== undefined && toolPoint },
+            ({ content, role }) => ({ role, content: [...content, point] })
+          )
+    const wanted =
+      choice === undefined || choice === "auto"
+        ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
+        : undefined
+    const asked =
+      wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const { maxTokens, thinking } = ModelAbilities.fitThinking(
+      call.maxOutputTokens ?? defaultMaxTokens,
+      call.contextWindow,
+      asked
+    )
+    const additional = makeThinkingFields(thinking)
+    return {
+      modelId: route.model,
+      messages: Messages.endWithUserMessage(messages),
+      ...(system.length === 0 ? {} : { system: point === undefined ? system : [...system, point] }),
+      inferenceConfig: { maxTokens, ...chooseTemperature(call, thinking, abilities) },
+      ...(choice === undefined
+        ? {}
+        : {
+            toolConfig: {
+              tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point],
+              toolChoice: toChoice(choice)
+            }
+          }),
+      ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
+      ...makeGuardrailFields(route, call.stream),
+      ...(inField
+        ? {
+            outputConfig: {
+              textFormat: {
+                type: "json_schema",
+                structure: {
+                  jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
+                }
+              }
+            }
+          }
+        : {}),
+      ...(call.stream ? { stream: true } : {}),
+      ...(route.extraBody === undefined || Object.keys(route.extraBody).length === 0
+        ? {}
+        : { extra_body: route.extraBody })
+    }
+  }
+}
+
+/** One call on its own; see {@link make}. */
+export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)
+
+// SDK input
+
+const converseFields = new Set([
+  "modelId",
+  "messages",
+  "system",
+  "inferenceConfig",
+  "toolConfig",
+  "guardrailConfig",
+  "additionalModelRequestFields",
+  "promptVariables",
+  "additionalModelResponseFieldPaths",
+  "requestMetadata",
+  "performanceConfig",
+  "serviceTier",
+  "outputConfig"
+])
+
+/** The input of the SDK's command, from a request after middleware has seen it. */
+export const toCommandInput = (body: Json.Fields): Json.Fields => {
+  const known: Record<string, unknown> = {}
+  const additional: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(body)) {
+    if (name === "stream") continue
+    if (converseFields.has(name)) known[name] = value
+    else additional[name] = value
+  }
+  return Object.keys(additional).length === 0
+    ? known
+    : {
+        ...known,
+        additionalModelRequestFields: { ...Json.readFields(known["additionalModelRequestFields"]), ...additional }
+      }
+}

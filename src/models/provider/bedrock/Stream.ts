@@ -1,0 +1,145 @@
+/**
+ * Reads the events of a ConverseStream into parts.
+ *
+ * **Details**
+ *
+ * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
+ * announces calls only. `messageStop` has the stop reason and `metadata` the usage: the latter calls `finishAnswer`, or
+ * the end of the stream if it never arrives.
+ *
+ * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.
+ * {@link batchEvents} gives all that can be had without waiting for the network as one array, so that what is done with
+ * events is done once for each read of the socket: an array is full when the event loop gets its turn. Nothing is read
+ * ahead beyond one event.
+ *
+ * Source: `hermes-llm.md` §4.4.
+ */
+import type * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Json from "../../../base/domain/Json.ts"
+import type { StreamPart } from "../../../base/domain/Model.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
+import * as SdkError from "../SdkError.ts"
+import type * as StreamMachine from "../StreamMachine.ts"
+import * as Decode from "./Decode.ts"
+
+// Batches
+
+/** Events in arrays, none of them empty. */
+interface Batches<A> {
+  readonly next: () => Promise<ReadonlyArray<A> | undefined>
+}
+
+const waitForTurn = (): Promise<"turn"> => new Promise((resolve) => setImmediate(() => resolve("turn")))
+
+/** The events of a stream; undefined after the last one. A stream that fails does so after its last array. */
+export const batchEvents = <A>(stream: AsyncIterable<A>): Batches<A> => {
+  const iterator = stream[Symbol.asyncIterator]()
+  let pending: Promise<IteratorResult<A>> | undefined
+  return {
+    next: async () => {
+      const first = await (pending ?? iterator.next())
+      pending = undefined
+      if (first.done === true) return undefined
+      const batch = [first.value]
+      const over = waitForTurn()
+      while (pending === undefined) {
+        const coming = iterator.next()
+        const settled = await Promise.race([
+          coming.then(
+            (item) => (item.done === true ? "done" : item),
+            () => "failed"
+          ),
+          over
+        ])
+        if (typeof settled === "string") pending = coming
+        else batch.push(settled.value)
+      }
+      return batch
+    }
+  }
+}
+
+// Machine
+
+/** A {@link StreamMachine.StreamMachine} over events that the SDK has decoded. */
+interface Machine extends Omit<StreamMachine.StreamMachine, "step" | "end"> {
+  readonly step: (events: ReadonlyArray<unknown>) => ReadonlyArray<StreamPart>
+  readonly end: () => ReadonlyArray<StreamPart>
+}
+
+interface Thought {
+  signature: string
+  redacted: Uint8Array | undefined
+}
+
+/**
+ * A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers.
+ */
+export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
+  const blocks = BlockAnswers.makeBlockStream<Thought>(Decode.makeReasoningMetadata)
+  let stopReason = ""
+  let usage: Json.Fields = {}
+  let failure: AiError.AiError | undefined
+
+  const finishAnswer = (): void => blocks.finish(stopReason, Decode.decodeUsage(usage))
+
+  const addReasoning = (index: number, change: Json.Fields): void => {
+    if (!blocks.isOpen(index)) blocks.openThought(index, { signature: "", redacted: undefined })
+    const thought = blocks.thought(index)
+    if (thought === undefined) return
+    thought.signature += Json.readWord(change["signature"])
+    const redacted = Decode.toBytes(change["redactedContent"])
+    if (redacted !== undefined) {
+      thought.redacted = thought.redacted === undefined ? redacted : Uint8Array.of(...thought.redacted, ...redacted)
+    }
+    blocks.addThought(index, Json.readWord(change["text"]))
+  }
+
+  const startBlock = (index: number, block: Json.Fields): void => {
+    if (!Json.isFields(block["toolUse"])) return
+    const { name, toolUseId } = block["toolUse"]
+    blocks.openCall(index, Decode.chooseCallId(toolUseId, index), Json.readWord(name), undefined)
+  }
+
+  const applyDelta = (index: number, change: Json.Fields): void => {
+    if (typeof change["text"] === "string") {
+      if (!blocks.isOpen(index)) blocks.openText(index)
+      blocks.addText(index, change["text"])
+    } else if (Json.isFields(change["reasoningContent"])) addReasoning(index, change["reasoningContent"])
+    else if (Json.isFields(change["toolUse"])) blocks.addInput(index, Json.readWord(change["toolUse"]["input"]))
+  }
+
+  const handleEvent = (fields: Json.Fields): void => {
+    const { contentBlockDelta, contentBlockStart, contentBlockStop, messageStart, messageStop, metadata } = fields
+    const readBlockIndex = (block: Json.Fields): number => Number(block["contentBlockIndex"] ?? 0)
+    if (Json.isFields(contentBlockDelta))
+      applyDelta(readBlockIndex(contentBlockDelta), Json.readFields(contentBlockDelta["delta"]))
+    else if (Json.isFields(contentBlockStart))
+      startBlock(readBlockIndex(contentBlockStart), Json.readFields(contentBlockStart["start"]))
+    else if (Json.isFields(contentBlockStop)) blocks.stop(readBlockIndex(contentBlockStop))
+    else if (messageStart !== undefined) {
+      blocks.push(
+        Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined })
+      )
+    } else if (Json.isFields(messageStop)) stopReason = Json.readWord(messageStop["stopReason"])
+    else if (Json.isFields(metadata)) {
+      usage = Json.readFields(metadata["usage"])
+      if (stopReason !== "") finishAnswer()
+    }
+  }
+
+  return {
+    step: (events) => {
+      for (const one of events) handleEvent(Json.readFields(one))
+      return blocks.take()
+    },
+    end: () => {
+      if (stopReason === "") failure = SdkError.makeCutStreamError(context)
+      else finishAnswer()
+      return blocks.take()
+    },
+    failure: () => failure,
+    body: (parts) => Decode.encode({ parts, stopReason, usage, requestId })
+  }
+}

@@ -1,0 +1,41 @@
+/** A provider of this protocol: its request, answers and stream over the client of the SDK. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../../../base/domain/AgentError.ts"
+import type * as Route from "../../../base/domain/Route.ts"
+import * as Exchange from "../Exchange.ts"
+import * as OpenAiClient from "../OpenAiClient.ts"
+import type * as ProviderPort from "../Provider.ts"
+import * as Decode from "./Decode.ts"
+import * as Messages from "./Messages.ts"
+import * as Request from "./Request.ts"
+import * as Stream from "./Stream.ts"
+
+/** A provider of one route. The scope closes its connections. */
+export const make = Effect.fn("ChatCompletions.make")(function* (
+  route: Route.Route
+): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  const client = yield* OpenAiClient.make(route)
+  return Exchange.makeProvider(route, {
+    module: "ChatCompletions",
+    apiMode: "chat_completions",
+    url: client.baseUrl,
+    model: route.model,
+    timeoutMillis: client.timeoutMillis,
+    prepare: (call) => Request.prepare(call, route),
+    // Headers of the user's own may say what the body is: then the SDK writes it.
+    post: (extras, signal) =>
+      client.post(
+        "/chat/completions",
+        extras.headers === undefined ? { ...extras, body: Messages.stringifyBody(extras.body) } : extras,
+        signal
+      ),
+    decode: Decode.decode,
+    machine: Stream.make
+  })
+})
+
+/** The provider of the route that options mean. */
+export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
+  make(OpenAiClient.makeRoute(options, "chat_completions"))

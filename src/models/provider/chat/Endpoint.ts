@@ -1,0 +1,174 @@
+/**
+ * Differences between endpoints of chat completions. Compatible endpoints differ in a handful of fields; all of these
+ * differences are here, as data, found once for each route.
+ *
+ * **Details**
+ *
+ * The family of a route is found by its host, or by the provider's name where the host is unknown. Hosts are compared
+ * whole: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ *
+ * Source: `hermes-llm.md` §4.1, §14.2, §14.5.
+ */
+import { memoize } from "effect/Function"
+import type { Route } from "../../../base/domain/Route.ts"
+
+// Endpoints
+
+/** Endpoints that share their ways. `other` is everybody unknown: local servers and custom gateways. */
+export type Family =
+  | "openai"
+  | "azure"
+  | "copilot"
+  | "openrouter"
+  | "nous"
+  | "gateway"
+  | "gemini"
+  | "deepseek"
+  | "moonshot"
+  | "xiaomi"
+  | "novita"
+  | "zai"
+  | "alibaba"
+  | "mistral"
+  | "groq"
+  | "xai"
+  | "together"
+  | "huggingface"
+  | "ollama"
+  | "other"
+
+/** Fate of the reasoning of earlier turns (`hermes-llm.md` §14.5). */
+interface Replay {
+  /** `required` endpoints reject an assistant message without `reasoning_content`; `never` ones reject it with it. */
+  readonly content: "required" | "accepted" | "never"
+  /** True where `reasoning_details` go back as they came. */
+  readonly details: boolean
+}
+
+/** The form of the requests of one route. */
+export interface Endpoint {
+  readonly family: Family
+  /** Model id in lower case, without the vendor. */
+  readonly model: string
+  /** Model id in lower case. */
+  readonly fullModel: string
+  readonly systemRole: "system" | "developer"
+  readonly outputLimit: "max_tokens" | "max_completion_tokens"
+  /** False where `temperature` must not be sent: some models have one value only. */
+  readonly temperature: boolean
+  /** True where thought signatures (`extra_content`) go back with tool calls. */
+  readonly signatures: boolean
+  /** True where usage must be asked for in a stream. */
+  readonly streamOptions: boolean
+  /** `json_object` endpoints know no schema; it is given as a message. */
+  readonly structured: "json_schema" | "json_object"
+  readonly replay: Replay
+}
+
+const hosts: ReadonlyArray<readonly [domain: string, family: Family]> = [
+  ["api.openai.com", "openai"],
+  ["openai.azure.com", "azure"],
+  ["services.ai.azure.com", "azure"],
+  ["cognitiveservices.azure.com", "azure"],
+  ["githubcopilot.com", "copilot"],
+  ["models.github.ai", "copilot"],
+  ["openrouter.ai", "openrouter"],
+  ["nousresearch.com", "nous"],
+  ["ai-gateway.vercel.sh", "gateway"],
+  ["generativelanguage.googleapis.com", "gemini"],
+  ["api.deepseek.com", "deepseek"],
+  ["moonshot.ai", "moonshot"],
+  ["moonshot.cn", "moonshot"],
+  ["kimi.com", "moonshot"],
+  ["xiaomimimo.com", "xiaomi"],
+  ["novita.ai", "novita"],
+  ["z.ai", "zai"],
+  ["bigmodel.cn", "zai"],
+  ["aliyuncs.com", "alibaba"],
+  ["mistral.ai", "mistral"],
+  ["groq.com", "groq"],
+  ["x.ai", "xai"],
+  ["together.xyz", "together"],
+  ["huggingface.co", "huggingface"],
+  ["ollama.com", "ollama"]
+]
+
+/** `openai` is missing on purpose: its rules hold at its own host only. */
+const providers: ReadonlyMap<string, Family> = new Map<string, Family>([
+  ["azure", "azure"],
+  ["copilot", "copilot"],
+  ["openrouter", "openrouter"],
+  ["nous", "nous"],
+  ["ai-gateway", "gateway"],
+  ["gemini", "gemini"],
+  ["deepseek", "deepseek"],
+  ["kimi-coding", "moonshot"],
+  ["moonshot", "moonshot"],
+  ["xiaomi", "xiaomi"],
+  ["novita", "novita"],
+  ["zai", "zai"],
+  ["alibaba", "alibaba"],
+  ["mistral", "mistral"],
+  ["groq", "groq"],
+  ["xai", "xai"],
+  ["together", "together"],
+  ["huggingface", "huggingface"],
+  ["ollama", "ollama"]
+])
+
+const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+
+const findFamily = (route: Route): Family => {
+  const host = route.baseUrl === undefined ? "api.openai.com" : (URL.parse(route.baseUrl)?.hostname ?? "")
+  const known = hosts.find(([domain]) => isWithin(host, domain))
+  return known?.[1] ?? providers.get(route.provider.trim().toLowerCase()) ?? "other"
+}
+
+const completionTokens: ReadonlySet<Family> = new Set<Family>(["openai", "azure", "copilot"])
+const details: ReadonlySet<Family> = new Set<Family>(["openrouter", "nous", "gateway", "other"])
+/** These answer 400 to an assistant message with a field that they do not know. */
+const strict: ReadonlySet<Family> = new Set<Family>([
+  "openai",
+  "azure",
+  "copilot",
+  "gemini",
+  "mistral",
+  "groq",
+  "xai",
+  "together",
+  "huggingface"
+])
+const echoes: ReadonlySet<Family> = new Set<Family>(["deepseek", "moonshot", "xiaomi"])
+
+const chooseReplay = (family: Family, model: string): Replay => ({
+  content: strict.has(family)
+    ? "never"
+    : echoes.has(family) || model.includes("deepseek") || model.startsWith("mimo")
+      ? "required"
+      : "accepted",
+  details: details.has(family)
+})
+
+/** Models that think by themselves and take no sampling parameters. */
+const hasFixedTemperature = (model: string): boolean => /^(o\d|gpt-5|kimi-)/.test(model)
+
+const makeEndpoint = (route: Route): Endpoint => {
+  const family = findFamily(route)
+  const fullModel = route.model.trim().toLowerCase()
+  const model = fullModel.slice(fullModel.lastIndexOf("/") + 1)
+  return {
+    family,
+    model,
+    fullModel,
+    systemRole: /gpt-5|codex/.test(model) ? "developer" : "system",
+    outputLimit: completionTokens.has(family) ? "max_completion_tokens" : "max_tokens",
+    temperature: !hasFixedTemperature(model),
+    signatures: /gemini|gemma/.test(fullModel),
+    streamOptions: family !== "mistral",
+    structured: family === "deepseek" ? "json_object" : "json_schema",
+    replay: chooseReplay(family, model)
+  }
+}
+
+/** The endpoint of a route, the same object each time. */
+export const of = memoize(makeEndpoint)

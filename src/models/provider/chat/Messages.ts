@@ -1,0 +1,381 @@
+/**
+ * Messages of a conversation as chat completions write them.
+ *
+ * **Details**
+ *
+ * Each message is converted once for each endpoint and kept beside the message object, which never changes. Only fields
+ * of the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
+ *
+ * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
+ *   endpoint understands.
+ * - A tool message holds text. Images among the results follow in a user message after the last result, because a tool
+ *   message cannot hold them.
+ * - `options.chat_completions.cache_control` of a message marks its last part for the prompt cache.
+ * - A reasoning part goes back as its metadata says; see `Decode`.
+ *
+ * Source: `hermes-llm.md` §4.1, §14.5.
+ */
+import { memoize } from "effect/Function"
+import type * as Prompt from "effect/ai/Prompt"
+import * as GrowingList from "../../../base/domain/GrowingList.ts"
+import * as Json from "../../../base/domain/Json.ts"
+import * as CacheMarks from "../CacheMarks.ts"
+import type { CacheControl } from "../CacheMarks.ts"
+import * as FileData from "../FileData.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+import type { Endpoint } from "./Endpoint.ts"
+
+// Parts
+
+/** A message on the wire. */
+export type WireMessage = Json.Fields
+type WirePart = Json.Fields
+
+/** Wire messages of one message; `files` wait for the end of a run of tool messages. */
+interface ConvertedMessage {
+  readonly messages: ReadonlyArray<WireMessage>
+  readonly files: ReadonlyArray<WirePart>
+}
+
+const readOwnOptions = (options: Prompt.ProviderOptions): Json.Fields => Json.readFields(options["chat_completions"])
+
+const toTextPart = (text: string): WirePart => ({ type: "text", text: text.toWellFormed() })
+
+const audioFormats: Readonly<Record<string, string>> = {
+  "audio/wav": "wav",
+  "audio/x-wav": "wav",
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3"
+}
+
+const toFilePart = (part: Prompt.FilePart): WirePart => {
+  const { detail } = readOwnOptions(part.options)
+  if (part.mediaType.startsWith("image/")) {
+    return { type: "image_url", image_url: { url: FileData.toUrl(part), ...(detail === undefined ? {} : { detail }) } }
+  }
+  const format = Object.hasOwn(audioFormats, part.mediaType) ? audioFormats[part.mediaType] : undefined
+  const bytes = FileData.readBase64(part)
+  if (format !== undefined && bytes !== undefined) {
+    return { type: "input_audio", input_audio: { data: bytes, format } }
+  }
+  if (part.mediaType.startsWith("text/") && bytes !== undefined) return toTextPart(FileData.decodeText(bytes))
+  return { type: "file", file: { filename: part.fileName ?? "file", file_data: FileData.toUrl(part) } }
+}
+
+/** Content as text where that is enough, else as parts; the last part carries the mark of the prompt cache. */
+const toContent = (
+  parts: ReadonlyArray<WirePart>,
+  options: Prompt.ProviderOptions
+): string | ReadonlyArray<WirePart> => {
+  const { cache_control } = readOwnOptions(options)
+  const last = parts.at(-1)
+  if (cache_control !== undefined && last !== undefined) return [...parts.slice(0, -1), { ...last, cache_control }]
+  return parts.every((part) => part["type"] === "text") ? parts.map((part) => part["text"]).join("\n\n") : parts
+}
+
+// Reasoning
+
+/** `reasoning_content` as the endpoint gave it; undefined when the reasoning came another way. */
+const readReasoningContent = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
+  let found: string | undefined
+  for (const part of parts) {
+    const content = readOwnOptions(part.options)["reasoning_content"]
+    const text = content === true ? part.text : Json.readString(content)
+    if (text !== undefined) found = (found ?? "") + text
+  }
+  return found
+}
+
+const chooseReasoningContent = (
+  parts: ReadonlyArray<Prompt.ReasoningPart>,
+  hasCalls: boolean,
+  required: boolean
+): string | undefined => {
+  const content = readReasoningContent(parts)
+  if (content !== undefined) return content === "" && required ? " " : content
+  // Reasoning of another provider before a call is no reasoning of this one.
+  if (required && hasCalls) return " "
+  const text = parts
+    .map((part) => part.text)
+    .filter((text) => text !== "")
+    .join("\n\n")
+  return text !== "" ? text : required ? " " : undefined
+}
+
+/** The fields of an assistant message that give its reasoning back. */
+const makeReasoningFields = (
+  parts: ReadonlyArray<Prompt.ReasoningPart>,
+  hasCalls: boolean,
+  rule: Endpoint["replay"]
+): Json.Fields => {
+  if (rule.content !== "required" && parts.length === 0) return {}
+  const details = rule.details
+    ? parts.flatMap((part) => Json.readItems(readOwnOptions(part.options)["reasoning_details"]))
+    : []
+  const required = rule.content === "required"
+  const content =
+    rule.content === "never" || (details.length > 0 && !required)
+      ? undefined
+      : chooseReasoningContent(parts, hasCalls, required)
+  return {
+    ...(content === undefined ? {} : { reasoning_content: content.toWellFormed() }),
+    ...(details.length === 0 ? {} : { reasoning_details: details })
+  }
+}
+
+// Messages
+
+const toWireCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields => {
+  const { extra_content } = readOwnOptions(part.options)
+  return {
+    id: part.id,
+    type: "function",
+    function: { name: part.name, arguments: ToolCallWire.toText(part.params) },
+    ...(endpoint.signatures && extra_content !== undefined ? { extra_content } : {})
+  }
+}
+
+const convertAssistant = (message: Prompt.AssistantMessage, endpoint: Endpoint): ReadonlyArray<WireMessage> => {
+  const texts: Array<WirePart> = []
+  const calls: Array<Json.Fields> = []
+  const thoughts: Array<Prompt.ReasoningPart> = []
+  for (const part of message.content) {
+    if (part.type === "text" && part.text !== "") texts.push(toTextPart(part.text))
+    else if (part.type === "reasoning") thoughts.push(part)
+    else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toWireCall(part, endpoint))
+  }
+  if (texts.length === 0 && calls.length === 0) return []
+  return [
+    {
+      role: "assistant",
+      content: texts.length === 0 ? null : toContent(texts, message.options),
+      ...makeReasoningFields(thoughts, calls.length > 0, endpoint.replay),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    }
+  ]
+}
+
+const noConversion: ConvertedMessage = { messages: [], files: [] }
+
+const convertToolResult = (part: Prompt.ToolResultPart): ConvertedMessage => {
+  const output = part.modelOutput
+  const files = output?.filter((item) => item.type === "file") ?? []
+  const text =
+    output === undefined
+      ? Json.toText(part.result)
+      : output.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
+  return {
+    messages: [
+      {
+        role: "tool",
+        tool_call_id: part.id,
+        content: (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
+      }
+    ],
+    files: files.length === 0 ? [] : [toTextPart(`Files from the result of ${part.name}:`), ...files.map(toFilePart)]
+  }
+}
+
+const convertToolMessage = (message: Prompt.ToolMessage): ConvertedMessage => {
+  const results = message.content.flatMap((part) => (part.type === "tool-result" ? [convertToolResult(part)] : []))
+  const [only] = results
+  return only !== undefined && results.length === 1
+    ? only
+    : { messages: results.flatMap((result) => result.messages), files: results.flatMap((result) => result.files) }
+}
+
+const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedMessage => {
+  switch (message.role) {
+    case "system":
+      return {
+        messages: [{ role: endpoint.systemRole, content: toContent([toTextPart(message.content)], message.options) }],
+        files: []
+      }
+    case "user": {
+      const parts = message.content.map((part) => (part.type === "text" ? toTextPart(part.text) : toFilePart(part)))
+      return parts.length === 0
+        ? noConversion
+        : { messages: [{ role: "user", content: toContent(parts, message.options) }], files: [] }
+    }
+    case "assistant":
+      return { messages: convertAssistant(message, endpoint), files: [] }
+    case "tool":
+      return convertToolMessage(message)
+  }
+}
+
+/** Messages of a request so far; `files` wait for the end of a run of tool messages. */
+interface Wire {
+  readonly out: Array<WireMessage>
+  files: ReadonlyArray<WirePart>
+}
+
+/** Messages that were converted here: they never change. */
+const converted = new WeakSet<WireMessage>()
+
+const longestKept = 4_096
+
+/** Messages whose JSON is one text. */
+const together = 16
+
+/**
+ * The JSON of a conversation: several short messages share one text; a long message is serialized each time, so that no
+ * text is stored twice.
+ */
+interface WrittenConversation {
+  readonly pieces: Array<string | WireMessage>
+  /** JSON of the newest messages. */
+  open: Array<string>
+  /** Number of messages. */
+  count: number
+}
+
+/**
+ * Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the
+ * next time.
+ */
+const writtenOnce = new WeakMap<WireMessage, string>()
+
+const stringifyMessage = (message: WireMessage): string => {
+  const known = writtenOnce.get(message)
+  if (known !== undefined) {
+    writtenOnce.delete(message)
+    return known
+  }
+  const text = JSON.stringify(message)
+  if (text.length <= longestKept) writtenOnce.set(message, text)
+  return text
+}
+
+/** Values of requests that never change, with their JSON once they were sent. */
+const constants = new WeakMap<object, { text: string | undefined }>()
+
+/** Says that a value never changes: its JSON is written once. */
+export const markConstant = <A extends object>(value: A): A => {
+  constants.set(value, { text: undefined })
+  return value
+}
+
+const stringifyMember = (value: unknown): string | undefined => {
+  const known = typeof value === "object" && value !== null ? constants.get(value) : undefined
+  return known === undefined ? JSON.stringify(value) : (known.text ??= JSON.stringify(value))
+}
+
+const closeGroup = (written: WrittenConversation): void => {
+  if (written.open.length === 0) return
+  written.pieces.push(written.open.join(","))
+  written.open = []
+}
+
+const writtenOf = GrowingList.fold<WireMessage, WrittenConversation>({
+  begin: () => ({ pieces: [], open: [], count: 0 }),
+  add: (written, message) => {
+    if (!Json.isFields(message)) return
+    written.count++
+    const text = converted.has(message) ? stringifyMessage(message) : undefined
+    if (text === undefined || text.length > longestKept) {
+      closeGroup(written)
+      written.pieces.push(message)
+    } else if (written.open.push(text) === together) closeGroup(written)
+  },
+  copy: ({ count, open, pieces }) => ({ pieces: pieces.slice(), open: open.slice(), count })
+})
+
+/** Adds the items of a list that `[` began. */
+const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
+  for (const text of texts) {
+    if (out.at(-1) !== "[") out.push(",")
+    out.push(text)
+  }
+}
+
+const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
+  // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
+  const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
+  // Messages from a request that was not built here are sent unchanged.
+  if (count !== messages.length) return void out.push(JSON.stringify(messages))
+  out.push("[")
+  addList(
+    out,
+    pieces.map((piece) => (typeof piece === "string" ? piece : JSON.stringify(piece)))
+  )
+  addList(out, open)
+  out.push("]")
+}
+
+/** The JSON of a request. Messages that two requests had at the same place are not written again. */
+export const stringifyBody = (body: Json.Fields): string => {
+  // All of it is put together once.
+  const out: Array<string> = []
+  for (const name of Object.keys(body)) {
+    const value = body[name]
+    const isConversation = name === "messages" && Array.isArray(value)
+    const text = isConversation ? "" : stringifyMember(value)
+    if (text === undefined) continue
+    out.push(out.length === 0 ? "{" : ",", JSON.stringify(name), ":")
+    if (isConversation) addMessages(out, value)
+    else out.push(text)
+  }
+  out.push(out.length === 0 ? "{}" : "}")
+  return out.join("")
+}
+
+const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
+  const convertedOf = memoize((message: Prompt.Message) => {
+    const made = convertMessage(message, endpoint)
+    for (const one of made.messages) converted.add(one)
+    return made
+  })
+  return GrowingList.fold<Prompt.Message, Wire>({
+    begin: () => ({ out: [], files: [] }),
+    add: (wire, message) => {
+      const { files, messages } = convertedOf(message)
+      if (wire.files.length > 0 && message.role !== "tool") {
+        wire.out.push({ role: "user", content: wire.files })
+        wire.files = []
+      }
+      wire.out.push(...messages)
+      if (files.length > 0) wire.files = [...wire.files, ...files]
+    },
+    copy: ({ files, out }) => ({ out: out.slice(), files })
+  })
+}
+
+const writerOf = memoize(makeWriter)
+
+/** Marks the last part of a message; undefined for a tool's result and for a message without content. */
+const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
+  const { content, role } = message
+  if (role === "tool" || content === null || content === "") return undefined
+  const parts = typeof content === "string" ? [toTextPart(content)] : Json.readItems(content)
+  return {
+    ...message,
+    content: [...parts.slice(0, -1), { ...Json.readFields(parts.at(-1)), cache_control: { ...marker } }]
+  }
+}
+
+/**
+ * A conversation with marks for the prompt cache; see `CacheMarks`. Tools take none, and are kept with the system
+ * prompt.
+ */
+export const markForCache = (
+  messages: ReadonlyArray<WireMessage>,
+  marker: CacheControl
+): ReadonlyArray<WireMessage> => {
+  const [first, ...rest] = messages
+  const hasSystem = first !== undefined && first["role"] !== "user" && first["role"] !== "assistant"
+  const system = hasSystem ? markMessage(first, marker) : undefined
+  const written = CacheMarks.markConversation<WireMessage>(
+    hasSystem ? rest : messages,
+    { system: system !== undefined, tools: false },
+    (message) => markMessage(message, marker)
+  )
+  return hasSystem ? [system ?? first, ...written] : written
+}
+
+/** The messages of a request. */
+export const toWire = (messages: ReadonlyArray<Prompt.Message>, endpoint: Endpoint): Array<WireMessage> => {
+  const { files, out } = writerOf(endpoint)(messages)
+  if (files.length > 0) out.push({ role: "user", content: files })
+  return out
+}

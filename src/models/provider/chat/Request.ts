@@ -1,0 +1,207 @@
+/**
+ * The request of chat completions for a model call. Pure, and free of the SDK: the same call on the same route is the
+ * same request, byte for byte.
+ *
+ * Source: `hermes-llm.md` §4.1.
+ */
+import { memoize } from "effect/Function"
+import type * as Json from "../../../base/domain/Json.ts"
+import type {
+  ModelCall,
+  ModelRequest,
+  PromptCache,
+  ReasoningEffort,
+  ResponseFormat,
+  ToolChoice,
+  ToolDefinition
+} from "../../../base/domain/Model.ts"
+import { abilities, type Route } from "../../../base/domain/Route.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
+import * as CacheMarks from "../CacheMarks.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
+import * as Endpoint from "./Endpoint.ts"
+import * as Messages from "./Messages.ts"
+
+// Tools
+
+/** Tools on the wire, made once for each array of tools. */
+const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
+  Messages.markConstant(
+    tools.map(({ name, description, parameters }) => ({
+      type: "function",
+      function: { name, ...(description === "" ? {} : { description }), parameters }
+    }))
+  )
+)
+
+const toToolChoice = (choice: ToolChoice): unknown =>
+  typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } }
+
+const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
+  tools.length === 0
+    ? {}
+    : { tools: toolsOf(tools), ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) }) }
+
+// Answer format
+
+const makeFormatFields = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Json.Fields => {
+  if (format.type === "text") return {}
+  if (structured === "json_object") return { response_format: { type: "json_object" } }
+  const { name, schema } = format
+  return {
+    response_format: { type: "json_schema", json_schema: { name, schema, strict: AnswerSchema.isStrict(schema) } }
+  }
+}
+
+const makeSchemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): ReadonlyArray<Messages.WireMessage> =>
+  format.type === "text" || endpoint.structured === "json_schema"
+    ? []
+    : [
+        {
+          role: endpoint.systemRole,
+          content: `Answer with one JSON object that fits this JSON Schema:\n${JSON.stringify(format.schema)}`
+        }
+      ]
+
+// Limits
+
+const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["openrouter", "nous", "gateway"])
+
+/** Aggregators give Claude a small limit of their own unless one is named. */
+const chooseOutputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
+  call.maxOutputTokens ??
+  (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
+    ? ModelAbilities.fitOutput(ModelAbilities.findOutputLimit(endpoint.model), call.contextWindow)
+    : undefined)
+
+const makeLimitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields => {
+  const limit = chooseOutputLimit(call, endpoint)
+  return {
+    ...(limit === undefined ? {} : { [endpoint.outputLimit]: limit }),
+    ...(call.temperature === undefined || !endpoint.temperature ? {} : { temperature: call.temperature }),
+    ...(call.seed === undefined ? {} : { seed: call.seed })
+  }
+}
+
+const makeStreamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields =>
+  call.stream ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) } : {}
+
+// Reasoning
+
+/** Fields of a request: those that the SDK knows, and those for `extra_body`. */
+interface ReasoningFields {
+  readonly body?: Json.Fields
+  readonly extra?: Json.Fields
+}
+
+const nothing: ReasoningFields = {}
+
+/** Model ids at aggregators that take the `reasoning` object. */
+const reasoningFamilies = [
+  "deepseek/",
+  "anthropic/",
+  "openai/",
+  "x-ai/",
+  "google/gemini-2",
+  "google/gemini-3",
+  "qwen/qwen3"
+]
+
+const makeAggregatorReasoning = (effort: ReasoningEffort | undefined): Json.Fields =>
+  effort === "none" ? { enabled: false } : { enabled: true, effort: effort ?? "medium" }
+
+const toCopilotEffort = (effort: ReasoningEffort): string =>
+  effort === "xhigh" || effort === "high" ? "high" : effort === "low" || effort === "minimal" ? "low" : "medium"
+
+/** Thinking levels of Gemini 3: Pro has two of them, Flash three; older models have none. */
+const toGeminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
+  if (!model.startsWith("gemini-3")) return undefined
+  if (effort === "low" || effort === "minimal") return "low"
+  return effort === "medium" && model.includes("flash") ? "medium" : "high"
+}
+
+const makeGeminiFields = (model: string, effort: ReasoningEffort | undefined): Json.Fields => {
+  const level = effort === undefined || effort === "none" ? undefined : toGeminiLevel(model, effort)
+  return {
+    extra_body: {
+      google: {
+        thinking_config: {
+          include_thoughts: effort !== "none",
+          ...(level === undefined ? {} : { thinking_level: level })
+        }
+      }
+    }
+  }
+}
+
+/** The fields that ask for a reasoning effort, or for none. */
+const makeReasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
+  switch (endpoint.family) {
+    case "nous":
+      return effort === "none" ? nothing : { extra: { reasoning: makeAggregatorReasoning(effort) } }
+    case "openrouter":
+    case "gateway":
+      return reasoningFamilies.some((family) => endpoint.fullModel.startsWith(family))
+        ? { extra: { reasoning: makeAggregatorReasoning(effort) } }
+        : nothing
+    case "copilot":
+      return effort === undefined || effort === "none" || !ModelAbilities.isReasoningModel(endpoint.model)
+        ? nothing
+        : { extra: { reasoning: { effort: toCopilotEffort(effort) } } }
+    case "gemini":
+      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: makeGeminiFields(endpoint.model, effort) } : nothing
+    case "openai":
+    case "azure": {
+      const own = effort === undefined ? undefined : ModelAbilities.toOpenAiEffort(endpoint.model, effort)
+      return own === undefined ? nothing : { body: { reasoning_effort: own } }
+    }
+    case "deepseek":
+    case "moonshot":
+    case "zai":
+      return effort === "none" ? { extra: { thinking: { type: "disabled" } } } : nothing
+    case "alibaba":
+      return effort === "none" ? { extra: { enable_thinking: false } } : nothing
+    case "ollama":
+    case "other":
+      return effort === "none" ? { extra: { think: false } } : nothing
+    default:
+      return nothing
+  }
+}
+
+// Prompt cache
+
+const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
+
+const takesMarks = (call: ModelCall, route: Route): call is ModelCall & { readonly cache: PromptCache } =>
+  call.cache !== undefined && abilities(route).cacheMarks === "envelope" && !carriesMarks(call.messages)
+
+/** Models of Alibaba keep a prefix for five minutes and refuse an hour. */
+const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.CacheControl =>
+  CacheMarks.toCacheControl(model.includes("qwen") ? { ttl: "5m" } : cache)
+
+// Request
+
+/** The request of a call. */
+export const prepare = (call: ModelCall, route: Route): ModelRequest => {
+  const endpoint = Endpoint.of(route)
+  const reasoning = makeReasoningFields(call.reasoningEffort, endpoint)
+  const schema = makeSchemaMessage(call.responseFormat, endpoint)
+  const conversation = Messages.toWire(call.messages, endpoint)
+  const messages = schema.length === 0 ? conversation : conversation.concat(schema)
+  return {
+    model: route.model,
+    messages: takesMarks(call, route) ? Messages.markForCache(messages, chooseMark(call.cache, endpoint)) : messages,
+    ...makeToolFields(call),
+    ...makeFormatFields(call.responseFormat, endpoint.structured),
+    ...makeLimitFields(call, endpoint),
+    ...reasoning.body,
+    ...(endpoint.family === "openai" && call.conversationId !== undefined
+      ? { prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId) }
+      : {}),
+    ...makeStreamFields(call, endpoint),
+    ...(reasoning.extra === undefined && route.extraBody === undefined
+      ? {}
+      : { extra_body: { ...reasoning.extra, ...route.extraBody } })
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * Reads a body of the Responses API, and writes parts as its output. Whatever a server or a middleware answers is
+ * either a model response or an `AiError` that says what is wrong with it; free of the SDK.
+ *
+ * **Details**
+ *
+ * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds the fields of an item that are sent back:
+ *
+ * - of a reasoning item `encrypted_content`, and `summary` if it has more than one piece;
+ * - of a message item `id`, `status` and `phase`: sent back exactly, they keep the prompt cache;
+ * - of a function call `id`, its `fc_…` name beside the call id;
+ * - of a compacted conversation `compaction`, its encrypted form.
+ *
+ * | the response | finish reason |
+ * | --- | --- |
+ * | was cut by the output limit | `length` |
+ * | was stopped by the filter, or is a refusal | `content-filter` |
+ * | has tool calls | `tool-calls` |
+ * | is incomplete otherwise, or thought and said nothing | `pause`: the model is to go on |
+ * | else | `stop` |
+ *
+ * Source: `hermes-llm.md` §4.3, §12.2, §14.5, §15.1.
+ */
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Json from "../../../base/domain/Json.ts"
+import type { ContentPart, ModelResponse } from "../../../base/domain/Model.ts"
+import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+import * as SdkError from "../SdkError.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+
+// Metadata
+
+/** A part that is text. */
+export interface TextItem {
+  readonly text: string
+  readonly metadata: Response.ProviderMetadata
+}
+
+/** A part that is a tool call. */
+interface CallItem {
+  readonly id: string
+  readonly name: string
+  readonly params: unknown
+  readonly metadata: Response.ProviderMetadata
+}
+
+type Own = Record<string, string | ReadonlyArray<string>>
+
+const makeMetadata = (own: Own): Response.ProviderMetadata =>
+  Object.keys(own).length === 0 ? {} : { codex_responses: own }
+
+const readTexts = (list: unknown): ReadonlyArray<string> =>
+  Json.readItems(list).flatMap((item) => {
+    const text = Json.readString(Json.readFields(item)["text"])
+    return text === undefined || text === "" ? [] : [text]
+  })
+
+const selectNamed = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = Json.readString(item[name])
+      return value === undefined || value === "" ? [] : [[name, value]]
+    })
+  )
+
+/** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
+export const decodeReasoning = (item: Json.Fields): TextItem => {
+  const summary = readTexts(item["summary"])
+  const own = selectNamed(item, "id", "encrypted_content")
+  return {
+    text: (summary.length > 0 ? summary : readTexts(item["content"])).join("\n\n"),
+    metadata:
+      own["encrypted_content"] === undefined ? {} : makeMetadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
+  }
+}
+
+/** Tells whether a `message` item holds a refusal. */
+const isRefusal = (item: Json.Fields): boolean =>
+  Json.readItems(item["content"]).some((part) => Json.readFields(part)["type"] === "refusal")
+
+/** A `message` item. */
+export const decodeMessage = (item: Json.Fields): TextItem => ({
+  text: Json.readItems(item["content"])
+    .map((part) => {
+      const { text, refusal } = Json.readFields(part)
+      return Json.readString(text) ?? Json.readString(refusal) ?? ""
+    })
+    .join(""),
+  metadata: item["id"] === undefined ? {} : makeMetadata(selectNamed(item, "id", "status", "phase"))
+})
+
+/** The metadata of a `function_call` item. */
+export const readCallMetadata = (item: Json.Fields): Response.ProviderMetadata => {
+  const id = Json.readWord(item["id"])
+  return id.startsWith("fc_") ? makeMetadata({ id }) : {}
+}
+
+/** A `function_call` item. */
+export const decodeCall = (item: Json.Fields, index: number): CallItem => {
+  const name = Json.readWord(item["name"])
+  return {
+    id:
+      Json.readWord(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(item["arguments"]), index),
+    name,
+    params: ToolCallWire.fromWire(item["arguments"]),
+    metadata: readCallMetadata(item)
+  }
+}
+
+// Parts
+
+/** Tells whether a part says nothing at all. */
+const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
+
+/** The part of an output item; undefined for items of other kinds, and for empty ones. */
+const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
+  switch (item["type"]) {
+    case "reasoning": {
+      const found = decodeReasoning(item)
+      return isEmpty(found) ? undefined : Response.makePart("reasoning", found)
+    }
+    case "compaction": {
+      const encrypted = Json.readString(item["encrypted_content"])
+      return encrypted === undefined
+        ? undefined
+        : Response.makePart("reasoning", { text: "", metadata: makeMetadata({ compaction: encrypted }) })
+    }
+    case "message": {
+      // A compacted conversation repeats what the user said.
+      if (item["role"] === "user") return undefined
+      const found = decodeMessage(item)
+      return found.text === "" ? undefined : Response.makePart("text", found)
+    }
+    case "function_call": {
+      const made = decodeCall(item, index)
+      const id = ToolCallWire.makeUniqueId(taken, made.id, index)
+      return Response.makePart("tool-call", { ...made, id, providerExecuted: false })
+    }
+    default:
+      return undefined
+  }
+}
+
+const decodeOutput = (body: Json.Fields): ReadonlyArray<ContentPart> => {
+  const taken = new Set<string>()
+  const parts = Json.readItems(body["output"]).flatMap(
+    (item, index) => decodeItem(Json.readFields(item), index, taken) ?? []
+  )
+  const text = Json.readString(body["output_text"]) ?? ""
+  return parts.length === 0 && text !== "" ? [Response.makePart("text", { text })] : parts
+}
+
+// Finish reason
+
+const unfinished = new Set(["incomplete", "in_progress", "queued"])
+const lengths = new Set(["max_output_tokens", "max_tokens", "length"])
+
+/** The reason that a response ended for; `refused` where a refusal streamed by. */
+export const chooseFinishReason = (
+  body: Json.Fields,
+  parts: ReadonlyArray<{ readonly type: ContentPart["type"] }>,
+  refused: boolean
+): Response.FinishReason => {
+  const output = Json.readItems(body["output"]).map(Json.readFields)
+  const why = Json.readWord(Json.readFields(body["incomplete_details"])["reason"])
+  if (lengths.has(why)) return "length"
+  if (why === "content_filter" || refused || output.some(isRefusal)) return "content-filter"
+  if (parts.some((part) => part.type === "tool-call")) return "tool-calls"
+  if (unfinished.has(Json.readWord(body["status"]))) return "pause"
+  if (output.some((item) => unfinished.has(Json.readWord(item["status"])))) return "pause"
+  return parts.length > 0 && parts.every((part) => part.type === "reasoning") ? "pause" : "stop"
+}
+
+/** The failure that a response reports of itself. */
+export const findFailure = (body: Json.Fields, context: SdkError.Context): AiError.AiError | undefined => {
+  const { error, status } = body
+  if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
+  return status === "failed" || status === "cancelled"
+    ? SdkError.fromBody({ ...context, body: { error: { message: `the response was ${status}` } } })
+    : undefined
+}
+
+// Usage
+
+/** The `usage` object of a response. Anything may be missing or garbage. */
+export const decodeUsage = (value: unknown): Response.Usage => {
+  const fields = Json.readFields(value)
+  const input = Json.readFields(fields["input_tokens_details"])
+  const output = Json.readFields(fields["output_tokens_details"])
+  const cacheRead = toCount(input["cached_tokens"])
+  const cacheWrite = toCount(input["cache_write_tokens"]) || toCount(input["cache_creation_tokens"])
+  return toResponse({
+    input: toCount(fields["input_tokens"]) - cacheRead - cacheWrite,
+    output: fields["output_tokens"],
+    cacheRead,
+    cacheWrite,
+    reasoning:
+      toCount(output["reasoning_tokens"]) || Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
+  })
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. */
+export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
+  if (typeof body === "string") return invalid(body)
+  const failed = findFailure(body, context)
+  if (failed !== undefined) return Result.fail(failed)
+  const { output } = body
+  if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is no list")
+  const parts = decodeOutput(body)
+  if (Json.readItems(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
+    return invalid("the answer has no output")
+  }
+  return Result.succeed({
+    parts,
+    finishReason: chooseFinishReason(body, parts, false),
+    usage: decodeUsage(body["usage"]),
+    model: Json.readString(body["model"]),
+    id: Json.readString(body["id"]),
+    raw: body
+  })
+}
+
+// Encode
+
+/** Output items of parts. {@link decode} reads them back to the same parts. */
+export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
+  parts.flatMap((part): ReadonlyArray<Json.Fields> => {
+    const own = Json.readFields(part.metadata["codex_responses"])
+    switch (part.type) {
+      case "reasoning": {
+        const { compaction, summary, ...rest } = own
+        if (compaction !== undefined) return [{ type: "compaction", encrypted_content: compaction }]
+        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.readItems(summary)
+        return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
+      }
+      case "text":
+        return [
+          {
+            type: "message",
+            role: "assistant",
+            status: "completed",
+            ...own,
+            content: [{ type: "output_text", text: part.text, annotations: [] }]
+          }
+        ]
+      case "tool-call":
+        return [
+          {
+            type: "function_call",
+            ...own,
+            call_id: part.id,
+            name: part.name,
+            arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params),
+            status: "completed"
+          }
+        ]
+      default:
+        return []
+    }
+  })

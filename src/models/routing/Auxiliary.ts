@@ -1,0 +1,318 @@
+/**
+ * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is
+ * chosen task by task (`TaskRoutes`).
+ *
+ * **Details**
+ *
+ * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it,
+ * under the session it belongs to. It is identified by `platform`, `auxiliary:<task>`, and by the run's `turn_id` with
+ * the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` is not run: it wraps the steps
+ * of a run, and its work there (compaction, failover) may itself request a side task.
+ *
+ * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an
+ * explicit one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the
+ * run and the session that it works for (`agent/Budget`).
+ *
+ * **Gotchas**
+ *
+ * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may
+ * be left undone is the caller's to decide.
+ *
+ * **Example** (A title for a conversation)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Prompt from "effect/ai/Prompt"
+ * import type { Auxiliary } from "hermes-effect"
+ *
+ * export const titleOf = (auxiliary: Auxiliary.Service, text: string, context: Auxiliary.TaskRequest["context"]) =>
+ *   auxiliary.call("title", {
+ *     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: `Give this a title of five words: ${text}` })] })],
+ *     maxOutputTokens: 30,
+ *     context
+ *   }).pipe(Effect.map((answer) => answer.text.trim()))
+ * ```
+ *
+ * Source: `hermes-llm.md` §5, `ARCHITECTURE.md` §4.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import * as DerivedSettings from "../../base/config/DerivedSettings.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import { type SessionId, TurnId } from "../../base/domain/Ids.ts"
+import type { ModelCall, ModelResponse } from "../../base/domain/Model.ts"
+import type { RouteInfo } from "../../base/domain/Route.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import type { Interceptors } from "./Interceptors.ts"
+import type { CallContext, ModelAnswer } from "../../middleware/Middleware.ts"
+import * as TaskRoutes from "./TaskRoutes.ts"
+import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
+import type { Lookup } from "./RouteKeys.ts"
+import * as Evidence from "./classification/Evidence.ts"
+
+/** Tasks that the runtime itself has; an application may name others. */
+export type Task =
+  | "compression"
+  | "summary"
+  | "vision"
+  | "web_extract"
+  | "session_search"
+  | "skills_hub"
+  | "mcp"
+  | "flush_memories"
+  | "title"
+  | "approval"
+  | (string & {})
+
+/** Usage and cost of a side task. */
+export interface Entry {
+  readonly task: string
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
+}
+
+/** Question of a side task, and the run that it is for. */
+export interface TaskRequest extends TaskRoutes.Overrides {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly tools?: ModelCall["tools"] | undefined
+  readonly toolChoice?: ModelCall["toolChoice"] | undefined
+  readonly responseFormat?: ModelCall["responseFormat"] | undefined
+  readonly maxOutputTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly reasoningEffort?: ModelCall["reasoningEffort"]
+  readonly compact?: ModelCall["compact"]
+  /** For requests that share a prefix with the requests of the conversation. */
+  readonly conversationId?: ModelCall["conversationId"]
+  /** True if the model must accept images; by default only for the task `vision`. */
+  readonly images?: boolean | undefined
+  /** The run that needs it. */
+  readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
+  readonly record?: ((entry: Pick<Answer, "route" | "usage" | "cost">) => Effect.Effect<void>) | undefined
+}
+
+/** Answer to a side task. */
+export interface Answer {
+  readonly text: string
+  readonly response: ModelResponse
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
+}
+
+/** Side tasks for a model. */
+export interface Service<out E = never> {
+  readonly call: (task: Task, ask: TaskRequest) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
+  /** Route that would be tried first; undefined if no route is available. */
+  readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
+  /** Usage of each task so far, for all sessions together. */
+  readonly used: Effect.Effect<ReadonlyMap<string, TaskUsage>>
+}
+
+/** Usage and cost of a task. */
+export interface TaskUsage {
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Total
+}
+
+/**
+ * The side tasks of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class Auxiliary extends Context.Service<Auxiliary, Service>()("hermes-effect/routing/Auxiliary") {}
+
+/** Parts of the service. */
+export interface Options {
+  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials" | "sources">
+  readonly router: ModelRouter
+  readonly interceptors: Interceptors
+  /** Keys of the environment; none when absent. */
+  readonly lookup?: Lookup | undefined
+  /** Keys of pools and logins, which take precedence over the environment; defaults to the configured keys. */
+  readonly pool?: ((provider: string) => Effect.Effect<TaskRoutes.PoolKey | undefined>) | undefined
+  /** Charges what a task spent to the session that it works for. */
+  readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
+  /** Providers that must not be asked for now (a rate limit that others have met). */
+  readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
+}
+
+/** Providers whose keys may come from a pool. */
+const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
+
+const readAnswerText = ({ parts }: ModelResponse): string => {
+  const said = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
+  return said.trim() === ""
+    ? parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n\n")
+    : said
+}
+
+const money = /credits|insufficient funds|can only afford|billing|payment required/
+
+/** Returns whether an account has no money left. */
+const isPayment = (error: AiError.AiError): boolean => {
+  if (error.reason._tag === "QuotaExhaustedError") return true
+  const { status, text } = Evidence.collectEvidence(error)
+  return status === 402 || ((status === 429 || status === undefined) && money.test(text))
+}
+
+/** Returns whether a provider cannot be reached, or does not answer in time. */
+const isConnection = (error: AiError.AiError): boolean =>
+  error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
+
+/** Returns whether the router made no request, because the provider rests (`RateGuard`, the pace of a key). */
+const isResting = (error: AiError.AiError): boolean =>
+  error.module === "ModelRouter" && error.reason._tag === "RateLimitError"
+
+/** Returns whether the next provider may do a side task that one could not: any other failure would repeat there. */
+const isFailoverable = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
+
+const makeTimeoutError = (label: string, task: string, seconds: number): AiError.AiError =>
+  AiError.make({
+    module: "Auxiliary",
+    method: task,
+    reason: new AiError.NetworkError({
+      reason: "TransportError",
+      method: "POST",
+      url: "",
+      description: `${label} did not answer within ${seconds} s: raise auxiliary.${task}.timeout`
+    })
+  })
+
+const makeNoProviderError = (task: string): ConfigError => {
+  const path = `auxiliary.${task}.provider`
+  return new ConfigError({
+    path,
+    message: `No provider for the task "${task}". Set ${path}, or an API key such as OPENROUTER_API_KEY`
+  })
+}
+
+/** Makes the service; `E` as in `ModelRouter.call`. */
+export const make = <E = never>(options: Options): Service<E> => {
+  const { interceptors, router, settings } = options
+  const used = new Map<string, TaskUsage>()
+  let count = 0
+
+  const findPoolKey = (provider: string): Effect.Effect<TaskRoutes.PoolKey | undefined> => {
+    if (options.pool !== undefined) return options.pool(provider)
+    const key = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
+    return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
+  }
+
+  const world: Effect.Effect<TaskRoutes.TaskSurroundings> = Effect.gen(function* () {
+    const keys = new Map<string, TaskRoutes.PoolKey>()
+    for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
+      const key = yield* findPoolKey(provider)
+      if (key !== undefined) keys.set(provider, key)
+    }
+    return {
+      settings,
+      lookup: options.lookup ?? (() => undefined),
+      main: yield* router.primary,
+      pool: (provider) => keys.get(provider),
+      resting: options.resting === undefined ? new Set<string>() : yield* options.resting
+    }
+  })
+
+  const chooseRoutes = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
+    Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
+
+  /** The ids of one call: the run's ids, made unique by task and number. */
+  const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
+    ...context,
+    turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
+    platform: `auxiliary:${task}`,
+    apiCallCount: 1
+  })
+
+  const askRoute = (
+    task: string,
+    { label, route }: TaskRoutes.Candidate,
+    given: TaskRequest
+  ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+    const call: ModelCall = {
+      messages: given.messages,
+      tools: given.tools ?? [],
+      toolChoice: given.toolChoice ?? "auto",
+      responseFormat: given.responseFormat ?? { type: "text" },
+      stream: false,
+      maxOutputTokens: given.maxOutputTokens,
+      temperature: given.temperature,
+      reasoningEffort: given.reasoningEffort,
+      compact: given.compact,
+      conversationId: given.conversationId
+    }
+    const question: Question = {
+      call,
+      route,
+      context: makeCallContext(task, given),
+      userMessage: "",
+      options: undefined
+    }
+    const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
+    return router
+      .call<E>(interceptors, question)
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: `${timeout} seconds`,
+          orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
+        })
+      )
+  }
+
+  const askInTurn = (
+    task: string,
+    { candidates, explicit }: TaskRoutes.CandidateChoice,
+    given: TaskRequest,
+    index = 0
+  ): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {
+    const candidate = candidates[index]
+    if (candidate === undefined) return Effect.fail(makeNoProviderError(task))
+    const asked = askRoute(task, candidate, given)
+    const next = candidates[index + 1]
+    if (explicit || next === undefined) return asked
+    return Effect.catchIf(
+      asked,
+      (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
+      (error) =>
+        Effect.andThen(
+          Effect.logInfo(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
+          askInTurn(task, { candidates, explicit }, given, index + 1)
+        )
+    )
+  }
+
+  return {
+    // A received answer is always charged, even if the caller is interrupted: the two steps are not interruptible.
+    call: (task, given) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) =>
+            askInTurn(task, choice, given)
+          )
+          const answer = yield* restore(asked)
+          const usage = Usage.fromResponse(answer.response.usage)
+          const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
+          const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+          used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
+          if (options.account !== undefined)
+            yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
+          if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+          return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
+        })
+      ),
+    resolve: (task, overrides = {}) =>
+      Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>
+        first === undefined
+          ? Effect.succeed(undefined)
+          : first.route === undefined
+            ? router.primary
+            : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })
+      ),
+    used: Effect.sync(() => new Map(used))
+  }
+}

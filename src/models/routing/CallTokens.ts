@@ -1,0 +1,37 @@
+/** Estimates the tokens that a call takes of a context window. */
+import type * as Prompt from "effect/ai/Prompt"
+import * as GrowingList from "../../base/domain/GrowingList.ts"
+import * as Json from "../../base/domain/Json.ts"
+import type { ModelCall } from "../../base/domain/Model.ts"
+import type { CallSituation } from "./classification/Evidence.ts"
+
+const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return part.text.length
+    case "tool-call":
+      return part.name.length + Json.toText(part.params).length
+    case "tool-result":
+      return Json.toText(part.result).length
+    default:
+      return 0
+  }
+}
+
+const countCharacters = ({ content }: Prompt.Message): number =>
+  typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countPartCharacters(part), 0)
+
+const characters = GrowingList.fold<Prompt.Message, { count: number }>({
+  begin: () => ({ count: 0 }),
+  add: (state, message) => void (state.count += countCharacters(message)),
+  copy: ({ count }) => ({ count })
+})
+
+/** Estimated tokens of the messages. */
+export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
+  Math.ceil(characters(messages).count / 4)
+
+/** Situation for the classification of a failed call to a model that holds `window` tokens. */
+export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
+  call === undefined ? { window } : { tokens: estimateTokens(call), window, messages: call.messages.length }

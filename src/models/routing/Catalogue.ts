@@ -1,0 +1,345 @@
+/**
+ * Facts about the model on a route: context window, output limit, abilities, price. From the user, from
+ * refusals, from who serves it, from tables, in this order.
+ *
+ * **Details**
+ *
+ * The window is the first of: `model.context_length` or the `context_length` of a named endpoint; the limit learned
+ * from a refusal (`ContextWindow`); the endpoint's own list of models, for unknown and local endpoints; the lists of
+ * OpenRouter and Nous; the family's entry in the table; 128 000. A model that no source lists gets safe defaults
+ * (tools, no images, no price) and one notice.
+ *
+ * **Gotchas**
+ *
+ * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not
+ * asked; its windows are in the table.
+ *
+ * **Example** (How much of a window is left)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Catalogue, type Route, type Usage } from "hermes-effect"
+ *
+ * export const left = (route: Route.Route, usage: Usage.Usage) =>
+ *   Effect.gen(function*() {
+ *     const catalogue = yield* Catalogue.Catalogue
+ *     const { tokens } = yield* catalogue.window(route)
+ *     return tokens - usage.inputTokens - usage.outputTokens
+ *   })
+ *
+ * console.log(Catalogue.defaultWindow)
+ * // => 128000
+ * ```
+ *
+ * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
+import { Home } from "../../base/config/Environment.ts"
+import { Settings, type Values } from "../../base/config/Settings.ts"
+import * as Costs from "../../base/domain/Cost.ts"
+import type { Route } from "../../base/domain/Route.ts"
+import * as ModelAbilities from "../provider/ModelAbilities.ts"
+import {
+  type CallFacts,
+  Catalogue,
+  type ModelFacts,
+  type RouteIdentity,
+  type Service,
+  type Window
+} from "./CataloguePort.ts"
+import * as EndpointMemory from "./catalogue/EndpointMemory.ts"
+import * as ModelTables from "./catalogue/ModelTables.ts"
+import * as ModelLists from "./catalogue/ModelLists.ts"
+import * as ContextWindow from "./ContextWindow.ts"
+import * as Detection from "./Detection.ts"
+import * as Pricing from "./Pricing.ts"
+import * as Directory from "./ProviderDirectory.ts"
+
+export { Catalogue, requireWindow } from "./CataloguePort.ts"
+export type { CallFacts, ModelFacts, RouteIdentity, Service, Window, WindowSource } from "./CataloguePort.ts"
+
+/** The window of an unknown model. */
+export const defaultWindow = 128_000
+
+/** Parts of a catalogue. */
+export interface Options {
+  readonly settings: Pick<Values, "model" | "customProviders">
+  readonly windows: ContextWindow.ContextWindows
+  readonly lists: ModelLists.ModelLists
+  readonly get: ModelLists.GetJson
+  readonly post: ModelLists.PostJson
+  /** Remembers which endpoints say nothing; the process alone does when absent. */
+  readonly endpoints?: Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent"> | undefined
+  /** Scope of questions to endpoints that go on beside the calls; they go on until they are answered when absent. */
+  readonly scope?: Scope.Scope | undefined
+}
+
+/** Milliseconds until the facts about a route are looked up again. */
+const lifetime = 300_000
+
+/** Longest wait of a call for the list of a service of models. */
+const patience = "5 seconds"
+
+const openRouter = "https://openrouter.ai/api/v1"
+
+const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
+
+/** OpenRouter's credits are dollars; the `cost` of other providers has no defined unit. */
+const isCostReported = ({ baseUrl, provider }: RouteIdentity): boolean =>
+  provider === "openrouter" || Detection.isUnder(Detection.parseAddress(baseUrl).host, "openrouter.ai")
+
+const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefined): CallFacts["cost"] => {
+  const billing = Pricing.findBillingMode(route)
+  const isTold = isCostReported(route)
+  return (usage, reported) =>
+    isTold && reported !== undefined ? Costs.fromReportedUsd(reported) : Pricing.estimateCost(usage, price, billing)
+}
+
+/** Makes a catalogue. */
+export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
+  const probing = ContextWindow.makeLearntWindows(windows)
+  const noticed = new Set<string>()
+  const memory = new WeakMap<
+    RouteIdentity,
+    { readonly until: number; readonly late: number; readonly known: CallFacts }
+  >()
+  /** Answers of local servers, which must not be asked before each call. */
+  const local = new Map<string, ModelLists.ServedWindow | undefined>()
+
+  const { askedOf, late } = EndpointMemory.makeAsker(endpoints, scope)
+
+  const hasOwnEndpoint = (route: RouteIdentity): boolean => {
+    const { host } = Detection.parseAddress(route.baseUrl)
+    return host !== "" && Directory.findByHost(host) === undefined
+  }
+
+  const findServedWindow = (route: RouteIdentity): Effect.Effect<ModelLists.ServedWindow | undefined> =>
+    Effect.suspend(() => {
+      if (!Detection.isLocal(Detection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
+      const { baseUrl = "", model } = route
+      const key = `${model}@${baseUrl}`
+      if (local.has(key)) return Effect.succeed(local.get(key))
+      const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
+        Effect.sync(() => local.set(key, found))
+      )
+      return askedOf(baseUrl, `window of ${model}`, window)
+    })
+
+  /** Finds the model in the list of its endpoint, where one is asked at all. */
+  const findListing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
+    const { apiKey, baseUrl, model, provider } = route
+    if (provider === "openrouter")
+      return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
+    if (provider === "nous")
+      return Effect.map(lists.at(openRouter), (models) =>
+        ModelLists.findBySuffix(models, ModelTables.stripVendor(model))
+      )
+    return baseUrl !== undefined && hasOwnEndpoint(route)
+      ? Effect.map(
+          askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)),
+          (models) => models && ModelLists.findModel(models, model)
+        )
+      : Effect.succeed(undefined)
+  }
+
+  const resolveWindow = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Window> {
+    const own = ContextWindow.findConfiguredWindow(settings, route)
+    if (own !== undefined) return { tokens: own, source: "config" }
+    const learnt = yield* windows.get(route)
+    if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
+    if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
+    const here = yield* findServedWindow(route)
+    if (here !== undefined) return { tokens: here.tokens, source: "local" }
+    const listed = yield* findListing(route)
+    if (listed?.window !== undefined) {
+      return {
+        tokens: listed.window,
+        source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint"
+      }
+    }
+    const family = ModelTables.findFamily(route.model)
+    return family === undefined
+      ? { tokens: defaultWindow, source: "default" }
+      : { tokens: family.window, source: "table" }
+  })
+
+  /** Applies what a refusal taught in this process, which wins over everything. */
+  const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
+    const tokens = probing.window(route, window.tokens)
+    return tokens === window.tokens ? window : { tokens, source: "learnt" }
+  }
+
+  const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>
+    Effect.map(resolveWindow(route), (window) => applyLearntWindow(route, window))
+
+  const findPrice = (
+    route: RouteIdentity,
+    listed: ModelLists.Listed | undefined
+  ): Effect.Effect<Pricing.Pricing | undefined> => {
+    switch (Pricing.findBillingMode(route)) {
+      case "official_docs_snapshot":
+        return Effect.succeed(Pricing.findTabledPrice(route))
+      case "official_models_api":
+        return route.provider === "nous" && route.baseUrl !== undefined
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) =>
+              Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl)
+            )
+          : Effect.succeed(Pricing.toListedPrice(listed, route.baseUrl))
+      default:
+        return Effect.succeed(undefined)
+    }
+  }
+
+  const collectFacts = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<ModelFacts> {
+    const listed = yield* findListing(route)
+    const family = ModelTables.findFamily(route.model)
+    return {
+      window: yield* findWindow(route),
+      output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.findOutputLimit(route.model) : family?.output),
+      vision: listed?.vision ?? family?.vision,
+      reasoning: listed?.reasoning ?? family?.reasoning,
+      tools: listed?.tools ?? family?.tools,
+      caching: family?.caching,
+      price: yield* findPrice(route, listed),
+      known: listed !== undefined || family !== undefined
+    }
+  })
+
+  /** Reads the facts about a route from the tables alone. */
+  const readTableFacts = (route: RouteIdentity): CallFacts => {
+    const family = ModelTables.findFamily(route.model)
+    const billing = Pricing.findBillingMode(route)
+    const price = billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined
+    return {
+      window:
+        family === undefined
+          ? { tokens: defaultWindow, source: "default" }
+          : { tokens: family.window, source: "table" },
+      cost: makeCostFunction(route, price)
+    }
+  }
+
+  const lookUpFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
+    Effect.all([resolveWindow(route), findListing(route)]).pipe(
+      Effect.flatMap(([window, listed]) =>
+        Effect.map(findPrice(route, listed), (price): CallFacts => {
+          return { window, cost: makeCostFunction(route, price) }
+        })
+      ),
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(readTableFacts(route)) })
+    )
+
+  const applyLearntFacts = (route: RouteIdentity, facts: CallFacts): CallFacts => {
+    const window = applyLearntWindow(route, facts.window)
+    return window === facts.window ? facts : { ...facts, window }
+  }
+
+  const findCallFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
+    Effect.clockWith((clock) => {
+      const now = clock.currentTimeMillisUnsafe()
+      const found = memory.get(route)
+      if (found !== undefined && now < found.until && found.late === late())
+        return Effect.succeed(applyLearntFacts(route, found.known))
+      return Effect.map(lookUpFacts(route), (fresh) => {
+        memory.set(route, { until: now + lifetime, late: late(), known: fresh })
+        return applyLearntFacts(route, fresh)
+      })
+    })
+
+  const makeUnknownWindowNotice = Effect.fnUntraced(function* (route: RouteIdentity) {
+    const key = `${route.model}@${route.baseUrl ?? ""}`
+    if (noticed.has(key) || route.provider === "offline") return undefined
+    const found = (yield* findCallFacts(route)).window
+    if (found.source !== "default") return undefined
+    noticed.add(key)
+    return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
+  })
+
+  const extraBody = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
+    const contextLength = ContextWindow.findConfiguredWindow(settings, route)
+    const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
+    const found =
+      ollamaNumCtx === undefined
+        ? yield* Effect.timeoutOrElse(findServedWindow(route), {
+            duration: patience,
+            orElse: () => Effect.succeed(undefined)
+          })
+        : undefined
+    return ContextWindow.makeOllamaBody(
+      { ollamaNumCtx, contextLength },
+      found?.isOllama === true ? found.tokens : undefined
+    )
+  })
+
+  return {
+    extraBody,
+    probing,
+    known: findCallFacts,
+    window: findWindow,
+    facts: collectFacts,
+    notice: makeUnknownWindowNotice,
+    cost: (route, usage) =>
+      Effect.map(collectFacts(route), ({ price }) =>
+        Pricing.estimateCost(usage, price, Pricing.findBillingMode(route))
+      ),
+    listed: ({ apiKey, baseUrl, provider }) => {
+      const at = baseUrl ?? Directory.findProvider(provider)?.baseUrl
+      return at === undefined ? Effect.succeed([]) : lists.at(at, apiKey)
+    }
+  }
+}
+
+/** Adds the fields that a route's server has to be sent in each request. */
+export const addExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
+  Effect.map(catalogue.extraBody(route), (extra) =>
+    extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } }
+  )
+
+/**
+ * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its
+ * own models, so it gets no notice of those that are not in them.
+ */
+export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
+  ...make({
+    settings: { model: { provider: "auto", streaming: true, ...model }, customProviders: [] },
+    windows: ContextWindow.makeInMemory(),
+    lists: ModelLists.none,
+    get: () => Effect.succeed(undefined),
+    post: () => Effect.succeed(undefined)
+  }),
+  notice: () => Effect.succeed(undefined)
+})
+
+/**
+ * The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked.
+ */
+export const makeHome = Effect.fnUntraced(function* (
+  directory: string,
+  settings: Options["settings"],
+  endpoints: EndpointMemory.EndpointMemory
+): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { get, post } = yield* ModelLists.lazy
+  return make({
+    settings,
+    windows: yield* ContextWindow.openFile(directory),
+    lists: yield* ModelLists.make(directory, get),
+    get,
+    post,
+    endpoints,
+    scope: yield* Effect.scope
+  })
+})
+
+/** {@link makeHome} for the settings and the home directory of the surroundings. */
+export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> =
+  Layer.effect(
+    Catalogue,
+    Effect.gen(function* () {
+      const { root } = yield* Home
+      return yield* makeHome(root, yield* Settings, yield* EndpointMemory.openFile(root))
+    })
+  )

@@ -1,0 +1,130 @@
+/**
+ * Detection of the protocol from provider, model and address. Pure: the same words always give the same route.
+ *
+ * **Details**
+ *
+ * The rules are an ordered list and the first that matches wins (`hermes-llm.md` §2.2). Every test of an address is a
+ * test of its host, never of a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ *
+ * **Gotchas**
+ *
+ * A rule that speaks of "no provider" does not apply when one is named: `custom` at `api.anthropic.com` speaks chat
+ * completions. Names are canonical here; aliases are the matter of `ProviderDirectory`.
+ *
+ * **Example** (What an address says)
+ *
+ * ```ts
+ * import { Detection } from "hermes-effect"
+ *
+ * const { apiMode, provider } = Detection.detectRoute({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
+ *
+ * console.log(provider, apiMode)
+ * // => anthropic anthropic_messages
+ * ```
+ */
+import type { ApiMode } from "../../base/domain/ApiMode.ts"
+import { type Address, parseAddress, isUnder } from "../../base/domain/EndpointAddress.ts"
+
+export { type Address, parseAddress, isLocal, isUnder } from "../../base/domain/EndpointAddress.ts"
+
+/** Parts of a route before its protocol is known. */
+export interface Input {
+  readonly provider?: string | undefined
+  readonly model: string
+  readonly baseUrl?: string | undefined
+  readonly apiMode?: ApiMode | undefined
+}
+
+/** Result of {@link detectRoute}. */
+export interface DetectedRoute {
+  /** The provider as given, lower-cased, or the one that the address implies; undefined when neither says. */
+  readonly provider: string | undefined
+  readonly apiMode: ApiMode
+  /** Without query, fragment and trailing slash. */
+  readonly baseUrl: string | undefined
+  /** The query of the address, to be sent with every request (`hermes-llm.md` §2.3). */
+  readonly query: Readonly<Record<string, string>> | undefined
+  /** AWS region, of a Bedrock route only. */
+  readonly region: string | undefined
+}
+
+interface Rule {
+  readonly apiMode: ApiMode
+  /** New name of the provider; absent leaves it as it is. */
+  readonly provider?: string
+  readonly matches: (provider: string | undefined, at: Address) => boolean
+}
+
+const isBedrockHost = (host: string): boolean => host.startsWith("bedrock-runtime.") && isUnder(host, "amazonaws.com")
+
+const rules: ReadonlyArray<Rule> = [
+  { apiMode: "codex_responses", matches: (provider) => provider === "openai-codex" },
+  { apiMode: "codex_responses", matches: (provider) => provider === "xai" },
+  {
+    apiMode: "codex_responses",
+    provider: "openai-codex",
+    matches: (provider, at) =>
+      provider === undefined && isUnder(at.host, "chatgpt.com") && at.path.includes("/backend-api/codex")
+  },
+  {
+    apiMode: "codex_responses",
+    provider: "xai",
+    matches: (provider, at) => provider === undefined && isUnder(at.host, "api.x.ai")
+  },
+  {
+    apiMode: "anthropic_messages",
+    provider: "anthropic",
+    matches: (provider, at) =>
+      provider === "anthropic" || (provider === undefined && isUnder(at.host, "api.anthropic.com"))
+  },
+  { apiMode: "anthropic_messages", matches: (_, at) => at.path.endsWith("/anthropic") },
+  { apiMode: "bedrock_converse", matches: (provider, at) => provider === "bedrock" || isBedrockHost(at.host) }
+]
+
+const parseCopilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
+
+/** Returns whether this provider serves a model by the Responses API only. */
+const needsResponses = (provider: string | undefined, model: string): boolean => {
+  const name = model.toLowerCase().split("/").at(-1) ?? ""
+  switch (provider) {
+    case "nous":
+      return false
+    case "copilot":
+      return parseCopilotGeneration(name) >= 5 && !name.startsWith("gpt-5-mini")
+    default:
+      return name.startsWith("gpt-5")
+  }
+}
+
+/** Providers that hand the turn to another agent over ACP: never upgraded. */
+const bridges = new Set(["copilot-acp"])
+
+const chooseProtocol = (provider: string | undefined, model: string, host: string): ApiMode => {
+  if (isUnder(host, "openai.azure.com") || (provider !== undefined && bridges.has(provider))) return "chat_completions"
+  return host === "api.openai.com" || needsResponses(provider, model) ? "codex_responses" : "chat_completions"
+}
+
+const defaultRegion = "us-east-1"
+
+/** The region that a Bedrock host names: `bedrock-runtime.<region>.…`. */
+export const readHostRegion = (host: string): string | undefined => {
+  const labels = host.split(".")
+  return isBedrockHost(host) && labels.length >= 4 ? labels[1] : undefined
+}
+
+/** Detects protocol, address and region. */
+export const detectRoute = (input: Input): DetectedRoute => {
+  const at = parseAddress(input.baseUrl)
+  const named = input.provider?.trim().toLowerCase()
+  const provider = named === "" ? undefined : named
+  const rule = input.apiMode === undefined ? rules.find((rule) => rule.matches(provider, at)) : undefined
+  const apiMode = input.apiMode ?? rule?.apiMode ?? chooseProtocol(provider, input.model, at.host)
+  const bedrock = provider === "bedrock" || apiMode === "bedrock_converse"
+  return {
+    provider: rule?.provider ?? provider,
+    apiMode,
+    baseUrl: at.baseUrl,
+    query: at.query,
+    region: bedrock ? (readHostRegion(at.host) ?? defaultRegion) : undefined
+  }
+}

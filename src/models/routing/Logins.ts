@@ -1,0 +1,70 @@
+/**
+ * Credentials that logins give in place of keys, for routes made of settings.
+ *
+ * **Details**
+ *
+ * A token that ends within five minutes is renewed first. One that cannot be renewed now is used as it is, with a
+ * warning: the provider may still take it, and when it does not the pool renews it, or goes on with the next key.
+ *
+ * Source: `hermes-llm.md` §2.4, §16.5 (7), §17.2.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import { Home } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import type * as CodexLogin from "./CodexLogin.ts"
+import type { Credential } from "./CredentialPool.ts"
+import * as TokenStore from "./TokenStore.ts"
+
+/** A key that can be renewed, by the provider that it is for. */
+export type Logins = ReadonlyMap<string, Credential>
+
+/** No logins. */
+export const none: Logins = new Map()
+
+const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
+
+/** Creates the login of this user over HTTP; its modules are loaded on first use. */
+export const makeCodexLogin = Effect.fnUntraced(function* ({
+  providers
+}: Pick<Values, "providers">): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {
+  const [Codex, FetchHttpClient, HttpClient] = yield* Effect.promise(() =>
+    Promise.all([import("./CodexLogin.ts"), import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])
+  )
+  const client = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
+  return Codex.make(
+    yield* store,
+    Codex.fromHttpClient(client),
+    Codex.makeEndpoints(providers[TokenStore.codex]?.loginBaseUrl)
+  )
+})
+
+/** Stored tokens of the login, and their removal. */
+export const kept = Effect.map(store, ({ get, remove }) => ({
+  stored: get(TokenStore.codex),
+  logout: remove(TokenStore.codex)
+}))
+
+/** The logins as they are kept, for those who only look: nothing is renewed. */
+export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> = Effect.map(
+  Effect.flatMap(kept, ({ stored }) => stored),
+  (tokens) =>
+    tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access, issuer: tokens.issuer }]])
+)
+
+/** The logins of this user; see the module. */
+export const loadLogins = Effect.fnUntraced(function* (
+  settings: Pick<Values, "providers">
+): Effect.fn.Return<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> {
+  const stored = yield* Effect.flatMap(kept, ({ stored }) => stored)
+  if (stored === undefined) return none
+  const login = yield* makeCodexLogin(settings)
+  const token = yield* Effect.catchTag(login.token, "LoginError", ({ message }) =>
+    Effect.as(Effect.logWarning(message), stored.access)
+  )
+  return token === undefined
+    ? none
+    : new Map([[TokenStore.codex, { key: token, refresh: login.refresh, issuer: stored.issuer }]])
+})

@@ -1,0 +1,308 @@
+/**
+ * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys. A managed
+ * route is the route with its keys and the facts learned about its endpoint; all sessions share it.
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as AiError from "effect/ai/AiError"
+import type { ModelRequest, StreamPart } from "../../base/domain/Model.ts"
+import * as Route from "../../base/domain/Route.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import * as MiddlewareBoundary from "../../middleware/MiddlewareBoundary.ts"
+import type { Interceptors } from "./Interceptors.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import type { Change } from "./Adaptation.ts"
+import type * as Backoff from "./Backoff.ts"
+import * as CallTokens from "./CallTokens.ts"
+import type { CallFacts, Service as Catalogue } from "./CataloguePort.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
+import * as Classification from "./Classification.ts"
+import type { CredentialPool, Lease } from "./CredentialPool.ts"
+import { fingerprint } from "../../base/platform/Digest.ts"
+import type { AttemptLog, Question } from "./ModelRouter.ts"
+import { guarded, type RateGuard } from "./RateGuard.ts"
+import type * as RateLimitGate from "./RateLimitGate.ts"
+import type { OpenProviders } from "./RoutedModelRouter.ts"
+import * as StreamTimeout from "./StreamTimeout.ts"
+
+/** A route, its keys, and the facts learned about it. */
+export interface ManagedRoute {
+  /** Names the route to breakers and limits. */
+  readonly id: string
+  readonly info: Route.RouteInfo
+  /** The route with its own key, whatever the pool has. */
+  readonly route: Route.Route
+  readonly pool: CredentialPool | undefined
+  /** Answers in place of one that is opened by the route: the application has opened it. */
+  readonly provider: Provider | undefined
+  readonly patience: StreamTimeout.RoutePatience
+  /**
+   * True if a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
+   * application cannot be reopened.
+   */
+  readonly isDirect: boolean
+  /** Forms of a call that the endpoint turned out not to take. */
+  readonly changes: Set<Change>
+  /** Parameters that the endpoint turned out not to take, and their other names. */
+  readonly parameters: Map<string, string | undefined>
+  /** Set once `parameters` has what earlier runs learnt. */
+  recalled: boolean
+  /** The route with the key of a lease; the same object for the same key. */
+  readonly routeWith: (lease: Lease | undefined) => Route.Route
+  /** Names a key on this route to the limits. */
+  readonly limitKey: (lease: Lease | undefined) => string
+  /** Names the key's account to the guard; undefined where limits are no account's. */
+  readonly guardKey: (lease: Lease | undefined) => string | undefined
+}
+
+/** Parts of a managed route. */
+interface ManagedRouteOptions {
+  readonly route: Route.Route
+  readonly pool: CredentialPool | undefined
+  readonly limits: StreamTimeout.Limits | undefined
+  readonly provider?: Provider | undefined
+}
+
+const aggregators = new Set(["openrouter", "nous"])
+
+/** Makes the managed route; it has learnt nothing yet. */
+export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptions): ManagedRoute => {
+  const routes = new Map<string, Route.Route>()
+  const info = Route.toInfo(route)
+  const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
+  const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
+  const ownKey = `${id}|${own}`
+  return {
+    id,
+    info,
+    route,
+    pool,
+    provider,
+    patience: StreamTimeout.findPatiences(info, limits),
+    isDirect: provider === undefined && !aggregators.has(route.provider),
+    changes: new Set(),
+    parameters: new Map(),
+    recalled: false,
+    routeWith: (lease) => {
+      if (lease === undefined) return route
+      const known = routes.get(lease.id)
+      if (known !== undefined) return known
+      const keyed: Route.Route = { ...route, apiKey: lease.key }
+      routes.set(lease.id, keyed)
+      return keyed
+    },
+    limitKey: (lease) => (lease === undefined ? ownKey : `${id}|${lease.id}`),
+    guardKey: (lease) => {
+      if (!guarded.has(route.provider)) return undefined
+      return `${route.provider}|${lease?.id ?? own}`
+    }
+  }
+}
+
+/** Names a route in messages. */
+export const formatRouteName = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`
+
+/** Parts that all calls of a router share. */
+export interface Shared {
+  readonly catalogue: Catalogue
+  readonly providers: OpenProviders
+  readonly endpoints: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
+  readonly limits: RateLimitGate.RateLimits
+  readonly guard: RateGuard
+  readonly backoff: Backoff.Limits
+  /** Attempts on one route that failures may cost. */
+  readonly maxAttempts: number
+  /** Number of times that the rest of an answer that broke off is asked for on one route. */
+  readonly streamRetries: number
+}
+
+/** A call, before a route is chosen for it. */
+export interface Call {
+  readonly shared: Shared
+  readonly interceptors: Interceptors
+  readonly question: Question
+  readonly log: AttemptLog
+}
+
+/** Position of a route in its chain. */
+export interface Position {
+  /** There is another route to go to. */
+  readonly hasNext: boolean
+  /** It is the one that the user chose; only its connection is rebuilt. */
+  readonly isPrimary: boolean
+}
+
+/** Answer of one attempt as it streams by. */
+export interface Progress {
+  /** Time of the last sign of life in milliseconds; undefined while a piece is being read on this side. */
+  last: number | undefined
+  isStreaming: boolean
+  /** Time of the first piece that says something; undefined before it. */
+  firstPartAt: number | undefined
+  /** Parts that were read, read by read. */
+  readonly parts: Array<ReadonlyArray<StreamPart>>
+}
+
+/**
+ * State of one call on one route: the question, the state shared by all calls, and the state that changes between
+ * attempts.
+ */
+export interface RouteCallState extends Call, Position {
+  readonly route: ManagedRoute
+  /** Window and prices of the route's model. */
+  readonly known: CallFacts
+  readonly clock: Clock.Clock
+  /** In milliseconds since 1970. */
+  readonly startedAt: number
+  lease: Lease | undefined
+  /** The admission of the attempt under way. */
+  slot: RateLimitGate.Slot | undefined
+  /** In the queues of keys; taken with the first attempt. */
+  place: number | undefined
+  /** The attempt before was refused for its rate. */
+  refused: boolean
+  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
+  refusals: number
+  /** Failures that cost an attempt. */
+  failures: number
+  rebuilt: boolean
+  /** The account of the key is known to have used up its limit: waiting here is no use. */
+  spent: boolean
+  outputCap: number | undefined
+  /** Attempts that were asked for the rest of an answer, and broke off again. */
+  continuations: number
+  /** The request of the last attempt, as it was prepared. */
+  request: ModelRequest | undefined
+  /** The attempt under way, or the last one; undefined where its provider could not be opened. */
+  progress: Progress | undefined
+  /** Keys whose renewal was tried. */
+  readonly renewed: Set<number>
+  /** Changes of this call alone. */
+  readonly changes: Set<Change>
+}
+
+/** The time, in milliseconds since 1970. */
+export const readClock = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
+
+/** Makes the state of a call on a route before its first attempt, which begins at `startedAt`. */
+export const makeCallState = (
+  { interceptors, log, question, shared }: Call,
+  { hasNext, isPrimary }: Position,
+  route: ManagedRoute,
+  known: CallFacts,
+  clock: Clock.Clock,
+  startedAt: number
+): RouteCallState => ({
+  shared,
+  interceptors,
+  question,
+  log,
+  hasNext,
+  isPrimary,
+  route,
+  known,
+  clock,
+  startedAt,
+  lease: undefined,
+  slot: undefined,
+  place: undefined,
+  refused: false,
+  refusals: 0,
+  failures: 0,
+  rebuilt: false,
+  spent: false,
+  outputCap: undefined,
+  continuations: 0,
+  request: undefined,
+  progress: undefined,
+  renewed: new Set(),
+  changes: new Set()
+})
+
+/** Size of the call, for the classification of its failure. */
+const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation =>
+  CallTokens.describeSituation(question.call, known.window.tokens)
+
+/** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
+export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
+  const { log } = state
+  if (log.failure?.error === error) return log.failure.decision
+  const decision = Classification.classify(error, describeCall(state))
+  log.failure = { error, decision }
+  return decision
+}
+
+/** Finds the failure of a provider that a cause is, or that it is the translation of. */
+export const findProviderFailure = (cause: Cause.Cause<unknown>): AiError.AiError | undefined => {
+  const error = Cause.squash(MiddlewareBoundary.findDownstreamFailure(cause) ?? cause)
+  return AiError.isAiError(error) ? error : undefined
+}
+
+/** Emits an event to the listener, if any. */
+export const emitEvent = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
+  notify === undefined ? Effect.void : notify([event])
+
+/** Tells what changes nothing for the user. */
+export const emitNotice = (state: RouteCallState, message: string): Effect.Effect<void> =>
+  emitEvent(state, { _tag: "Notice", level: "info", message })
+
+/** A wait, and the attempt that follows it. */
+interface Wait {
+  readonly reason: string
+  readonly duration: Duration.Duration
+  readonly attempt: number
+}
+
+/** Says that the call waits. */
+export const reportWait = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
+  emitEvent(state, {
+    _tag: "Waiting",
+    reason,
+    millis: Duration.toMillis(duration),
+    attempt,
+    maxAttempts: state.shared.maxAttempts
+  })
+
+/** Says that the call waits, then does. */
+export const waitAndNotify = (state: RouteCallState, options: Wait): Effect.Effect<void> =>
+  Effect.andThen(reportWait(state, options), Effect.sleep(options.duration))
+
+/** Takes a key of the route's pool, if it has one. */
+export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
+  const { pool } = state.route
+  return pool === undefined
+    ? Effect.void
+    : Effect.uninterruptible(
+        Effect.map(pool.lease, (lease) => {
+          state.lease = lease
+        })
+      )
+}
+
+/** Sets the key aside and leases the next one of the pool; undefined if no other key is available. */
+export const takeNextLease = (
+  state: RouteCallState,
+  why: Parameters<CredentialPool["rotate"]>[1]
+): Effect.Effect<Lease | undefined> => {
+  const {
+    lease,
+    route: { pool }
+  } = state
+  return pool === undefined || lease === undefined
+    ? Effect.succeed(undefined)
+    : Effect.uninterruptible(
+        Effect.map(pool.rotate(lease, why), (next) => {
+          if (next !== undefined) state.lease = next
+          return next
+        })
+      )
+}
+
+/** Gives the key back. */
+export const returnLease = (state: RouteCallState): void => {
+  if (state.lease !== undefined) state.route.pool?.release(state.lease)
+  state.lease = undefined
+}

@@ -1,0 +1,346 @@
+/**
+ * One call on one route: attempts until one is answered, or until nothing that could be done on this route is left.
+ *
+ * **Details**
+ *
+ * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is applied and
+ * the attempt repeated. Recoveries without a wait do not count as attempts. An answer that broke off is requested
+ * again, or only its rest (`PartialAnswer`).
+ *
+ * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
+ * Waits are sleeps: an interruption ends them at once.
+ *
+ * Source: `hermes-llm.md` §15.5, §16.5, §17.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as AiError from "effect/ai/AiError"
+import type { ModelAnswer } from "../../middleware/Middleware.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import type { Change } from "./Adaptation.ts"
+import * as Attempt from "./Attempt.ts"
+import * as Backoff from "./Backoff.ts"
+import type { Decision, Failure } from "./Classification.ts"
+import * as Adaptation from "./Adaptation.ts"
+import * as Evidence from "./classification/Evidence.ts"
+import * as CredentialPool from "./CredentialPool.ts"
+import * as PartialAnswer from "./PartialAnswer.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
+import * as Recovery from "./Recovery.ts"
+import {
+  type Call,
+  decideOnFailure,
+  returnLease,
+  makeCallState,
+  type ManagedRoute,
+  emitNotice,
+  type Position,
+  type RouteCallState,
+  formatRouteName,
+  type Shared,
+  takeLease,
+  takeNextLease,
+  emitEvent,
+  waitAndNotify
+} from "./RouteCallState.ts"
+
+/** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
+type Onward = "again" | "next route" | "give up"
+
+type RecoveryAttempt = Effect.Effect<Onward | undefined>
+
+const again = Effect.succeed("again" as const)
+const impossible = Effect.succeed(undefined)
+
+const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
+  const {
+    lease,
+    renewed,
+    route: { pool }
+  } = state
+  if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
+  renewed.add(lease.number)
+  return Effect.map(pool.refresh(lease), (fresh) => {
+    if (fresh === undefined) return undefined
+    state.lease = fresh
+    return "again"
+  })
+}
+
+const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
+  const {
+    lease,
+    route: { info, pool },
+    shared
+  } = state
+  if (pool === undefined || lease === undefined) return undefined
+  const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
+  if (reason === "rate_limit")
+    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  const next = yield* takeNextLease(state, { reason, resetAfter })
+  if (next === undefined) return undefined
+  yield* emitNotice(
+    state,
+    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}); continuing with key ${next.number}`
+  )
+  return "again" as const
+})
+
+/**
+ * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
+ * one conversation.
+ */
+const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
+  const { route } = state
+  const known = change === "without_reasoning" ? state.changes : route.changes
+  if (known.has(change)) return impossible
+  known.add(change)
+  const what = Recovery.describeRecovery({ _tag: "Adapt", change })
+  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} cannot take the request as it is: ${what}`), again)
+}
+
+const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): RecoveryAttempt => {
+  const { request, route, shared } = state
+  if (request === undefined) return impossible
+  const {
+    info: { apiMode },
+    parameters: changes
+  } = route
+  for (const name of names) {
+    const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
+    if (to === null) continue
+    changes.set(name, to)
+    const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
+    return emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`).pipe(
+      Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
+      Effect.andThen(again)
+    )
+  }
+  return impossible
+}
+
+const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
+  const { route } = state
+  if (state.outputCap !== undefined && state.outputCap <= to) return impossible
+  state.outputCap = to
+  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), again)
+}
+
+/**
+ * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
+ * is shown only when the call fails.
+ */
+const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
+  error.reason._tag === "NetworkError" && message !== "" ? message : reason
+
+/** Another key may be ready by now. */
+const changeKey = (state: RouteCallState): Effect.Effect<void> => {
+  const { pool } = state.route
+  if (pool === undefined || pool.size < 2) return Effect.void
+  returnLease(state)
+  return takeLease(state)
+}
+
+/** Goes back to the queue of the key. */
+const returnToQueue = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  { error }: Failure,
+  asked: Duration.Duration | undefined
+) {
+  const { shared } = state
+  const now = yield* Clock.currentTimeMillis
+  const after = asked ?? CredentialPool.readResetAfter(error, now)
+  const free = RateLimitGate.isFreeRefusal(state, after, now)
+  if (!free) state.failures++
+  if (state.failures >= shared.maxAttempts) return undefined
+  if (after === undefined) state.refusals++
+  RateLimitGate.recordRefusal(state, yield* Backoff.computeWait(shared.backoff, state.refusals, after))
+  yield* changeKey(state)
+  return "again" as const
+})
+
+type Retry = Extract<Recovery.Recovery, { readonly _tag: "RetryAfter" }>
+
+const retryLater = Effect.fnUntraced(function* (state: RouteCallState, failed: Failure, { after, exact }: Retry) {
+  const {
+    route: { info },
+    shared
+  } = state
+  if (state.spent) return undefined
+  if (failed.decision.reason === "rate_limit") return yield* returnToQueue(state, failed, after)
+  state.failures++
+  if (state.failures >= shared.maxAttempts) return undefined
+  const duration =
+    exact === true && after !== undefined ? after : yield* Backoff.computeWait(shared.backoff, state.failures, after)
+  yield* waitAndNotify(state, {
+    reason: `${info.provider}: ${describeWaitReason(failed)}`,
+    duration,
+    attempt: state.failures + 1
+  })
+  yield* changeKey(state)
+  return "again" as const
+})
+
+const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
+  const { isPrimary, route, shared } = state
+  if (state.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
+  state.rebuilt = true
+  yield* shared.providers.retire(route.routeWith(state.lease))
+  const duration = Backoff.computeRebuildDelay(state.failures)
+  yield* waitAndNotify(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
+  state.failures = 0
+  return "again" as const
+})
+
+const tryNextRoute = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
+  if (!state.hasNext) return undefined
+  if (reason === "rate_limit") {
+    const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
+    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
+  }
+  return "next route" as const
+})
+
+const attemptRecovery = (state: RouteCallState, recovery: Recovery.Recovery, failed: Failure): RecoveryAttempt => {
+  switch (recovery._tag) {
+    case "RenewKey":
+      return tryRenewKey(state)
+    case "NextKey":
+      return tryNextKey(state, failed)
+    case "Adapt":
+      return adaptCall(state, recovery.change)
+    case "AdaptParameters":
+      return adaptParameters(state, recovery.names)
+    case "LowerOutputCap":
+      return lowerOutputCap(state, recovery.to)
+    case "Compact":
+      return Effect.succeed("give up")
+    case "RetryAfter":
+      return retryLater(state, failed, recovery)
+    case "Rebuild":
+      return rebuildConnection(state, failed)
+    case "NextRoute":
+      return tryNextRoute(state, failed)
+  }
+}
+
+/** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
+const recoverFromFailure = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  failed: Failure
+): Effect.fn.Return<Onward> {
+  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, failed.error)
+  for (const recovery of failed.decision.recoveries) {
+    const onward = yield* attemptRecovery(state, recovery, failed)
+    if (onward !== undefined) return onward
+  }
+  return "give up"
+})
+
+/** Result of a call on one route. A failure carries its decision upwards. */
+export type Outcome =
+  | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
+  /** This route cannot answer; another one may. */
+  | ({ readonly _tag: "NextRoute" } & Failure)
+  /** No route is to be asked. */
+  | ({ readonly _tag: "GivenUp" } & Failure)
+
+/** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
+const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
+  AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
+
+/** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
+const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void> => {
+  log.isDirty = false
+  return question.discard ?? Effect.void
+}
+
+/**
+ * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
+ * asked for often enough on this route.
+ */
+const handleBrokenAnswer = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  { reason }: Decision
+): Effect.fn.Return<boolean> {
+  const { anything, text } = PartialAnswer.readStreamedText(state.progress?.parts ?? [])
+  if (!anything) return true
+  const { delivered } = state.question
+  const isRead = text !== "" && delivered?.isRead() === true
+  if (isRead) delivered.keep(text)
+  else state.log.isDirty = true
+  const mayGoOn = !isRead || ++state.continuations <= state.shared.streamRetries
+  const next = isRead ? "asking for the rest" : "asking again"
+  yield* emitEvent(state, {
+    _tag: "Notice",
+    level: "warning",
+    message: `${formatRouteName(state.route)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
+  })
+  return mayGoOn
+})
+
+/** Takes over what earlier runs learnt of the endpoint, once. */
+const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
+  if (route.recalled || endpoints === undefined) return undefined
+  route.recalled = true
+  return Effect.map(endpoints.parameters(route.id), (changes) => {
+    for (const [name, to] of changes) route.parameters.set(name, to)
+  })
+}
+
+const attemptUntilDone = Effect.fnUntraced(function* <E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
+  const { hasNext, log, route, shared } = state
+  const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
+  if (route.pool !== undefined) yield* takeLease(state)
+  for (;;) {
+    const limited = yield* RateLimitGate.waitForAdmission(state)
+    if (limited !== undefined) {
+      return { _tag: "NextRoute", error: limited, decision: decideOnFailure(state, limited) }
+    }
+    if (log.isDirty === true) yield* discardStreamed(state)
+    state.progress = undefined
+    const asked =
+      route.provider === undefined
+        ? shared.providers.use(route.routeWith(state.lease), attemptWith)
+        : attemptWith(route.provider)
+    const result = yield* Effect.catch(asked, selectProviderFailure)
+    if (!AiError.isAiError(result)) {
+      yield* shared.catalogue.probing.succeeded(route.route)
+      yield* RateLimitGate.recordSuccess(state)
+      return { _tag: "Answered", answer: result }
+    }
+    const decision = decideOnFailure(state, result)
+    if (!(yield* handleBrokenAnswer(state, decision))) {
+      return { _tag: hasNext ? "NextRoute" : "GivenUp", error: result, decision }
+    }
+    const onward = yield* recoverFromFailure(state, { error: result, decision })
+    RateLimitGate.releaseAdmission(state)
+    if (onward === "again") continue
+    const { status, wrongAddress } = decision
+    const { provider } = route.info
+    const error =
+      wrongAddress === undefined || log.translations.has(result)
+        ? result
+        : Evidence.explainWrongAddress(result, wrongAddress, { provider, status })
+    return { _tag: onward === "next route" ? "NextRoute" : "GivenUp", error, decision }
+  }
+})
+
+/** Makes a call on a route. */
+export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
+  Effect.clockWith((clock) => {
+    const startedAt = clock.currentTimeMillisUnsafe()
+    const begun = Effect.flatMap(call.shared.catalogue.known(route.route), (known) => {
+      const state = makeCallState(call, position, route, known, clock, startedAt)
+      return Effect.onExit(attemptUntilDone<E>(state), () => closeState(state))
+    })
+    const recalled = recallParameters(call.shared, route)
+    return recalled === undefined ? begun : Effect.andThen(recalled, begun)
+  })
+
+const closeState = (state: RouteCallState): Effect.Effect<void> => {
+  RateLimitGate.releaseAdmission(state)
+  returnLease(state)
+  return Effect.void
+}

@@ -1,0 +1,357 @@
+/**
+ * The router over a chain of routes: no turn is lost to a provider as long as one of them can answer.
+ *
+ * **Details**
+ *
+ * A call goes through a breaker to its session's current route, with as many attempts as `RouteRetry` allows; if the
+ * route fails, the call moves to the next one in the chain. The session stays there for the rest of its turn
+ * (`Failover`). The answer names the route that produced it.
+ *
+ * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask.
+ * When the chain ends without an answer, the routes that were passed over are asked after all.
+ *
+ * A call that names a route of its own is made on that route alone.
+ *
+ * Opening a provider loads an SDK and makes connections, so providers stay open between calls, one for each route that
+ * was asked (address, model, key, headers and all), as many as fit ({@link makeOpenProviders}). Beyond the capacity the
+ * one that was not used for longest goes; while a call uses it, it stays open until that call ends.
+ *
+ * **Gotchas**
+ *
+ * The first route is the primary. Providers are opened when they are first asked, so a chain costs what its first route
+ * costs. With one route there is no breaker: a route that is the only one is always asked.
+ *
+ * **Example** (Why a call was given up)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Routing } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Hello" }).pipe(
+ *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explainDecision(error)))
+ * )
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §5.4 (64 clients), §16 and §17.
+ */
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { memoize } from "effect/Function"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Route from "../../base/domain/Route.ts"
+import type { Interceptors } from "./Interceptors.ts"
+import type { ModelAnswer } from "../../middleware/Middleware.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import * as Backoff from "./Backoff.ts"
+import type * as Breakers from "./Breakers.ts"
+import * as Catalogue from "./Catalogue.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
+import * as CredentialPool from "./CredentialPool.ts"
+import { type Call, type ManagedRoute, manageRoute, formatRouteName, type Shared } from "./RouteCallState.ts"
+import * as RouteRetry from "./RouteRetry.ts"
+import { ModelRouter, makeLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
+import type { Open } from "./OpenRoute.ts"
+import type { PoolStore } from "./PoolStore.ts"
+import type { Strategy } from "./CredentialPool.ts"
+import * as PartialAnswer from "./PartialAnswer.ts"
+import * as RateGuard from "./RateGuard.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
+import * as Routes from "./Routes.ts"
+import type * as StreamTimeout from "./StreamTimeout.ts"
+
+/** Open providers by route. */
+export interface OpenProviders {
+  /** Runs `body` with the provider of a route; one that cannot be opened is an `AiError` as well. */
+  readonly use: <A, E, R>(
+    route: Route.Route,
+    body: (provider: Provider) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | AiError.AiError, R>
+  /** Gives the route up as it is open now: the next call opens it anew, those that use it finish with it. */
+  readonly retire: (route: Route.Route) => Effect.Effect<void>
+  /** Number of open providers. */
+  readonly size: () => number
+}
+
+interface OpenProvider {
+  readonly provider: Provider
+  readonly scope: Scope.Closeable
+  uses: number
+  evicted: boolean
+}
+
+/** Tells routes apart by everything in them. It holds the key: it stays in memory, and is never shown. */
+const identity = memoize(({ apiKey, ...rest }: Route.Route): string =>
+  JSON.stringify([
+    Object.entries(rest).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    apiKey === undefined ? null : Redacted.value(apiKey)
+  ])
+)
+
+const toOpeningError =
+  (route: Route.Route) =>
+  (error: AiError.AiError | ConfigError): AiError.AiError =>
+    AiError.isAiError(error)
+      ? error
+      : AiError.make({
+          module: "OpenProviders",
+          method: "open",
+          reason: error.path.endsWith("KEY")
+            ? new AiError.AuthenticationError({ kind: "MissingKey", description: error.message })
+            : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
+        })
+
+/** Makes an empty set of open providers. The scope closes them all. */
+export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const kept = new Map<string, OpenProvider>()
+    const owner = yield* Effect.scope
+    const opening = yield* Semaphore.make(1)
+
+    const closeProvider = ({ scope }: OpenProvider): Effect.Effect<void> => Scope.close(scope, Exit.void)
+
+    const evictProvider = (key: string, entry: OpenProvider): Effect.Effect<void> => {
+      kept.delete(key)
+      entry.evicted = true
+      return entry.uses === 0 ? closeProvider(entry) : Effect.void
+    }
+
+    const evict = Effect.suspend(() => {
+      const [oldest] = kept
+      return oldest === undefined || kept.size <= capacity ? Effect.void : evictProvider(...oldest)
+    })
+
+    /** Acquires an open provider and marks it as the most recently used. */
+    const reuseProvider = (key: string): OpenProvider | undefined => {
+      const entry = kept.get(key)
+      if (entry === undefined) return undefined
+      kept.delete(key)
+      kept.set(key, entry)
+      entry.uses++
+      return entry
+    }
+
+    const openAndKeep = (key: string, route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const found = reuseProvider(key)
+          if (found !== undefined) return found
+          const scope = yield* Scope.fork(owner)
+          const provider = yield* restore(Scope.provide(open(route), scope)).pipe(
+            Effect.mapError(toOpeningError(route)),
+            Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+          )
+          const entry: OpenProvider = { provider, scope, uses: 1, evicted: false }
+          kept.set(key, entry)
+          yield* evict
+          return entry
+        })
+      )
+
+    const acquireProvider = (route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
+      Effect.suspend(() => {
+        const key = identity(route)
+        const found = reuseProvider(key)
+        return found === undefined ? opening.withPermit(openAndKeep(key, route)) : Effect.succeed(found)
+      })
+
+    const releaseUse = (entry: OpenProvider): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        entry.uses--
+        return entry.evicted && entry.uses === 0 ? closeProvider(entry) : Effect.void
+      })
+
+    return {
+      use: (route, body) =>
+        Effect.acquireUseRelease(acquireProvider(route), ({ provider }) => body(provider), releaseUse),
+      retire: (route) =>
+        Effect.suspend(() => {
+          const key = identity(route)
+          const entry = kept.get(key)
+          return entry === undefined ? Effect.void : evictProvider(key, entry)
+        }),
+      size: () => kept.size
+    }
+  })
+
+export { type CallSituation, classify, type Decision, explainDecision, Reason } from "./Classification.ts"
+export type { Recovery } from "./Recovery.ts"
+export * as RateGuard from "./RateGuard.ts"
+export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
+
+/** A route of the chain with its keys. */
+export interface ChainEntry {
+  readonly route: Route.Route
+  /** The keys of the pool; if empty, the route's own key is used. */
+  readonly credentials?: ReadonlyArray<CredentialPool.Credential> | undefined
+  readonly strategy?: Strategy | undefined
+  /** Longest silence of the route, where the user set it. */
+  readonly limits?: StreamTimeout.Limits | undefined
+  /** Names of the sources of address and key, for display. */
+  readonly source?: { readonly address: string; readonly key: string } | undefined
+  /** A provider that the application has opened; it answers for the route. */
+  readonly provider?: Provider | undefined
+}
+
+/** Parts of a router. */
+export interface Options {
+  /** The primary, then its fallbacks in order. */
+  readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
+  /** Routes outside of the chain that calls may name, with their keys; used by children. */
+  readonly apart?: ReadonlyArray<ChainEntry> | undefined
+  readonly open: Open
+  /** Attempts on one route that failures may cost; 3 when absent. */
+  readonly maxAttempts?: number | undefined
+  /**
+   * Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when
+   * absent.
+   */
+  readonly streamRetries?: number | undefined
+  readonly backoff?: Backoff.Limits | undefined
+  readonly breaker?: Breakers.Policy | undefined
+  /** Remembers which keys are spent; nothing outlives the process when absent. */
+  readonly store?: PoolStore | undefined
+  /** Facts about models; defaults to the bundled tables. */
+  readonly catalogue?: Catalogue.Service | undefined
+  /** Remembers which parameters endpoints do not take; nothing outlives the process when absent. */
+  readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
+  /** Remembers over all processes which accounts have used up their limits; nothing is remembered when absent. */
+  readonly guard?: RateGuard.RateGuard | undefined
+}
+
+const defaultAttempts = 3
+
+/** Routes of one provider with the same keys share a pool, and with it what is known of the keys. */
+const formatPoolIdentity = ({ credentials = [], route }: ChainEntry): string =>
+  [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
+
+/** A provider's pool has its name; a second one with other keys is another pool. */
+const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): string => {
+  const others = [...pools.keys()].filter((keys) => keys.startsWith(`${provider}\n`)).length
+  return others === 0 ? provider : `${provider}#${others + 1}`
+}
+
+const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, store }: Options) {
+  const pools = new Map<string, CredentialPool.CredentialPool>()
+  const makeManagedRoute = Effect.fnUntraced(function* (entry: ChainEntry) {
+    const { credentials = [], limits, provider, route, strategy } = entry
+    const keys = formatPoolIdentity(entry)
+    let pool = pools.get(keys)
+    if (pool === undefined && credentials.length > 0) {
+      pool = yield* CredentialPool.make({ name: choosePoolName(route.provider, pools), credentials, strategy, store })
+      pools.set(keys, pool)
+    }
+    return manageRoute({ route, pool, limits, provider })
+  })
+  const first = yield* makeManagedRoute(chain[0])
+  const routes = [first, ...(yield* Effect.forEach(chain.slice(1), makeManagedRoute))]
+  return { first, routes, apart: yield* Effect.forEach(apart, makeManagedRoute) }
+})
+
+const alone = { hasNext: false, isPrimary: true }
+
+/** Makes a router and the view of its state. */
+export const makeRouter = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
+  const { apart, first, routes } = yield* makeManagedRoutes(options)
+  // A route that is the only one is always asked: it needs no breaker.
+  const failover =
+    routes.length < 2 ? undefined : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
+  const own = new WeakMap<Route.Route, ManagedRoute>()
+  const catalogue = options.catalogue ?? Catalogue.makeBundled()
+  const shared: Shared = {
+    catalogue,
+    endpoints: options.endpoints,
+    providers: yield* makeOpenProviders(options.open),
+    limits: yield* RateLimitGate.makeLimits,
+    guard: options.guard ?? RateGuard.none,
+    backoff: options.backoff ?? Backoff.defaults,
+    streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations,
+    maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
+  }
+  const primaryRoute = options.chain[0].route
+  const primary = Route.toInfo(primaryRoute)
+  const onPrimary = Effect.succeed(primaryRoute)
+
+  const findManagedRoute = (route: Route.Route): ManagedRoute => {
+    const known = own.get(route)
+    if (known !== undefined) return known
+    const made =
+      apart.find((one) => Routes.isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
+    own.set(route, made)
+    return made
+  }
+
+  const callSingleRoute = <E>(call: Call, route: ManagedRoute) =>
+    Effect.flatMap(RouteRetry.callRoute<E>(call, route, alone), (outcome) =>
+      outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
+    )
+
+  const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
+    Effect.suspend((): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+      const { log = makeLog(), route } = question
+      log.isDirty = false
+      const call: Call = { shared, interceptors, question, log }
+      const answered =
+        route !== undefined && route !== primaryRoute
+          ? callSingleRoute<E>(call, findManagedRoute(route))
+          : failover === undefined
+            ? callSingleRoute<E>(call, first)
+            : failover.call<E>(call)
+      // The translation of the last failure comes out in its place; `E` is what wrappers fail with.
+      return Effect.catch(answered, (error) => {
+        const translation = AiError.isAiError(error) ? log.translations.get(error) : undefined
+        return translation === undefined ? Effect.fail(error) : Effect.failCause(translation as Cause.Cause<E>)
+      })
+    })
+
+  const advance: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
+    const now = yield* Clock.currentTimeMillis
+    const to = (failover?.position(turn, now) ?? 0) + 1
+    const route = routes[to]
+    if (route === undefined) return undefined
+    failover?.move(turn, to, undefined, now)
+    yield* Effect.logDebug(`session ${turn.session} continues with ${formatRouteName(route)}: ${why}`)
+    return route.info
+  })
+
+  const status = Effect.forEach(routes, (route) =>
+    Effect.all({
+      route: Effect.succeed(route.info),
+      keys: route.pool?.state ?? Effect.succeed([]),
+      breaker: failover?.breaker(route) ?? Effect.succeed("Closed" as const)
+    })
+  )
+
+  return {
+    router: {
+      primary: Effect.succeed(primary),
+      primaryRoute: onPrimary,
+      current:
+        failover === undefined
+          ? () => onPrimary
+          : (turn) =>
+              Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
+      catalogue,
+      call,
+      advance
+    },
+    status: { routes: status }
+  }
+})
+
+/** {@link makeRouter} as Layer. */
+export const layer = (options: Options): Layer.Layer<ModelRouter | RouterStatus> =>
+  Layer.effectContext(
+    Effect.map(makeRouter(options), ({ router, status }) =>
+      Context.make(ModelRouter, router).pipe(Context.add(RouterStatus, status))
+    )
+  )

@@ -1,0 +1,183 @@
+/**
+ * Limits the silence of a provider during one attempt, reports that it is still waited for, and keeps what streamed by.
+ *
+ * **Details**
+ *
+ * Silence is measured from the start, and in a stream from the last piece; the time that a reader spends on a piece
+ * does not count. Each wrapper of the execution has a separate limit ({@link RoutePatience.wrapper}). An attempt
+ * without a limit and without a listener for its silence is not timed. The size of the request is computed only after
+ * the shortest wait.
+ *
+ * Limits grow with the request. Endpoints on this machine or in the private network have no limit, since they may have
+ * to load a model first; the user's settings apply everywhere. The request timeout, which ends everything, is the
+ * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream
+ * ({@link addReadTimeout}).
+ *
+ * Source: `hermes-llm.md` §2.5, §15.5.
+ */
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as AiError from "effect/ai/AiError"
+import type { OnHeaders, OnPart, StreamPart } from "../../base/domain/Model.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import * as CallTokens from "./CallTokens.ts"
+import type { Progress, RouteCallState } from "./RouteCallState.ts"
+import type { Route, RouteInfo } from "../../base/domain/Route.ts"
+import * as Detection from "./Detection.ts"
+
+/** Makes the progress of an attempt that begins. */
+export const beginProgress = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
+
+const makeStaleError = ({ info }: Provider, millis: number, { isStreaming }: Progress): AiError.AiError =>
+  AiError.make({
+    module: "ModelRouter",
+    method: "call",
+    reason: new AiError.NetworkError({
+      reason: "TransportError",
+      method: "POST",
+      url: info.baseUrl ?? "",
+      description: `${info.provider} sent nothing for ${Math.round(millis / 1_000)} s: the ${
+        isStreaming ? "stream is stale" : "request timed out"
+      }; raise stale_timeout_seconds if ${info.model} needs longer`
+    })
+  })
+
+/** Never succeeds: fails when the silence was too long. */
+const failAfterSilence = Effect.fnUntraced(function* (
+  { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
+  provider: Provider,
+  progress: Progress
+): Effect.fn.Return<never, AiError.AiError> {
+  const started = clock.currentTimeMillisUnsafe()
+  const estimateCallTokens = (): number => CallTokens.estimateTokens(call)
+  let limit: number | undefined
+  let beat = started + heartbeatMillis
+  for (;;) {
+    const now = clock.currentTimeMillisUnsafe()
+    const silent = progress.last === undefined ? 0 : now - Math.max(progress.last, started)
+    if (silent >= (limit ?? patience.least)) {
+      limit ??= progress.isStreaming ? patience.stream(estimateCallTokens) : patience.call(estimateCallTokens)
+      if (silent >= limit) return yield* makeStaleError(provider, limit, progress)
+    }
+    if (heartbeat !== undefined && now >= beat) {
+      if (silent >= heartbeatMillis) yield* heartbeat(now - started)
+      beat = now + heartbeatMillis
+    }
+    const untilStale = (limit ?? patience.least) - silent
+    yield* Effect.sleep(heartbeat === undefined ? untilStale : Math.min(untilStale, beat - now))
+  }
+})
+
+/** Returns whether a part says something; those that only open or close others do not. */
+const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
+
+const makePartReader =
+  (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart =>
+  (parts) => {
+    if (progress.firstPartAt === undefined && parts.some(hasContent))
+      progress.firstPartAt = clock.currentTimeMillisUnsafe()
+    progress.last = undefined
+    const kept = onPart === undefined ? Effect.succeed(parts) : onPart(parts)
+    return Effect.map(kept, (kept) => {
+      progress.last = clock.currentTimeMillisUnsafe()
+      progress.parts.push(kept)
+      return kept
+    })
+  }
+
+/** Executes with the provider, noting each piece in the progress. */
+export const executeWatched =
+  (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] =>
+  (request, options) => {
+    progress.isStreaming = request["stream"] === true
+    return progress.isStreaming
+      ? Effect.clockWith((clock) =>
+          provider.execute(request, { onPart: makePartReader(progress, options?.onPart, clock), onHeaders })
+        )
+      : provider.execute(request, { ...options, onHeaders })
+  }
+
+/** Ends the execution when its provider has been silent for too long. */
+export const limitSilence = <A, E, R>(
+  state: RouteCallState,
+  provider: Provider,
+  progress: Progress,
+  execution: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | AiError.AiError, R> =>
+  state.question.heartbeat === undefined && state.route.patience.least === Infinity
+    ? execution
+    : Effect.raceFirst(execution, failAfterSilence(state, provider, progress))
+
+/** Milliseconds that the user set; absent limits follow the tables. */
+export interface Limits {
+  readonly stream?: number | undefined
+  readonly call?: number | undefined
+}
+
+/** A step of a table: from this many tokens on, this many milliseconds. */
+type Table = ReadonlyArray<readonly [above: number, millis: number]>
+
+const streamTable: Table = [
+  [100_000, 300_000],
+  [50_000, 240_000],
+  [0, 180_000]
+]
+const callTable: Table = [
+  [100_000, 600_000],
+  [50_000, 450_000],
+  [0, 300_000]
+]
+
+/** Interval of the events that report that a silent model is still waited for. */
+const heartbeatMillis = 30_000
+
+const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
+  Detection.isLocal(Detection.parseAddress(baseUrl).host)
+
+const readMillis = 120_000
+const requestMillis = 1_800_000
+
+/** The route with the wait between bytes that holds where the user set none. */
+export const addReadTimeout = (route: Route): Route =>
+  route.readTimeoutMillis === undefined
+    ? { ...route, readTimeoutMillis: isLocal(route) ? (route.requestTimeoutMillis ?? requestMillis) : readMillis }
+    : route
+
+/** Milliseconds that a route may be silent, given the tokens of the request; `Infinity` is for ever. */
+export type Patience = (tokens: () => number) => number
+
+const lookUpInTable =
+  (table: Table): Patience =>
+  (tokens) => {
+    const count = tokens()
+    return table.find(([above]) => count > above)?.[1] ?? table.at(-1)?.[1] ?? Infinity
+  }
+
+const forEver: Patience = () => Infinity
+
+/** Milliseconds that a wrapper of a whole call may take by itself. */
+export const wrapperMillis: Patience = lookUpInTable(callTable)
+
+const choosePatience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl">, table: Table): Patience => {
+  if (own !== undefined) return () => own
+  return isLocal(route) ? forEver : lookUpInTable(table)
+}
+
+/** The patience with a route, for streams and for answers in one piece. */
+export interface RoutePatience {
+  readonly stream: Patience
+  readonly call: Patience
+  /** The shortest possible wait; tokens need not be counted before it is over. */
+  readonly least: number
+  /** Milliseconds that a wrapper of a call may take by itself, also where the endpoint may take for ever. */
+  readonly wrapper: Patience
+}
+
+/** Finds the limits of a route. */
+export const findPatiences = (route: Pick<RouteInfo, "baseUrl">, limits: Limits = {}): RoutePatience => {
+  const assumeNoTokens = () => 0
+  const stream = choosePatience(limits.stream, route, streamTable)
+  const call = choosePatience(limits.call, route, callTable)
+  const limitWrapper: Patience = (tokens) => limits.call ?? limits.stream ?? wrapperMillis(tokens)
+  return { stream, call, least: Math.min(stream(assumeNoTokens), call(assumeNoTokens)), wrapper: limitWrapper }
+}

@@ -1,0 +1,327 @@
+/**
+ * Lists of models as endpoints serve them, each asked for at most once an hour, by all runs together.
+ *
+ * **Details**
+ *
+ * A list is kept in memory and, unless it is of this machine or its network, in `cache/models.json` of the home
+ * directory. One that cannot be had within five seconds is replaced by the last one that is known, however old, else by
+ * none; it is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
+ *
+ * A window is looked for under ten names anywhere in an entry and counts when it is between 1 024 and 10 000 000.
+ * Prices are for one token in the list and for a million here; negative ones ("it depends") count as none.
+ *
+ * Asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file before the model's
+ * maximum), LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
+ *
+ * Source: `hermes-llm.md` §10.1 (cached an hour); `hermes-llm.md` §10.1, §12.3.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import type * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientError } from "effect/http/HttpClientError"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Json from "../../../base/domain/Json.ts"
+import type { Route } from "../../../base/domain/Route.ts"
+import * as Detection from "../Detection.ts"
+import * as HomeFile from "../HomeFile.ts"
+
+/** One model of a list. Everything but the id may be missing. */
+export const Listed = Schema.Struct({
+  id: Schema.String,
+  window: Schema.optionalKey(Schema.Int),
+  output: Schema.optionalKey(Schema.Int),
+  vision: Schema.optionalKey(Schema.Boolean),
+  reasoning: Schema.optionalKey(Schema.Boolean),
+  tools: Schema.optionalKey(Schema.Boolean),
+  /** US dollars for a token, as the list says it. */
+  prices: Schema.optionalKey(
+    Schema.Struct({
+      input: Schema.optionalKey(Schema.String),
+      output: Schema.optionalKey(Schema.String),
+      cacheRead: Schema.optionalKey(Schema.String),
+      cacheWrite: Schema.optionalKey(Schema.String),
+      request: Schema.optionalKey(Schema.String)
+    })
+  )
+})
+/** One of {@link Listed}. */
+export type Listed = typeof Listed.Type
+
+const windowNames = [
+  "context_length",
+  "context_window",
+  "max_context_length",
+  "max_position_embeddings",
+  "max_model_len",
+  "max_input_tokens",
+  "max_sequence_length",
+  "max_seq_len",
+  "n_ctx_train",
+  "n_ctx"
+]
+
+/** A number of tokens that a window can be. */
+export const parseWindow = (value: unknown): number | undefined => {
+  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
+  return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000
+    ? number
+    : undefined
+}
+
+/** The first of some names that has a plausible value, at any depth; an outer one before inner ones. */
+const findDeepWindow = (value: unknown, names: ReadonlyArray<string>, depth = 0): number | undefined => {
+  if (!Json.isFields(value) || depth > 4) return undefined
+  for (const name of names) {
+    const found = parseWindow(value[name])
+    if (found !== undefined) return found
+  }
+  for (const inner of Object.values(value)) {
+    const found = findDeepWindow(inner, names, depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const selectTexts = (value: unknown): ReadonlyArray<string> | undefined =>
+  Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
+
+const readPrice = (prices: Json.Fields, names: ReadonlyArray<string>): string | undefined => {
+  const found = names
+    .map((name) => prices[name])
+    .find((value) => typeof value === "string" || typeof value === "number")
+  return found === undefined ? undefined : String(found)
+}
+
+const omitUndefined = <A extends object>(given: A): { readonly [K in keyof A]?: Exclude<A[K], undefined> } =>
+  // Exactly the entries whose value is undefined are left out.
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as never
+
+const readPrices = (entry: Json.Fields): Listed["prices"] => {
+  const pricing = Json.readFields(entry["pricing"])
+  const prices = omitUndefined({
+    input: readPrice(pricing, ["prompt", "input"]),
+    output: readPrice(pricing, ["completion", "output"]),
+    cacheRead: readPrice(pricing, ["cache_read", "cached_prompt", "input_cache_read"]),
+    cacheWrite: readPrice(pricing, ["cache_write", "cache_creation", "input_cache_write"]),
+    request: readPrice(pricing, ["request"])
+  })
+  return Object.keys(prices).length === 0 ? undefined : prices
+}
+
+const readEntries = (value: unknown): ReadonlyArray<Listed> => {
+  const entry = Json.readFields(value)
+  const id = entry["id"] ?? entry["name"] ?? entry["model"]
+  if (typeof id !== "string" || id === "") return []
+  const inputs = selectTexts(Json.readFields(entry["architecture"])["input_modalities"])
+  const parameters = selectTexts(entry["supported_parameters"])
+  const output = Json.readFields(entry["top_provider"])["max_completion_tokens"] ?? entry["max_output_tokens"]
+  return [
+    {
+      id,
+      ...omitUndefined({
+        window: findDeepWindow(entry, windowNames),
+        output: typeof output === "number" && Number.isInteger(output) && output > 0 ? output : undefined,
+        vision: inputs?.includes("image"),
+        reasoning: parameters?.some((name) => name === "reasoning" || name === "include_reasoning"),
+        tools: parameters?.includes("tools"),
+        prices: readPrices(entry)
+      })
+    }
+  ]
+}
+
+/** The models of a body; none when it is no list. */
+export const readList = (body: unknown): ReadonlyArray<Listed> => {
+  const list = Array.isArray(body) ? body : (Json.readFields(body)["data"] ?? Json.readFields(body)["models"])
+  return Array.isArray(list) ? list.flatMap(readEntries) : []
+}
+
+/** The entry for a model: its exact id, or the only one there is, or one whose id contains the other. */
+export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
+  const wanted = model.toLowerCase()
+  const [only] = models
+  return (
+    models.find(({ id }) => id.toLowerCase() === wanted) ??
+    (models.length === 1 ? only : undefined) ??
+    models.find(({ id }) => id.toLowerCase().includes(wanted) || wanted.includes(id.toLowerCase()))
+  )
+}
+
+/** Finds a bare id in a list of several vendors' models: by the exact id, or by the part after the vendor. */
+export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
+  const wanted = model.toLowerCase()
+  return (
+    models.find(({ id }) => id.toLowerCase() === wanted) ??
+    models.find(({ id }) => id.toLowerCase().endsWith(`/${wanted}`))
+  )
+}
+
+/** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
+export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
+
+/** Lists of models, by endpoint. */
+export interface ModelLists {
+  /** The models at a base URL (`…/v1`); an empty list when they are not known. */
+  readonly at: (baseUrl: string, key?: Redacted.Redacted<string> | undefined) => Effect.Effect<ReadonlyArray<Listed>>
+}
+
+const Entry = Schema.Struct({ at: Schema.Finite, models: Schema.Array(Listed) })
+type Entry = typeof Entry.Type
+const Saved = Schema.fromJsonString(
+  Schema.Struct({ version: Schema.Literal(1), lists: Schema.Record(Schema.String, Entry) })
+)
+type Saved = typeof Saved.Type
+
+const hour = 3_600_000
+const again = 300_000
+
+/** The same with a question. */
+export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
+
+/** Nothing is listed anywhere. */
+export const none: ModelLists = { at: () => Effect.succeed([]) }
+
+const nothing: Saved = { version: 1, lists: {} }
+
+/** Lists that are kept in memory alone. */
+export const makeInMemory = (get: GetJson): Effect.Effect<ModelLists> =>
+  makeOverStore({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
+
+/** Lists that are also kept in a home directory. */
+export const make = (home: string, get: GetJson): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.flatMap(HomeFile.makeMemory(home, "cache/models.json", Saved, nothing), (stored) => makeOverStore(stored, get))
+
+const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effect<ModelLists> =>
+  Effect.gen(function* () {
+    const memory = new Map<string, Entry>()
+    const asking = yield* Semaphore.make(1)
+
+    const cacheEntry = (url: string, entry: Entry): ReadonlyArray<Listed> => {
+      memory.set(url, entry)
+      return entry.models
+    }
+
+    const fetchModels = Effect.fnUntraced(function* (url: string, key: Redacted.Redacted<string> | undefined) {
+      const now = yield* Clock.currentTimeMillis
+      const isFresh = ({ at }: Entry): boolean => now - at < hour
+      const known = memory.get(url)
+      if (known !== undefined && isFresh(known)) return known.models
+      const isLocal = Detection.isLocal(Detection.parseAddress(url).host)
+      const saved = isLocal ? undefined : (yield* load).lists[url]
+      if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
+      const models = readList(yield* get(`${url}/models`, key))
+      if (models.length === 0)
+        return cacheEntry(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
+      const entry = { at: now, models }
+      if (!isLocal) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
+      return cacheEntry(url, entry)
+    })
+
+    return {
+      at: (baseUrl, key) =>
+        Effect.gen(function* () {
+          const known = memory.get(baseUrl)
+          if (known !== undefined && (yield* Clock.currentTimeMillis) - known.at < hour) return known.models
+          return yield* asking.withPermit(fetchModels(baseUrl, key))
+        })
+    }
+  })
+
+/** Both ways of asking. */
+interface JsonRequests {
+  readonly get: GetJson
+  readonly post: PostJson
+}
+
+const readResponse =
+  (url: string) =>
+  (asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
+    asked.pipe(
+      Effect.flatMap((response) => (response.status === 200 ? response.json : Effect.succeed(undefined))),
+      Effect.timeout("5 seconds"),
+      Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
+    )
+
+/** A `GetJson` over an HTTP client. */
+export const makeGetJson =
+  (client: HttpClient.HttpClient): GetJson =>
+  (url, key) =>
+    client
+      .get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } })
+      .pipe(readResponse(url))
+
+/** A `PostJson` over an HTTP client. */
+export const makePostJson =
+  (client: HttpClient.HttpClient): PostJson =>
+  (url, body) =>
+    Effect.flatMap(
+      Effect.promise(() => import("effect/http/HttpBody")),
+      ({ jsonUnsafe }) => readResponse(url)(client.post(url, { body: jsonUnsafe(body) }))
+    )
+
+const client = Effect.flatMap(
+  Effect.promise(() => Promise.all([import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])),
+  ([{ layer }, { HttpClient }]) => Effect.provide(HttpClient, layer)
+)
+
+/** Over `fetch`, loaded when something is asked for the first time: most starts of the program ask nothing. */
+export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client), (client): JsonRequests => ({
+  get: (url, key) => Effect.flatMap(client, (client) => makeGetJson(client)(url, key)),
+  post: (url, body) => Effect.flatMap(client, (client) => makePostJson(client)(url, body))
+}))
+
+const stripVersionSuffix = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
+
+/** llama.cpp: the window that the server was started with. */
+export const readLlamaCppWindow = (body: unknown): number | undefined => {
+  const props = Json.readFields(body)
+  return parseWindow(Json.readFields(props["default_generation_settings"])["n_ctx"]) ?? parseWindow(props["n_ctx"])
+}
+
+/** Ollama: `num_ctx` of the model's parameters, else its maximum. */
+export const readOllamaWindow = (body: unknown): number | undefined => {
+  const { model_info, parameters } = Json.readFields(body)
+  const set = typeof parameters === "string" ? /^num_ctx\s+(\d+)/m.exec(parameters)?.[1] : undefined
+  const most = Object.entries(Json.readFields(model_info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+  return parseWindow(set) ?? parseWindow(most)
+}
+
+/** LM Studio: the window of the loaded instance, else the model's maximum. */
+export const readLmStudioWindow = (body: unknown, model: string): number | undefined => {
+  const { data } = Json.readFields(body)
+  const entry = Array.isArray(data) ? Json.readFields(data.find((item) => Json.readFields(item)["id"] === model)) : {}
+  return parseWindow(entry["loaded_context_length"]) ?? parseWindow(entry["max_context_length"])
+}
+
+/** Window that a server gives a model, and whether it is Ollama, which has to be told. */
+export interface ServedWindow {
+  readonly tokens: number
+  readonly isOllama: boolean
+}
+
+const toServedWindow = (tokens: number): ServedWindow => ({ tokens, isOllama: false })
+
+/** Asks a local server; undefined when none of the ways knows. */
+export const findLocalWindow = (
+  route: Pick<Route, "apiKey" | "baseUrl" | "model">,
+  get: GetJson,
+  post: PostJson
+): Effect.Effect<ServedWindow | undefined> =>
+  Effect.gen(function* () {
+    const { apiKey, baseUrl, model } = route
+    if (baseUrl === undefined) return undefined
+    const root = stripVersionSuffix(baseUrl)
+    const props = readLlamaCppWindow(yield* get(`${root}/v1/props`, apiKey))
+    if (props !== undefined) return toServedWindow(props)
+    const show = readOllamaWindow(yield* post(`${root}/api/show`, { model, name: model }))
+    if (show !== undefined) return { tokens: show, isOllama: true }
+    const studio = readLmStudioWindow(yield* get(`${root}/api/v0/models`, apiKey), model)
+    if (studio !== undefined) return toServedWindow(studio)
+    const listed = findModel(readList(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
+    return listed === undefined ? undefined : toServedWindow(listed)
+  })

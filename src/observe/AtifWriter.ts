@@ -1,0 +1,374 @@
+/**
+ * Writes the trajectory of each session to a file of its own, after every run.
+ *
+ * **Details**
+ *
+ * A file is replaced as a whole or not at all, and only its owner can read it. Additions of a run are encoded once. The
+ * file of a long session is written at most once in {@link interval}, so that turns in quick succession do not each
+ * write it. Children are in the file of their parent; in mode `all` each also has a file named by its session. A
+ * session without a step has no file. A failed write is one warning, and the next run tries again.
+ *
+ * **Gotchas**
+ *
+ * A template must contain `{session_id}`. Without it, the field is inserted before the extension, with a warning, so
+ * that sessions do not overwrite each other. Characters of an id that are invalid in a file name become `_`.
+ *
+ * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A
+ * session that goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2`
+ * before the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written
+ * over. So does the last file of a session that was compacted name the first one of the session in which it goes on.
+ *
+ * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Result from "effect/Result"
+import * as Ids from "../base/domain/Ids.ts"
+import * as Json from "../base/domain/Json.ts"
+import * as Digest from "../base/platform/Digest.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import * as Atif from "./Atif.ts"
+import * as Draft from "./atif/Draft.ts"
+import * as FromRuns from "./atif/FromRuns.ts"
+import type { Pictures } from "./atif/RunContent.ts"
+import { toFields, toNonEmptyText } from "./atif/Value.ts"
+import { writeInDirectory } from "./OutputDirectory.ts"
+import * as RunTree from "./RunTree.ts"
+
+/** Directory, file names and agent of the documents. */
+export interface Options {
+  readonly directory: string
+  /** `hermes-atif-{session_id}.json` */
+  readonly filenameTemplate: string
+  readonly agentName?: string | undefined
+  readonly agentVersion?: string | undefined
+  /** Of trajectories whose record names no model. */
+  readonly modelName?: string | undefined
+  readonly subagents: "embedded" | "all"
+}
+
+/** Returns the template in use, and a warning if the given one is invalid. */
+export const checkTemplate = (given: string): { readonly template: string; readonly warning: string | undefined } => {
+  const name = given.split(/[/\\]/u).at(-1) ?? given
+  if (name === given && name.includes("{session_id}")) return { template: name, warning: undefined }
+  const dot = name.lastIndexOf(".")
+  const fixed = name.includes("{session_id}")
+    ? name
+    : dot <= 0
+      ? `${name}-{session_id}`
+      : `${name.slice(0, dot)}-{session_id}${name.slice(dot)}`
+  return {
+    template: fixed,
+    warning: `the ATIF file name template "${given}" cannot be used, "${fixed}" is: it must be a file name with {session_id}`
+  }
+}
+
+/** The name of a session's file. */
+export const formatFileName = (template: string, sessionId: string): string =>
+  template.replaceAll("{session_id}", Ids.toFileName(sessionId))
+
+/** The name of the nth file of a session, from 1. */
+const formatSegmentName = (name: string, n: number): string => {
+  const dot = name.lastIndexOf(".")
+  return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
+}
+
+/**
+ * The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay
+ * among them.
+ */
+const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined => {
+  const { context_rewritten: rewritten, session_id: id } = toFields(extra?.["continues"])
+  return rewritten === undefined ? undefined : toNonEmptyText(id)
+}
+
+/**
+ * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one
+ * names the first of the session that goes on from it.
+ */
+export const nameSegments = (
+  template: string,
+  trajectories: ReadonlyArray<Atif.Trajectory>
+): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
+  const counts = new Map<string, number>()
+  const named = trajectories.map((trajectory) => {
+    const name = formatFileName(template, trajectory.session_id ?? "unknown")
+    const n = (counts.get(name) ?? 0) + 1
+    counts.set(name, n)
+    return { first: name, n, trajectory }
+  })
+  return named.map(({ first, n, trajectory }) => {
+    const next =
+      n < (counts.get(first) ?? n)
+        ? formatSegmentName(first, n + 1)
+        : named.find((other) => other.n === 1 && findContinuedSession(other.trajectory) === trajectory.session_id)
+            ?.first
+    return {
+      name: formatSegmentName(first, n),
+      trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next }
+    }
+  })
+}
+
+/** Name of a picture beside the documents of a directory: by its bytes, so that each is there once. */
+export const formatPictureName = (mediaType: string, bytes: Uint8Array): string =>
+  `images/${Digest.toHex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
+
+/** Collects the pictures of documents under the names that they have in them. */
+export const makePictureCollector = () => {
+  const found = new Map<string, Uint8Array>()
+  const addPicture: Pictures = (mediaType, bytes) => {
+    const name = formatPictureName(mediaType, bytes)
+    found.set(name, bytes)
+    return name
+  }
+  return { found, place: addPicture }
+}
+
+/** The text of a document as it is written. */
+export const render = (trajectory: Atif.Trajectory): string => Draft.makeTrajectoryEncoder()(trajectory)
+
+/** Returns the document, then its descendants; the innermost last. */
+const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+  trajectory,
+  ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
+]
+
+/**
+ * Milliseconds between two writes of a document of {@link shortChars} or more; a shorter one is written after every
+ * run.
+ */
+export const interval = 1000
+
+/** Characters of a document that costs nothing to write again. */
+const shortChars = 131_072
+
+/** State of the document of a session that no other session delegated to. */
+interface DocumentState {
+  readonly trajectory: FromRuns.GrowingTrajectory
+  readonly textOf: (trajectory: Atif.Trajectory) => string
+  /** Pictures that are not written yet. */
+  readonly found: Map<string, Uint8Array>
+  /** Children that ended and have no file yet. */
+  readonly ended: Set<string>
+  /** Children at work, of children too. */
+  readonly running: Set<string>
+  /** The session was given up; children in the background may still work. */
+  isGivenUp: boolean
+  /** Something came after the document was written. */
+  isChanged: boolean
+  /** Time from which on it is written again, in epoch milliseconds. */
+  nextAt: number
+}
+
+/** Writes documents of the runs that it is told of. */
+interface Writer {
+  /**
+   * Takes entries. Returns the milliseconds until it is to be called again, without entries if there are no new ones.
+   */
+  readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
+  /** Writes what changed since the last run ended. */
+  readonly close: Effect.Effect<void>
+}
+
+/** A writer. `earlier` reads what was recorded of a session before a turn of it. */
+export const make = (
+  options: Options,
+  earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const tree = RunTree.make()
+    const told = new Set<string>()
+    const warnOnce = (message: string): Effect.Effect<void> => {
+      if (told.has(message)) return Effect.void
+      told.add(message)
+      return Effect.logWarning(message)
+    }
+    const chosen = checkTemplate(options.filenameTemplate)
+    if (chosen.warning !== undefined) yield* warnOnce(chosen.warning)
+
+    const catchWriteError = <A>(effect: Effect.Effect<A, PlatformError>): Effect.Effect<A | void> =>
+      Effect.catch(effect, (error) =>
+        warnOnce(
+          `ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`
+        )
+      )
+
+    const replaceFile = Effect.fnUntraced(function* (path: string, text: string) {
+      yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
+      yield* fs.rename(`${path}.draft`, path)
+    })
+
+    /** Tells the file before that it goes on in another; one that is no trajectory of the session stays as it is. */
+    const linkContinuation = Effect.fnUntraced(function* (
+      before: string,
+      name: string,
+      sessionId: string | null | undefined
+    ) {
+      const text = yield* fs.readFileString(before)
+      const read = Result.flatMap(
+        Result.fromOption(Json.parse(text), () => undefined),
+        Atif.decode
+      )
+      if (Result.isSuccess(read) && read.success.session_id === sessionId) {
+        yield* replaceFile(before, render({ ...read.success, continued_trajectory_ref: name }))
+      }
+    })
+
+    const sessions = new Map<string, DocumentState>()
+    /** Files of a session that are there. */
+    const countSegments = Effect.fnUntraced(function* (name: string) {
+      let count = 0
+      while (yield* fs.exists(paths.join(options.directory, formatSegmentName(name, count + 1)))) count++
+      return count
+    })
+
+    /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
+    const places = new Map<string, string>()
+    const writeTrajectory = Effect.fnUntraced(function* (key: string, trajectory: Atif.Trajectory, text: string) {
+      const name = formatFileName(chosen.template, trajectory.session_id ?? "unknown")
+      const isNew = !places.has(key)
+      const n = isNew ? (yield* countSegments(name)) + 1 : 1
+      const place = places.get(key) ?? formatSegmentName(name, n)
+      yield* writeInDirectory(fs, options.directory, replaceFile(paths.join(options.directory, place), text))
+      places.set(key, place)
+      if (n > 1)
+        yield* linkContinuation(
+          paths.join(options.directory, formatSegmentName(name, n - 1)),
+          place,
+          trajectory.session_id
+        )
+      const before = findContinuedSession(trajectory)
+      if (!isNew || n > 1 || before === undefined) return
+      if (sessions.has(before)) continued.set(before, place)
+      const earlier = formatFileName(chosen.template, before)
+      const last = yield* countSegments(earlier)
+      if (last > 0)
+        yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
+    }, catchWriteError)
+
+    /** File in which a session goes on, by the session before: a child in the background may end after that began. */
+    const continued = new Map<string, string>()
+
+    const shown = new Set<string>()
+    const writePictures = Effect.fnUntraced(function* (found: Map<string, Uint8Array>) {
+      for (const name of shown) found.delete(name)
+      if (found.size === 0) return
+      yield* fs.makeDirectory(paths.join(options.directory, "images"), { recursive: true, mode: 0o700 })
+      for (const [name, bytes] of Array.from(found)) {
+        yield* fs.writeFile(paths.join(options.directory, name), bytes, { mode: 0o600 })
+        shown.add(name)
+        found.delete(name)
+      }
+    }, catchWriteError)
+
+    /** Roots of the sessions of children. */
+    const roots = new Map<string, string>()
+    const findRoot = (sessionId: string): string => roots.get(sessionId) ?? sessionId
+
+    /** Sessions of which a run ended: a document is written once, however many entries came with that. */
+    const due = new Set<string>()
+    const writeDocument = Effect.fnUntraced(function* (id: string) {
+      due.delete(id)
+      const session = sessions.get(id)
+      const own = session?.trajectory.trajectory()
+      if (session === undefined || own === undefined) return
+      const next = continued.get(id)
+      const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: next }
+      const text = session.textOf(trajectory)
+      session.isChanged = false
+      session.nextAt = text.length < shortChars ? 0 : (yield* Clock.currentTimeMillis) + interval
+      yield* writePictures(session.found)
+      yield* writeTrajectory(id, trajectory, text)
+      if (options.subagents !== "all" || session.ended.size === 0) return
+      for (const child of flattenTrajectories(trajectory).slice(1)) {
+        const childId = child.session_id ?? ""
+        if (session.ended.delete(childId)) yield* writeTrajectory(`${id} ${childId}`, child, render(child))
+      }
+    })
+    const forgetSession = (id: string): void => {
+      sessions.delete(id)
+      due.delete(id)
+      continued.delete(id)
+      for (const run of tree.roots.filter(({ sessionId }) => sessionId === id)) tree.forget(run)
+      for (const [child, root] of roots) if (root === id) roots.delete(child)
+      for (const key of Array.from(places.keys())) if (key === id || key.startsWith(`${id} `)) places.delete(key)
+    }
+
+    const beginSession = (sessionId: string, since: string): DocumentState => {
+      const { found, place } = makePictureCollector()
+      return {
+        trajectory: FromRuns.makeGrowingTrajectory(tree, sessionId, { ...options, since, pictures: place }),
+        textOf: Draft.makeTrajectoryEncoder(),
+        found,
+        ended: new Set(),
+        running: new Set(),
+        isGivenUp: false,
+        isChanged: false,
+        nextAt: 0
+      }
+    }
+    /** Takes an entry of a session that has begun; true where the session was given up with it. */
+    const takeEntry = (entry: Entry): boolean => {
+      const { event, sessionId } = entry
+      const root = findRoot(sessionId)
+      tree.add(entry)
+      const session = sessions.get(root)
+      if (session === undefined) return false
+      session.trajectory.touch(entry)
+      if (event._tag !== "SessionEnded") session.isChanged = true
+      if (event._tag === "ChildStarted") {
+        roots.set(event.sessionId, root)
+        session.running.add(event.sessionId)
+      } else if (event._tag === "ChildEnded") {
+        session.ended.add(event.sessionId)
+        session.running.delete(event.sessionId)
+      } else if (root === sessionId) {
+        if (event._tag === "RunStarted") session.isGivenUp = false
+        else if (event._tag === "RunEnded") due.add(root)
+        else if (event._tag === "SessionEnded") session.isGivenUp = true
+      }
+      return session.isGivenUp && session.running.size === 0
+    }
+    const addAll = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
+      for (const entry of entries) {
+        const { event, sessionId, turnId } = entry
+        const root = findRoot(sessionId)
+        if (root === sessionId && !sessions.has(sessionId)) {
+          // A side task of a session that was given up begins no document.
+          if (event._tag !== "RunStarted") continue
+          sessions.set(sessionId, beginSession(sessionId, turnId))
+          if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
+        }
+        if (!takeEntry(entry)) continue
+        // Side tasks and the ends of children may come after the last run.
+        if (sessions.get(root)?.isChanged === true) yield* writeDocument(root)
+        forgetSession(root)
+      }
+    })
+    return {
+      write: Effect.fnUntraced(function* (entries) {
+        yield* addAll(entries)
+        const now = yield* Clock.currentTimeMillis
+        const times: Array<number> = []
+        for (const id of Array.from(due)) {
+          const nextAt = sessions.get(id)?.nextAt ?? 0
+          if (nextAt <= now) yield* writeDocument(id)
+          else times.push(nextAt - now)
+        }
+        return times.length === 0 ? undefined : Math.min(...times)
+      }),
+      close: Effect.suspend(() =>
+        Effect.forEach(
+          Array.from(sessions).filter(([, { isChanged }]) => isChanged),
+          ([id]) => writeDocument(id),
+          { discard: true }
+        )
+      )
+    }
+  })

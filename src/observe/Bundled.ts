@@ -1,0 +1,48 @@
+/**
+ * The plugins that come with this program: described here, loaded when the user enables them.
+ *
+ * Source: `hermes-contract.md` §3.1.
+ */
+import * as Effect from "effect/Effect"
+import type { Bundled } from "../agent/plugin/Discovery.ts"
+
+/** The plugins by key, each loaded by `import()`. */
+export const bundled: ReadonlyArray<Bundled> = [
+  {
+    key: "observability/langfuse",
+    version: "0.1.0",
+    description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY",
+    load: Effect.map(
+      Effect.promise(() => import("./LangfusePlugin.ts")),
+      ({ plugin }) => plugin
+    )
+  },
+  {
+    key: "observability/otel",
+    version: "0.1.0",
+    description: "Exports traces, metrics and logs over OTLP, as the standard variables OTEL_* say",
+    load: Effect.map(
+      Effect.promise(() => import("./OtelPlugin.ts")),
+      ({ plugin }) => plugin
+    )
+  },
+  {
+    key: "observability/trace",
+    version: "0.1.0",
+    description:
+      "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
+    load: Effect.map(
+      Effect.promise(() => import("./TracePlugin.ts")),
+      ({ plugin }) => plugin
+    )
+  },
+  {
+    key: "observability/nemo_relay",
+    version: "0.1.0",
+    description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say",
+    load: Effect.map(
+      Effect.promise(() => import("./NemoRelayPlugin.ts")),
+      ({ plugin }) => plugin
+    )
+  }
+]

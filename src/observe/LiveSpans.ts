@@ -1,0 +1,316 @@
+/**
+ * Spans of active runs, made of the run record outside the fibers of the runs: a writer of the record never waits. All
+ * exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope, written entries are
+ * processed and open spans are ended.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
+ */
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as RcRef from "effect/RcRef"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import { RunRecord, type Service } from "../store/RunRecord.ts"
+import * as RecordBatches from "./RecordBatches.ts"
+import * as RunSpans from "./RunSpans.ts"
+import * as RunTree from "./RunTree.ts"
+
+const findRootRun = (run: RunTree.Run): RunTree.Run => (run.child === undefined ? run : findRootRun(run.child.parent))
+
+/**
+ * Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. Of
+ * one that began before the sink was there it gets the end alone.
+ */
+export interface Sink {
+  readonly open?: ((head: RunSpans.SpanHead) => void) | undefined
+  readonly close: (span: RunSpans.Span) => void
+}
+
+/** Spans of runs that go on, for all that show them: one tree of runs, of which each view makes spans of its own. */
+export interface LiveSpanTree {
+  readonly add: (entries: ReadonlyArray<Entry>) => void
+  /** Takes messages and tool sets of earlier runs of a session. */
+  readonly remember: (entries: ReadonlyArray<Entry>) => void
+  /** Tests whether a run of the session is in the tree, and so its messages. */
+  readonly knows: (sessionId: string) => boolean
+  /**
+   * Makes spans for a sink from now on. The result stops that: it ends everything that is open, at a time in epoch
+   * milliseconds.
+   */
+  readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
+}
+
+/** Runs that go on at once: of more, the one that nothing was heard of for longest is ended. */
+export const maxRuns = 256
+
+/** Sessions without a run that goes on whose messages are kept, for their next run. */
+export const idleSessions = 64
+
+/** Ends a node at a time in epoch milliseconds, unless it was ended. */
+type NodeEnder = (node: RunTree.Node, at: number) => void
+
+const isOver = (run: RunTree.Run): boolean =>
+  run.endedAt !== undefined && RunSpans.listChildren(run).every((child) => child.endedAt !== undefined)
+
+/** Ends a node with the parts of it that are open. */
+const endWhole = (node: RunTree.Node, at: number, end: NodeEnder): void => {
+  const endPart = (part: RunTree.Node): void => end(part, at)
+  if (node.kind === "step") RunSpans.visitStep(node, endPart)
+  if (node.kind === "run") RunSpans.visitRun(node, endPart)
+  end(node, at)
+}
+
+/** Ends a run with all that is open in it; a run of a child that is cut is over with it. */
+const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
+  for (const child of RunSpans.listChildren(run)) {
+    if (child.run !== undefined) cutRun(child.run, at, end)
+    end(child, at)
+  }
+  endWhole(run, at, end)
+}
+
+/** Makes spans of entries as they are written. `failed` is told of a view or a sink that failed; the others go on. */
+export const make = (failed: (error: unknown) => void): LiveSpanTree => {
+  const tree = RunTree.make()
+  /** Views with their sinks. */
+  const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: NodeEnder }>()
+  /** Calls that are over, until their result is there. */
+  const waiting = new Set<RunTree.Call>()
+  /** Last run of each session that is over, the newest last. */
+  const idle = new Map<string, RunTree.Run>()
+
+  /** Runs that go on, the one that was heard of last at the end. */
+  const going = new Map<RunTree.Run, number>()
+
+  const endNode: NodeEnder = (node, at) => {
+    if (node.isEnded === true) return
+    node.isEnded = true
+    if (node.kind === "call") waiting.delete(node)
+    for (const { close } of shown) close(node, at)
+  }
+  const endFinishedCalls = (): void => {
+    for (const call of waiting) if (RunSpans.readResultText(call) !== undefined) endNode(call, 0)
+  }
+  const retireRun = (run: RunTree.Run): void => {
+    const before = idle.get(run.sessionId)
+    idle.delete(run.sessionId)
+    if (before !== undefined && before !== run) tree.forget(before)
+    idle.set(run.sessionId, run)
+    for (const [sessionId, oldest] of idle) {
+      if (idle.size <= idleSessions) break
+      idle.delete(sessionId)
+      tree.forget(oldest)
+    }
+  }
+
+  /** The last one of these: entries of one run mostly follow each other. */
+  let newest: RunTree.Run | undefined
+
+  const markActive = (root: RunTree.Run, at: number): void => {
+    const isGoing = !isOver(root)
+    if (root !== newest || !isGoing) going.delete(root)
+    if (isGoing) going.set(root, at)
+    newest = isGoing ? root : undefined
+    if (going.size <= maxRuns) return
+    for (const [oldest, since] of going) {
+      if (going.size <= maxRuns) break
+      cutRun(oldest, since, endNode)
+      going.delete(oldest)
+      tree.forget(oldest)
+    }
+  }
+
+  return {
+    add: (entries) => {
+      for (const entry of entries) {
+        for (const change of tree.add(entry)) {
+          markActive(findRootRun(change._tag === "Noted" ? change.run : RunSpans.findRun(change.node)), entry.at)
+          if (change._tag === "Opened") for (const { open } of shown) open(change.node)
+          else if (change._tag === "Closed") {
+            if (change.node.kind === "call") waiting.add(change.node)
+            else endWhole(change.node, change.at, endNode)
+          }
+        }
+        if (entry.event._tag === "SessionEnded") tree.release(entry.sessionId)
+      }
+      endFinishedCalls()
+      for (const root of tree.roots.slice()) {
+        if (idle.get(root.sessionId) !== root && isOver(root)) retireRun(root)
+        // Side tasks of a run that is no longer in the tree.
+        else if (
+          root.start === undefined &&
+          root.steps.length === 0 &&
+          root.sideTasks.every(({ end }) => end !== undefined)
+        )
+          tree.forget(root)
+      }
+    },
+    remember: (entries) => entries.forEach(tree.remember),
+    knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
+    show: (view, sink) => {
+      const { has, headOf, spanOf } = RunSpans.makeSpanBuilder(view, tree)
+      const runContained = (work: () => void): void => {
+        try {
+          work()
+        } catch (error) {
+          failed(error)
+        }
+      }
+      const openSpan = (node: RunTree.Node): void => {
+        if (sink.open !== undefined && has(node)) runContained(() => sink.open?.(headOf(node)))
+      }
+      const closeSpan: NodeEnder = (node, at) => {
+        if (has(node)) runContained(() => sink.close(spanOf(node, at)))
+      }
+      const one = { open: openSpan, close: closeSpan }
+      shown.add(one)
+      return (at) => {
+        if (!shown.delete(one)) return
+        const cut = new Set<RunTree.Node>()
+        const endHere: NodeEnder = (node, at) => {
+          if (node.isEnded === true || cut.has(node)) return
+          cut.add(node)
+          closeSpan(node, at)
+        }
+        for (const root of tree.roots) cutRun(root, at, endHere)
+      }
+    }
+  }
+}
+
+/** Spans of the runs of a record, for as long as an exporter shows them. */
+interface SpanFollower {
+  readonly show: (view: RunSpans.View, sink: Sink, needsMessages: boolean) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Follows a record until the scope closes. */
+const followRecord = Effect.fnUntraced(function* (
+  record: Service
+): Effect.fn.Return<SpanFollower, never, RunRecord | Scope.Scope> {
+  const batches = yield* RecordBatches.ofRecord
+  const failures: Array<unknown> = []
+  const live = make((error) => void failures.push(error))
+  /** Work in its order. */
+  const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
+  let readers = 0
+
+  const recallSession = ({ sessionId }: Entry): Effect.Effect<void> =>
+    Stream.runCollect(record.read({ sessionId, kinds: ["MessageAppended", "ToolsOffered"] })).pipe(
+      Effect.map(live.remember),
+      Effect.catch((error) =>
+        Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`)
+      )
+    )
+  const takeEntries = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
+    if (readers > 0) {
+      for (const entry of entries) {
+        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId))
+          yield* recallSession(entry)
+      }
+    }
+    live.add(entries)
+  })
+  const work = Effect.flatMap(Queue.takeAll(queue), (waiting) =>
+    Effect.forEach(waiting, (one) => one, { discard: true })
+  ).pipe(
+    Effect.andThen(
+      Effect.suspend(() =>
+        failures.length === 0
+          ? Effect.void
+          : Effect.logWarning(
+              "An exporter of spans failed; what it makes of these entries is missing.",
+              failures.splice(0)[0]
+            )
+      )
+    )
+  )
+  yield* Effect.forkScoped(Effect.catchTag(Effect.forever(work), "Done", () => Effect.void))
+  yield* Effect.addFinalizer(() => Effect.sync(() => Queue.endUnsafe(queue)))
+  yield* batches.listen((entries) => void Queue.offerUnsafe(queue, takeEntries(entries)))
+
+  return {
+    show: (view, sink, needsMessages) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            if (needsMessages) readers++
+            return live.show(view, sink)
+          }),
+          (stop) =>
+            Effect.gen(function* () {
+              const stopped = yield* Deferred.make<void>()
+              // Behind the entries that were written so far.
+              yield* batches.flush
+              yield* Queue.offer(
+                queue,
+                Effect.flatMap(Clock.currentTimeMillis, (at) => {
+                  stop(at)
+                  return Effect.asVoid(Deferred.succeed(stopped, undefined))
+                })
+              )
+              yield* Deferred.await(stopped)
+              if (needsMessages) readers--
+            })
+        )
+      )
+  }
+})
+
+/** Followers of records, which end with the last one that uses them. */
+const followers = new WeakMap<Service, RcRef.RcRef<SpanFollower>>()
+
+const getFollower = Effect.fnUntraced(function* (record: Service) {
+  // The reference ends its content itself, and goes with the record.
+  const made = yield* Effect.provideService(
+    RcRef.make({ acquire: Effect.provideService(followRecord(record), RunRecord, record) }),
+    Scope.Scope,
+    Scope.makeUnsafe()
+  )
+  const ref = followers.get(record) ?? made
+  followers.set(record, ref)
+  return yield* RcRef.get(ref)
+})
+
+/**
+ * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true where the view shows
+ * what a model was sent: a session that goes on is then read from the record once.
+ */
+export const listen = (
+  view: RunSpans.View,
+  sink: Sink,
+  needsMessages: boolean
+): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
+  Effect.flatMap(RunRecord.use(getFollower), ({ show }) => show(view, sink, needsMessages))
+
+/** Targets that exporters of a record's runs have taken. */
+const targets = new WeakMap<Service, Set<string>>()
+
+/**
+ * Claims a target for the scope. Returns false, with a warning, if an exporter of the same runs has claimed it or a
+ * target that excludes it: spans would be duplicated, and the spans inside a call could belong to only one of the two.
+ */
+export const claimTarget = (
+  target: string,
+  {
+    excludes = (other) => other === target,
+    remedy
+  }: { readonly excludes?: (other: string) => boolean; readonly remedy: string }
+): Effect.Effect<boolean, never, RunRecord | Scope.Scope> =>
+  Effect.gen(function* () {
+    const record = yield* RunRecord
+    const taken = targets.get(record) ?? new Set()
+    targets.set(record, taken)
+    if ([...taken].some(excludes)) {
+      yield* Effect.logWarning(`Two plugins would export the same spans; they are exported once: ${remedy}`)
+      return false
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => void taken.add(target)),
+      () => Effect.sync(() => taken.delete(target))
+    )
+    return true
+  })

@@ -1,0 +1,161 @@
+/**
+ * Exports traces, metrics and logs of runs over OTLP, as the standard variables `OTEL_*` say (see `otel/OtelSettings`).
+ * For an application that exports its own, see `Telemetry`.
+ *
+ * **Details**
+ *
+ * Runs are under the span that they are run in, or in the trace that `TRACEPARENT` names. Tool calls hand their trace
+ * on to MCP servers and child processes.
+ *
+ * **Gotchas**
+ *
+ * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`
+ * is `true`, without secrets. A message is whole in the span of the first model call that was sent it; later calls
+ * repeat the newest 32,768 characters of the conversation and say in `hermes.input.omitted_messages` how many messages
+ * came before those.
+ *
+ * **Example** (In an application)
+ *
+ * ```ts
+ * import { OtelPlugin, Runtime } from "hermes-effect"
+ *
+ * const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_SERVICE_NAME: "my-agents" }
+ * const layer = Runtime.layer({ plugins: [OtelPlugin.make(variables)] })
+ * ```
+ *
+ * Source: OpenTelemetry, "Environment Variable Specification".
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import * as TextCut from "../base/domain/TextCut.ts"
+import { Environment } from "../base/config/Environment.ts"
+import * as TraceContext from "../hooks/TraceContext.ts"
+import * as Plugin from "../agent/plugin/Plugin.ts"
+import type { RunRecord } from "../store/RunRecord.ts"
+import { JoinedText } from "./JoinedText.ts"
+import * as Attributes from "./otel/Attributes.ts"
+import * as Metrics from "./otel/Metrics.ts"
+import * as OtelSettings from "./otel/OtelSettings.ts"
+import * as RunSpans from "./RunSpans.ts"
+import * as LiveSpans from "./LiveSpans.ts"
+import * as Telemetry from "./Telemetry.ts"
+
+const agentName = "hermes"
+
+/** The span that a run was started in, as the record has it. */
+const readParentSpan = ({
+  start
+}: {
+  readonly start: Partial<TraceContext.Carrier> | undefined
+}): Tracer.AnySpan | undefined => TraceContext.parse(start?.traceparent, start?.tracestate)
+
+/** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
+const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
+  /** Run of the newest place, and its trace id: places of one run mostly follow each other. */
+  let newest = { turnId: "", traceId: "" }
+  const getOwnTraceId = (turnId: string): string => {
+    if (newest.turnId !== turnId) newest = { turnId, traceId: RunSpans.makeTraceId(turnId) }
+    return newest.traceId
+  }
+  const resolveTrace = (above: Tracer.AnySpan | undefined, turnId: string) => {
+    const traceId = above?.traceId.padStart(32, "0") ?? getOwnTraceId(turnId)
+    return { traceId, sampled: sampler(above, traceId), traceState: TraceContext.findTraceState(above) }
+  }
+  const makePlaceSpan = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan => {
+    const { sampled, traceId, traceState } = resolveTrace(TraceContext.findNearestSpan(context) ?? parent, turnId)
+    const annotations = traceState === undefined ? undefined : Context.make(TraceContext.TraceState, traceState)
+    return Tracer.externalSpan({ traceId, spanId, sampled, annotations })
+  }
+  const resolveRunTrace: RunSpans.View["trace"] = (run) => {
+    const above = readParentSpan(run) ?? parent
+    return { ...resolveTrace(above, run.turnId), parentSpanId: above?.spanId }
+  }
+  const places: Telemetry.Places = {
+    attempt: (context, { turnId }, { apiRequestId }) =>
+      makePlaceSpan(context, turnId, RunSpans.makeAttemptSpanId(apiRequestId)),
+    call: (context, { turnId }, { apiRequestId, toolCallId }) =>
+      makePlaceSpan(context, turnId, RunSpans.makeCallSpanId(apiRequestId, toolCallId))
+  }
+  return { trace: resolveRunTrace, places }
+}
+
+/** The view of runs that the variables ask for. */
+export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
+  const { captureContent, duplicateNames: duplicate, maxValueChars } = settings
+  const whole = Attributes.makeView({ agentName, captureContent, duplicate }, makePlacement(settings).trace)
+  if (maxValueChars === undefined) return whole
+  const cutValue = (value: RunSpans.Value): RunSpans.Value =>
+    typeof value === "string" || value instanceof JoinedText ? TextCut.takeHead(value.toString(), maxValueChars) : value
+  return {
+    ...whole,
+    attributes: (node, outcome, tree) =>
+      Object.fromEntries(
+        Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) =>
+          value === undefined ? [] : [[name, cutValue(value)]]
+        )
+      )
+  }
+}
+
+/** Makes the exporters that the variables request; pending items are sent when the scope closes. */
+const buildExport = (
+  variables: Readonly<Record<string, string | undefined>>
+): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { settings, warnings } = OtelSettings.fromVariables(variables)
+    for (const warning of warnings) yield* Effect.logWarning(`otel: ${warning}`)
+    if (settings === undefined || Object.keys(settings.exports).length === 0) return { middleware: [] }
+    const target = `otlp ${settings.traces.url}`
+    const isExcluded = (other: string) => other === Telemetry.tracerTarget || other === target
+    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: Telemetry.exclusive })))
+      return { middleware: [] }
+    const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
+    const { loggers, metrics, send } = yield* make(settings)
+    const run = Effect.runSyncWith(yield* Effect.context<never>())
+    yield* LiveSpans.listen(
+      makeView(settings),
+      {
+        close: (span) => {
+          const { endedAt: at, spanId, traceId } = span
+          const isShown =
+            settings.exemplars === "always_on" ||
+            (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
+          if (metrics !== undefined) {
+            const exemplar = isShown ? { traceId, spanId, at } : undefined
+            Metrics.recordSpan(span, agentName, (instrument, labels, value) =>
+              metrics.record(instrument, labels, value, exemplar)
+            )
+          }
+          if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
+          send?.(span)
+        }
+      },
+      settings.captureContent && send !== undefined
+    )
+    // Without an exporter of traces, the spans that calls run in would be unknown.
+    return {
+      middleware:
+        send === undefined && loggers === undefined
+          ? []
+          : Telemetry.makeMiddleware(makePlacement(settings).places, loggers)
+    }
+  })
+
+const details = {
+  name: "observability/otel",
+  description: "Exports traces, metrics and logs over OTLP, as the standard variables OTEL_* say"
+}
+
+/** The plugin with these variables. */
+export const make = (variables: Readonly<Record<string, string | undefined>>): Plugin.Plugin<RunRecord> =>
+  Plugin.make({ ...details, build: buildExport(variables) })
+
+/** The plugin with the variables of the program. */
+export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
+  ...details,
+  build: Effect.flatMap(Environment, ({ file, get, process }) =>
+    buildExport(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)])))
+  )
+})

@@ -1,0 +1,92 @@
+/**
+ * Entries of the run record in batches, without secrets: all exporters of a record receive the same ones, at most every
+ * {@link pause}. A writer of the record never waits, and exporters wake a few times a second however fast a run is.
+ *
+ * **Details**
+ *
+ * Entries that come after a pause are passed on at once, those that come in one are the next group. A listener that
+ * ends gets those that have come so far.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record) and §7 (exporters).
+ */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as RcRef from "effect/RcRef"
+import * as Scope from "effect/Scope"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
+import * as StoredForm from "../store/StoredForm.ts"
+
+/** Time between two groups. */
+export const pause = Duration.millis(100)
+
+/** Groups of entries for several listeners. */
+interface Batches {
+  /** Passes groups to a listener until the scope closes. */
+  readonly listen: Service["listen"]
+  /** Passes on what has come so far. */
+  readonly flush: Effect.Effect<void>
+}
+
+/** Groups what `source` passes on, until the scope closes. */
+export const make = Effect.fnUntraced(function* (
+  source: Service["listen"]
+): Effect.fn.Return<Batches, never, Scope.Scope> {
+  const safe = yield* StoredForm.forExport
+  const listeners = new Set<Listener>()
+  let pending: Array<Entry> = []
+  let came = Deferred.makeUnsafe<void>()
+  const flushPending = (): void => {
+    if (pending.length === 0) return
+    const entries = pending
+    pending = []
+    came = Deferred.makeUnsafe<void>()
+    const group = safe(entries)
+    for (const listener of listeners) listener(group)
+  }
+  const passOn = Effect.catchDefect(Effect.sync(flushPending), (defect) =>
+    Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect)
+  )
+  const work = Effect.suspend(() => Deferred.await(came)).pipe(
+    Effect.andThen(passOn),
+    Effect.andThen(Effect.sleep(pause))
+  )
+  yield* Effect.forkScoped(Effect.forever(work))
+  yield* source((entries) => {
+    if (pending.length === 0) Deferred.doneUnsafe(came, Exit.void)
+    for (const entry of entries) pending.push(entry)
+  })
+  return {
+    flush: passOn,
+    listen: (listener) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => void listeners.add(listener)),
+          () =>
+            Effect.andThen(
+              passOn,
+              Effect.sync(() => listeners.delete(listener))
+            )
+        )
+      )
+  }
+})
+
+/** Groups of records, which end with the last exporter that listens. */
+const shared = new WeakMap<Service, RcRef.RcRef<Batches>>()
+
+/** Groups of the entries of the runtime's record. */
+export const ofRecord: Effect.Effect<Batches, never, RunRecord | Scope.Scope> = Effect.gen(function* () {
+  const record = yield* RunRecord
+  // The reference ends its content itself, and goes with the record.
+  const made = yield* Effect.provideService(
+    RcRef.make({ acquire: make(record.listen) }),
+    Scope.Scope,
+    Scope.makeUnsafe()
+  )
+  const ref = shared.get(record) ?? made
+  shared.set(record, ref)
+  return yield* RcRef.get(ref)
+})

@@ -1,0 +1,276 @@
+/**
+ * Tracing and metrics of runs for an application with its own telemetry. Spans, metrics and the trace of each call are
+ * Effect's, so that the application's exporter (`effect/observability` `Otlp`, an SDK, a test) exports them too.
+ *
+ * **Details**
+ *
+ * | span | of |
+ * | --- | --- |
+ * | `invoke_agent` | a run, or a child below the tool call that delegated to it |
+ * | `step` | a step of a run |
+ * | `chat` | an attempt to call a model |
+ * | `execute_tool` | a tool call, from its preparation to its end |
+ * | `approval` | a question, and how long the answer took |
+ *
+ * Attributes and metrics are named by the GenAI semantic conventions. Spans are made of the run record, so they are
+ * complete however long a text is, and have its times. Model calls and tool calls run in their spans, so that
+ * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
+ * tracer in the fiber nothing is recorded.
+ *
+ * **Gotchas**
+ *
+ * It excludes the plugin `observability/otel`: the first of the two traces, and a warning says so.
+ *
+ * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same
+ * reason what runs inside of a call cannot annotate the span of the call, only spans of its own.
+ *
+ * **Example** (An application that exports over OTLP)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { layer as http } from "effect/http/FetchHttpClient"
+ * import * as Otlp from "effect/observability/Otlp"
+ * import { Agent, Runtime, Telemetry } from "hermes-effect"
+ *
+ * const exporting = Otlp.layerJson({ baseUrl: "http://localhost:4318", resource: { serviceName: "my-service" } }).pipe(Layer.provide(http))
+ * const agent = Runtime.layer({ ...Telemetry.make({ agentName: "helper" }) })
+ *
+ * const program = Agent.run({ prompt: "hello" }).pipe(Effect.withSpan("my request"), Effect.provide(Layer.merge(agent, exporting)))
+ * ```
+ *
+ * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems".
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import type { OtlpSerialization } from "effect/observability/OtlpSerialization"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import { type Recorder, RunRecorder } from "../base/domain/RunRecorder.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import type { LlmContext, ToolCallContext } from "../middleware/Kind.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+import * as Plugin from "../agent/plugin/Plugin.ts"
+import type { RunRecord } from "../store/RunRecord.ts"
+import * as Attributes from "./otel/Attributes.ts"
+import * as Metrics from "./otel/Metrics.ts"
+import type { Sampler } from "./otel/Sampler.ts"
+import * as TracerSpans from "./otel/TracerSpans.ts"
+import * as RunSpans from "./RunSpans.ts"
+import * as LiveSpans from "./LiveSpans.ts"
+
+/** Choices of an application; everything has a default. */
+export interface Options {
+  /** Name of the agent in spans; `hermes` when absent. */
+  readonly agentName?: string | undefined
+  /** Prompts, answers, arguments and results are part of the spans; not when absent. */
+  readonly captureContent?: boolean | undefined
+  /** The tracer of the fiber when absent. */
+  readonly tracer?: Tracer.Tracer | undefined
+  /** Registry of the metrics; the registry of the fiber when absent. */
+  readonly registry?: Context.Context<never> | undefined
+  /** Parent span of runs if the application has no active span. */
+  readonly parent?: Tracer.AnySpan | undefined
+  /** Decides which runs are traced; as the span above says, else all, when absent. */
+  readonly sampler?: Sampler | undefined
+}
+
+/** Parts of a plugin that traces. */
+export interface Contribution {
+  readonly hooks: ReadonlyArray<Hook>
+  readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
+}
+
+/** Spans of active calls; undefined without tracing. */
+export interface Places {
+  readonly attempt: (context: Context.Context<never>, run: Recorder, attempt: LlmContext) => Tracer.AnySpan | undefined
+  readonly call: (context: Context.Context<never>, run: Recorder, call: ToolCallContext) => Tracer.AnySpan | undefined
+}
+
+/** Loggers that receive a record of each run, approval and failure, and all log entries of model and tool calls. */
+export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
+
+const describeResult = ({ node }: RunSpans.Span): string | undefined => {
+  if (node.kind === "approval") return node.event.choice
+  return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
+}
+
+/** Tests for a span that has a log record: a run, an approval, a failure. */
+export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
+  outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
+
+/** Writes the record of a span that {@link isLogged}, at the time of its end. */
+export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
+  const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
+  const failure = outcome._tag === "Failed" ? outcome.failure : undefined
+  const result = describeResult(span)
+  const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
+  return Effect.logWithLevel(level)(
+    failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`
+  ).pipe(
+    Effect.annotateLogs({
+      ...Metrics.makeLabels(node, agentName),
+      ...(failure === undefined ? {} : { "error.type": failure.type })
+    }),
+    Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
+    Effect.provideService(Logger.CurrentLoggers, loggers),
+    Effect.provideService(References.MinimumLogLevel, "Info"),
+    Effect.updateService(Clock.Clock, (clock) => ({
+      ...clock,
+      currentTimeMillisUnsafe: () => endedAt,
+      currentTimeNanosUnsafe: () => BigInt(Math.round(endedAt)) * 1_000_000n
+    }))
+  )
+}
+
+/** Puts model calls and tool calls of recorded runs into their spans. */
+export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
+  /** Loggers of the last call, and these with them: calls mostly have the same ones. */
+  let both: { readonly of: Loggers; readonly all: Loggers } | undefined
+  const addOwnLoggers = (given: Loggers, own: Loggers): Loggers => {
+    if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
+    return both.all
+  }
+  const enterSpan = (
+    context: Context.Context<never>,
+    placeOf: (run: Recorder) => Tracer.AnySpan | undefined
+  ): Context.Context<never> => {
+    const recorder = Context.get(context, RunRecorder)
+    const place = recorder === undefined ? undefined : placeOf(recorder)
+    if (place === undefined) return context
+    const placed = Context.add(context, Tracer.ParentSpan, place)
+    return loggers === undefined
+      ? placed
+      : Context.add(placed, Logger.CurrentLoggers, addOwnLoggers(Context.get(context, Logger.CurrentLoggers), loggers))
+  }
+  return [
+    Middleware.llmServices({
+      name: "otel",
+      services: (context, attempt) => enterSpan(context, (run) => places.attempt(context, run, attempt))
+    }),
+    Middleware.toolServices({
+      name: "otel",
+      services: (context, call) => enterSpan(context, (run) => places.call(context, run, call))
+    })
+  ]
+}
+
+/** Target of an application's tracer. */
+export const tracerTarget = "tracer"
+
+/** Remedy where runs would be traced in two ways. */
+export const exclusive = "use Telemetry or enable observability/otel, not both."
+
+/** The step of an attempt; undefined for a side task. */
+const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined =>
+  platform.startsWith("auxiliary:") ? undefined : apiCallCount
+
+const buildContribution = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
+    const isExcluded = (other: string) => other === tracerTarget || other.startsWith("otlp ")
+    if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive })))
+      return { hooks: [], middleware: [] }
+    const clock = yield* Clock.Clock
+    const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
+    // The tracer gives ids and the place; these only name spans among themselves.
+    const makeTrace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
+      traceId: RunSpans.makeTraceId(turnId),
+      parentSpanId: undefined,
+      sampled: true
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
+    const registries = new WeakMap<Context.Context<never>, Metrics.MetricRecorder>()
+    const getRecorder = (into: Context.Context<never>): Metrics.MetricRecorder => {
+      const known = registries.get(into) ?? Metrics.toRegistry(into)
+      registries.set(into, known)
+      return known
+    }
+    yield* LiveSpans.listen(
+      Attributes.makeView({ agentName, captureContent }, makeTrace),
+      {
+        open: spans.sink.open,
+        close: (span) => {
+          const into = registry ?? spans.contextOf(RunSpans.findRun(span.node).turnId)
+          if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
+          spans.sink.close(span)
+        }
+      },
+      captureContent
+    )
+    const toBegunCall = (
+      context: Context.Context<never>,
+      { isChild, turnId }: Recorder,
+      { sessionId }: LlmContext | ToolCallContext
+    ): TracerSpans.BegunCall => ({ context, turnId, sessionId, isChild, startedAt: clock.currentTimeMillisUnsafe() })
+    return {
+      hooks: [
+        Hooks.observer(
+          { label: "otel" },
+          {
+            pre_llm_call: ({ turn_id }) =>
+              Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
+          }
+        )
+      ],
+      middleware: makeMiddleware(
+        {
+          attempt: (context, run, attempt) =>
+            spans.attempt(toBegunCall(context, run, attempt), {
+              apiRequestId: attempt.apiRequestId,
+              model: attempt.model,
+              step: getStepNumber(attempt)
+            }),
+          call: (context, run, call) =>
+            spans.call(toBegunCall(context, run, call), {
+              apiRequestId: call.apiRequestId,
+              callId: call.toolCallId,
+              name: call.toolName
+            })
+        },
+        undefined
+      )
+    }
+  })
+
+/** A plugin that traces runs into the application's tracer and metrics; see the top of this file. */
+export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
+  Plugin.make({
+    name: "telemetry",
+    description: "Traces runs into the tracer and the metrics of the application",
+    build: buildContribution(options)
+  })
+
+/** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
+export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({
+  plugins: [makePlugin(options)]
+})
+
+/**
+ * Protobuf for Effect's exporters, for programs with long conversations: the bytes of
+ * `OtlpSerialization.layerProtobuf`, which costs many times the memory for spans with texts.
+ *
+ * **Example** (In the place of `Otlp.layerProtobuf`)
+ *
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import { layer as http } from "effect/http/FetchHttpClient"
+ * import * as Otlp from "effect/observability/Otlp"
+ * import { Telemetry } from "hermes-effect"
+ *
+ * const exporting = Otlp.layer({ baseUrl: "http://localhost:4318", resource: { serviceName: "my-service" } }).pipe(
+ *   Layer.provide([http, Telemetry.layerProtobuf])
+ * )
+ * ```
+ */
+export const layerProtobuf: Layer.Layer<OtlpSerialization> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./otlp/Serialization.ts")),
+    ({ layer }) => layer
+  )
+)

@@ -1,0 +1,250 @@
+/**
+ * ATOF and ATIF exporters: one file for the stream of events, one file for the trajectory of each session, made of the
+ * run record while it is written.
+ *
+ * **Details**
+ *
+ * Runs are not slowed down: a fiber of its own makes events and documents of the entries and writes them. When the
+ * plugin is unloaded, or its runtime ends, everything that is open is ended and the files are complete.
+ *
+ * **Example** (In an application)
+ *
+ * ```ts
+ * import { Runtime, TracePlugin } from "hermes-effect"
+ *
+ * const tracing = TracePlugin.make({
+ *   agent: { name: "my agent", version: "1.0.0" },
+ *   atof: { directory: "traces", filename: "events.jsonl", mode: "append" },
+ *   atif: undefined
+ * })
+ * const layer = Runtime.layer({ plugins: [tracing] })
+ * ```
+ *
+ * Source: the NeMo Relay document, `hermes-contract.md` §4, `ARCHITECTURE.md` §7 (exporters).
+ */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import { Environment } from "../base/config/Environment.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import * as Plugin from "../agent/plugin/Plugin.ts"
+import { RunRecord, type Service } from "../store/RunRecord.ts"
+import { SessionStore } from "../store/SessionStore.ts"
+import type { Event } from "./Atof.ts"
+import type { Stream as AtofStream } from "./atof/FromRuns.ts"
+import * as RecordBatches from "./RecordBatches.ts"
+import * as StoredRuns from "./StoredRuns.ts"
+import * as TraceSettings from "./TraceSettings.ts"
+
+/** Tells for each exporter whether something else writes the same now; asked when a session begins. */
+export interface TakenExporters {
+  readonly atof: () => boolean
+  readonly atif: () => boolean
+}
+
+/** Writers beside these, of the same files. */
+export interface SiblingWriters {
+  readonly taken: TakenExporters
+  /** Passes entries on in the place of the record. */
+  readonly listen: Service["listen"]
+}
+
+/** Leaves out sessions that began while something else wrote the same, with their children. */
+const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) => {
+  const known = new Map<string, boolean>()
+  return ({ event, sessionId }) => {
+    if (event._tag === "RunStarted" && !known.has(sessionId)) {
+      known.set(sessionId, known.get(event.parent?.sessionId ?? "") ?? isTaken())
+    }
+    const isOut = known.get(sessionId) === true
+    if (event._tag === "SessionEnded") known.delete(sessionId)
+    return !isOut
+  }
+}
+
+/**
+ * Hands groups of entries to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
+ * that `handle` results in is how long it may wait for more.
+ */
+const followEntries = Effect.fnUntraced(function* (
+  label: string,
+  {
+    finish,
+    handle
+  }: {
+    readonly handle: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
+    readonly finish: Effect.Effect<void>
+  },
+  listen: Service["listen"]
+): Effect.fn.Return<void, never, Scope.Scope> {
+  const deadline = yield* TraceSettings.FlushDeadline
+  const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
+  // All that came meanwhile is handled at once: a slow disk is behind by one write, not by one for each run.
+  let wait: number | undefined
+  const taken = Effect.suspend(() =>
+    wait === undefined
+      ? Queue.takeAll(queue)
+      : Effect.timeoutOrElse(Queue.takeAll(queue), { duration: wait, orElse: () => Effect.succeed([]) })
+  )
+  const next = Effect.map(
+    Effect.flatMap(taken, (batches) => handle(batches.flat())),
+    (millis) => {
+      wait = millis
+    }
+  )
+  const work = Effect.forever(next).pipe(
+    // The end of the queue is how the fiber is told to stop.
+    Effect.catchTag("Done", () => finish)
+  )
+  const worker = yield* Effect.forkScoped(work)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => Queue.endUnsafe(queue)).pipe(
+      Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
+      Effect.flatMap((done) =>
+        Option.isSome(done)
+          ? Effect.void
+          : Effect.logWarning(`some ${label} were not written: it took longer than ${Duration.format(deadline)}`)
+      )
+    )
+  )
+  yield* listen((entries) => void Queue.offerUnsafe(queue, entries))
+})
+
+/** Reads what was recorded of a session before a turn of it. */
+export type EarlierReader = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+
+/** Reads what the store has of a session before a turn of it. */
+export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effect.gen(function* () {
+  const record = yield* RunRecord
+  const store = yield* Effect.serviceOption(SessionStore)
+  return (sessionId, turnId) =>
+    Option.isNone(store)
+      ? Effect.succeed([])
+      : StoredRuns.readEarlier(sessionId, turnId).pipe(
+          Effect.provideService(SessionStore, store.value),
+          Effect.provideService(RunRecord, record),
+          Effect.catch((error) =>
+            Effect.as(
+              Effect.logWarning(
+                `The earlier runs of session ${sessionId} cannot be read, its trace begins with this one: ${error.message}`
+              ),
+              []
+            )
+          )
+        )
+})
+
+/** Makes events of entries; a session that was recorded before this stream is recalled first. */
+export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) => {
+  return Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
+    const events: Array<Event> = []
+    for (const entry of entries) {
+      const { event, sessionId, turnId } = entry
+      if (event._tag === "RunStarted" && event.resumed && !stream.knows(sessionId))
+        stream.recall(yield* earlier(sessionId, turnId))
+      events.push(...stream.add(entry))
+      if (event._tag === "SessionEnded" || event._tag === "ChildEnded") stream.forgetEnded(sessionId)
+    }
+    return events
+  })
+}
+
+/** Files that are written of each record. */
+const claimed = new WeakMap<Service, Set<string>>()
+
+/** Settings without the files that another plugin of the runtime writes already: nothing is written twice. */
+const claimFiles = Effect.fnUntraced(function* ({
+  agent,
+  atif,
+  atof
+}: TraceSettings.TraceSettings): Effect.fn.Return<TraceSettings.TraceSettings, never, RunRecord | Scope.Scope> {
+  const record = yield* RunRecord
+  const files = claimed.get(record) ?? new Set()
+  claimed.set(record, files)
+  const wanted = {
+    atof: atof && JSON.stringify(["atof", atof.directory, atof.filename]),
+    atif: atif && JSON.stringify(["atif", atif.directory, atif.filenameTemplate])
+  }
+  const keys = [wanted.atof, wanted.atif].filter((key) => key !== undefined)
+  const taken = new Set(keys.filter((key) => files.has(key)))
+  if (taken.size > 0) {
+    yield* Effect.logWarning(
+      "Two plugins would write the same ATOF and ATIF files; they are written once: enable observability/trace or observability/nemo_relay, not both."
+    )
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => keys.forEach((key) => files.add(key))),
+    () => Effect.sync(() => keys.forEach((key) => taken.has(key) || files.delete(key)))
+  )
+  const isFree = (key: string | undefined): boolean => key !== undefined && !taken.has(key)
+  return { agent, atof: isFree(wanted.atof) ? atof : undefined, atif: isFree(wanted.atif) ? atif : undefined }
+})
+
+/**
+ * Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled.
+ * Files that another plugin of the runtime writes are one warning, and are written once.
+ */
+export const openExporters = (
+  settings: TraceSettings.TraceSettings,
+  beside?: SiblingWriters
+): Effect.Effect<void, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { agent, atif, atof } = yield* claimFiles(settings)
+    /**
+     * Groups of the entries that an exporter writes. A session is judged when it is heard of, so that its events are in
+     * one place.
+     */
+    const makeBatches = (exporter: keyof TakenExporters) => {
+      if (beside === undefined) return RecordBatches.ofRecord
+      const isWanted = makeTakenFilter(beside.taken[exporter])
+      return RecordBatches.make((listener) => beside.listen((entries) => listener(entries.filter(isWanted))))
+    }
+    if (atof !== undefined) {
+      const [AtofWriter, FromRuns] = yield* Effect.promise(() =>
+        Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")])
+      )
+      const writer = yield* AtofWriter.make(atof)
+      const stream = FromRuns.make(agent)
+      const events = makeEventConverter(stream, yield* earlierRuns)
+      const writeEvents = (given: ReadonlyArray<Entry>) =>
+        Effect.as(Effect.flatMap(events(given), writer.write), undefined)
+      yield* followEntries(
+        "ATOF events",
+        { handle: writeEvents, finish: Effect.suspend(() => writer.write(stream.close())) },
+        (yield* makeBatches("atof")).listen
+      )
+    }
+    if (atif !== undefined) {
+      const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
+      const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
+      yield* followEntries(
+        "ATIF files",
+        { handle: writer.write, finish: writer.close },
+        (yield* makeBatches("atif")).listen
+      )
+    }
+  })
+
+const details = {
+  name: "observability/trace",
+  description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say"
+}
+
+/** The exporters with settings of an application. */
+export const make = (settings: TraceSettings.TraceSettings) =>
+  Plugin.make({ ...details, build: Effect.as(openExporters(settings), {}) })
+
+/** The plugin `observability/trace`, with the settings of the environment variables. */
+export const plugin = Plugin.make({
+  ...details,
+  build: Effect.as(
+    Effect.flatMap(Environment, ({ get }) => openExporters(TraceSettings.fromVariables(get))),
+    {}
+  )
+})

@@ -1,0 +1,169 @@
+/**
+ * Contents of the run record in the forms that exported documents have: messages, answers, arguments and usage as JSON,
+ * whole.
+ *
+ * Source: `relay-atof-atif.md` §2.3 and §2.9.
+ */
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as Base64 from "effect/encoding/Base64"
+import * as Json from "../../base/domain/Json.ts"
+import type { AnswerPart } from "../../base/domain/RecordEvent.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import { copyField } from "../../hooks/Sanitizer.ts"
+import type * as Atif from "../Atif.ts"
+import type { Attempt } from "../RunTree.ts"
+import * as MessageText from "./Message.ts"
+
+/** Converts a value of the record to JSON. Only values from middleware may not be JSON already. */
+export const toJson = (value: unknown): Schema.Json => {
+  try {
+    const text: string | undefined = JSON.stringify(value)
+    // Text that was written as JSON is read as JSON.
+    return text === undefined ? null : (JSON.parse(text) as Schema.Json)
+  } catch {
+    // A cycle, a bigint or thousands of levels: replaced by a marker.
+    return copyField(value)
+  }
+}
+
+/** Text of a tool's output: as it is, or as JSON. */
+export const toOutputText = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
+
+/** Saves an image beside a document and returns its path there; undefined if it cannot be saved. */
+export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
+
+/** For documents without image files: an image whose bytes are in the conversation is replaced by a text. */
+export const omitPicture: Pictures = () => undefined
+
+const decodeFileBytes = (data: Prompt.FilePart["data"]): Uint8Array | undefined => {
+  if (data instanceof URL || (typeof data === "string" && /^https?:/u.test(data))) return undefined
+  if (typeof data !== "string") return data
+  return Result.getOrElse(Base64.decode(data.replace(/^data:[^,]*,/u, "")), () => new TextEncoder().encode(data))
+}
+
+const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
+  const bytes = decodeFileBytes(part.data)
+  if (bytes === undefined) return part
+  const { mediaType } = part
+  const path = MessageText.isPicture(mediaType) ? pictures(mediaType, bytes) : undefined
+  return path === undefined
+    ? { type: "text", text: `[${mediaType}: ${bytes.length} bytes that are not in this document]` }
+    : { type: "image", source: { media_type: mediaType, path } }
+}
+
+/** Returns the whole content of a message. Files are images if they have an address or a place in `pictures`. */
+export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
+  typeof content === "string"
+    ? content
+    : (MessageText.readWholeContent(
+        toJson(content.map((part) => (part.type === "file" ? toFilePart(part, pictures) : part)))
+      ) ?? "")
+
+/** Text, reasoning and calls of an answer. */
+export interface Answer {
+  readonly text: Atif.Content
+  readonly reasoning: string
+  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly params: unknown }>
+}
+
+/** The answer that a stored message of the model is. */
+export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => ({
+  text: message.content.some(({ type }) => type === "file")
+    ? toContent(message.content.filter(({ type }) => type === "text" || type === "file"))
+    : message.content.map((part) => (part.type === "text" ? part.text : "")).join(""),
+  reasoning: message.content.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n"),
+  calls: message.content.flatMap((part) => (part.type === "tool-call" ? [part] : []))
+})
+
+/**
+ * Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one,
+ * get another.
+ */
+const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
+  const taken = new Set<string>()
+  const made = new Set<string>()
+  return parts.flatMap((part, index) => {
+    if (part.type !== "tool-call") return []
+    const { name, params } = part
+    const given = part.id === "" ? `call_${step}_${index}` : part.id
+    const content = `${name}\n${Json.toText(params)}`
+    // A call that is made twice in one answer is stored once.
+    if (made.has(content)) return [{ id: given, name, params }]
+    made.add(content)
+    let id = given
+    for (let n = 2; taken.has(id); n++) id = `${given}_${n}`
+    taken.add(id)
+    return [{ id, name, params }]
+  })
+}
+
+/** The answer that an attempt got. */
+export const readPartsAnswer = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
+  text: parts
+    .flatMap((part) => (part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []))
+    .join(""),
+  reasoning: parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n"),
+  calls: listStoredCalls(parts, step)
+})
+
+/** Returns the usage and cost of an attempt, if reported. */
+export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
+  if (end?.usage === undefined) return undefined
+  const { cost, usage } = end
+  const extra = {
+    ...(usage.reasoningTokens === 0 ? {} : { reasoning_tokens: usage.reasoningTokens }),
+    ...(usage.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: usage.cacheWriteTokens })
+  }
+  return {
+    prompt_tokens: Usage.countPromptTokens(usage),
+    completion_tokens: usage.outputTokens,
+    ...(usage.cacheReadTokens === 0 ? {} : { cached_tokens: usage.cacheReadTokens }),
+    ...(cost === undefined || cost.status === "unknown" || cost.usd === null ? {} : { cost_usd: cost.usd }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra })
+  }
+}
+
+/** A result with the pictures that the model got with it. */
+export const renderToolResult = (
+  { modelOutput = [], result }: Prompt.ToolResultPart,
+  pictures: Pictures = omitPicture
+): Atif.Content => {
+  const text = toOutputText(result)
+  if (!modelOutput.some(({ type }) => type === "file")) return text
+  const more = modelOutput.filter((part) => part.type === "file" || !text.includes(part.text))
+  return toContent([...(text === "" ? [] : [Prompt.textPart({ text })]), ...more], pictures)
+}
+
+/** A call that is over. */
+interface AnsweredCall {
+  readonly end: { readonly output?: string } | undefined
+  readonly result: Prompt.ToolResultPart | undefined
+}
+
+/** Returns the result of a call as the model received it, or, for a call that a tool made, as the tool received it. */
+export const readCallResult = (
+  { end, result }: AnsweredCall,
+  pictures: Pictures = omitPicture
+): Atif.Content | undefined => (result === undefined ? end?.output : renderToolResult(result, pictures))
+
+/** Thinking effort that a request asks for. */
+export const readEffort = ({ start: { parameters } }: Attempt): string | undefined => {
+  const named = parameters["reasoning_effort"]
+  const nested: unknown = parameters["reasoning"]
+  const inside = typeof nested === "object" && nested !== null && "effort" in nested ? nested.effort : undefined
+  return typeof named === "string" ? named : typeof inside === "string" ? inside : undefined
+}
+
+const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
+
+/**
+ * Returns the contexts that memory and plugins put before a user's message for one request; undefined for a message
+ * without contexts.
+ */
+export const extractContext = (said: Atif.Content): string | undefined => {
+  const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined
+  return first === undefined ? undefined : fences.exec(first)?.[0].trimEnd()
+}

@@ -1,0 +1,190 @@
+/**
+ * Requests and answers of the run record in the form of chat completions, whatever protocol they were sent in, so that
+ * one reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
+ *
+ * **Details**
+ *
+ * - A request has all messages that the record names, its tools, and its other parameters under the provider's names. A
+ *   request that middleware rewrote is also included as `rewritten`.
+ * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the
+ *   text of a JSON object always.
+ * - An image is named by its address, or by its type if its bytes were in the request.
+ *
+ * **Gotchas**
+ *
+ * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage is in the metadata.
+ *
+ * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
+ */
+import { memoize } from "effect/Function"
+import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../base/domain/Json.ts"
+import * as MessageText from "../atif/Message.ts"
+import { type Answer, readMessageAnswer, toContent, toJson, toMetrics, renderToolResult } from "../atif/RunContent.ts"
+import { toArguments } from "../atif/Value.ts"
+import type { Attempt, Request } from "../RunTree.ts"
+
+/** Fields of an event. */
+export interface Facts {
+  readonly [key: string]: Schema.Json
+}
+
+/** Name and version of the form, as events declare it. */
+export const schema: Facts = { name: "openai/chat-completions", version: "1" }
+
+const toToolCalls = (calls: Answer["calls"]): Facts =>
+  calls.length === 0
+    ? {}
+    : {
+        tool_calls: calls.map(({ id, name, params }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: JSON.stringify(toArguments(toJson(params))) }
+        }))
+      }
+
+/** Message of an answer. */
+export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
+  role: "assistant",
+  content: MessageText.toPlainText(text),
+  ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+  ...toToolCalls(calls)
+})
+
+// Parts of content are plain objects of text.
+const toContentJson = (content: Prompt.Message["content"]): Schema.Json => toJson(toContent(content))
+
+const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content }]
+    case "user":
+      return [{ role: "user", content: toContentJson(message.content) }]
+    case "assistant":
+      return [toAssistantMessage(readMessageAnswer(message))]
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result"
+          ? [
+              {
+                role: "tool",
+                tool_call_id: part.id,
+                name: part.name,
+                content: MessageText.toPlainText(renderToolResult(part))
+              }
+            ]
+          : []
+      )
+  }
+}
+
+/** Converts a message to chat messages. The result is cached, however many requests contain the message. */
+export const messages = memoize(toChatMessages)
+
+const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
+  tools.map(({ description, name, parameters: shape }) => ({
+    type: "function",
+    function: { name, description, parameters: toJson(shape) }
+  }))
+)
+
+/** Members of a provider's request that hold its messages and tools. */
+const spoken: ReadonlySet<string> = new Set([
+  "messages",
+  "input",
+  "system",
+  "instructions",
+  "tools",
+  "toolConfig",
+  "prompt",
+  "contents"
+])
+
+const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
+  Object.fromEntries(
+    Object.entries(value).flatMap(([name, item]) => (wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
+  )
+
+/** Returns the request of an attempt with these messages; null if the record has no messages. */
+export const toRequest = (
+  { start: { parameters, rewritten, route } }: Attempt,
+  messages: ReadonlyArray<Facts>,
+  tools: Request["tools"]
+): Schema.Json => {
+  if (messages.length === 0) return null
+  const others = Json.isFields(rewritten) ? rewritten : parameters
+  return {
+    ...selectMembers(others, (name) => !spoken.has(name) && name !== "content"),
+    model: route.model,
+    messages,
+    ...(tools.length === 0 ? {} : { tools: toChatTools(tools) }),
+    ...(Json.isFields(rewritten) ? { rewritten: selectMembers(rewritten, (name) => spoken.has(name)) } : {})
+  }
+}
+
+/** Returns the usage of an attempt under the names of chat completions; null if it was not reported. */
+export const toUsage = (attempt: Attempt): Schema.Json => {
+  const metrics = toMetrics(attempt)
+  if (metrics === undefined) return null
+  const {
+    cached_tokens: cached,
+    completion_tokens: completion = 0,
+    cost_usd: cost,
+    extra,
+    prompt_tokens: prompt = 0
+  } = metrics
+  const { cache_creation_input_tokens: written, reasoning_tokens: reasoning } = extra ?? {}
+  return {
+    prompt_tokens: prompt ?? 0,
+    completion_tokens: completion ?? 0,
+    total_tokens: (prompt ?? 0) + (completion ?? 0),
+    ...(cached === undefined ? {} : { prompt_tokens_details: { cached_tokens: cached } }),
+    ...(reasoning === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    ...(written === undefined ? {} : { cache_creation_input_tokens: written }),
+    ...(cost === undefined ? {} : { cost_usd: cost })
+  }
+}
+
+const finishReasons: Readonly<Record<string, string>> = {
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter"
+}
+
+/** The finish reason under its name in chat completions. */
+export const readFinishReason = ({ end }: Attempt): string | null => {
+  const reason = end?.finishReason
+  return reason === undefined ? null : (finishReasons[reason] ?? reason)
+}
+
+/** True of an answer that says something that a reader can take. */
+const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
+
+/** Returns the message as the NeMo Relay document prints it: name and arguments of a call are beside its id. */
+const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
+  answer.calls.length === 0
+    ? message
+    : {
+        ...message,
+        tool_calls: answer.calls.map(({ id, name, params }) => ({
+          id,
+          name,
+          arguments: JSON.stringify(toArguments(toJson(params)))
+        }))
+      }
+
+/** Returns the answer of an attempt, or the received part of one that broke off; null without text and calls. */
+export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {
+  if (!hasSubstance(answer)) return null
+  const message = toAssistantMessage(answer)
+  const finish_reason = readFinishReason(attempt)
+  return {
+    ...(attempt.end?.responseId === undefined ? {} : { id: attempt.end.responseId }),
+    object: "chat.completion",
+    model: attempt.end?.model ?? attempt.start.route.model,
+    choices: [{ index: 0, message, finish_reason }],
+    usage: toUsage(attempt),
+    assistant_message: toPrintedMessage(answer, message),
+    finish_reason
+  }
+}

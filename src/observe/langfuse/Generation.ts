@@ -1,0 +1,338 @@
+/**
+ * The attributes of a model call in Langfuse. Pure.
+ *
+ * **Details**
+ *
+ * The input is the system prompt, whole, and the last messages of the request; arguments of tool calls are whole, every
+ * other text has the limits of `Values`.
+ *
+ * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
+ */
+import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import { redactText } from "../../base/domain/Redaction.ts"
+import type { AnswerPart } from "../../base/domain/RecordEvent.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import * as Content from "../otel/Content.ts"
+import { JoinedText, makeParts, type TextPart } from "../JoinedText.ts"
+import type { Outcome, Value } from "../RunSpans.ts"
+import type { Attempt, SentMessages, Tree } from "../RunTree.ts"
+import * as Values from "./Values.ts"
+
+/** A tool call that a model asked for. */
+export interface ToolCall {
+  readonly [key: string]: Schema.Json
+}
+
+const parameters = [
+  "temperature",
+  "top_p",
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "reasoning_effort",
+  "stream"
+]
+
+/** Number of messages of a request that are shown, the last ones. */
+const shown = 12
+
+/** A value of an attribute: text as it is, any other value as JSON. */
+export const toAttributeText = (value: Schema.Json): string =>
+  typeof value === "string" ? value : JSON.stringify(value)
+
+/** Names of attributes of metadata by the names of the facts, which are few. */
+const metadataNames = new Map<string, string>()
+
+const getMetadataName = (name: string): string => {
+  const known = metadataNames.get(name)
+  if (known !== undefined) return known
+  const made = `langfuse.observation.metadata.${name}`
+  metadataNames.set(name, made)
+  return made
+}
+
+/** Attributes of an observation, which grow part by part. */
+export type ObservationAttributes = Record<string, Value>
+
+/** Adds the metadata of an observation, unless it is empty. */
+export const addMetadata = (
+  out: ObservationAttributes,
+  facts: Readonly<Record<string, Schema.Json | undefined>>
+): void => {
+  const names = Object.keys(facts)
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index] ?? ""
+    const value = facts[name]
+    if (value !== undefined && value !== null && value !== "") out[getMetadataName(name)] = toAttributeText(value)
+  }
+}
+
+const toToolCall = (id: string, name: string, params: unknown): ToolCall => {
+  const args = Values.toWholeValue(params ?? {})
+  return {
+    id,
+    type: "function",
+    name,
+    function: { name, arguments: typeof args === "string" ? Values.parseText(args) : args }
+  }
+}
+
+type AnyPart = Exclude<Prompt.Message["content"], string>[number]
+
+const toBoundedContent = (parts: ReadonlyArray<AnyPart>, maxChars: number): Schema.Json => {
+  const files = parts.flatMap((part) =>
+    part.type === "file" ? [{ type: "file", media_type: part.mediaType, omitted: true }] : []
+  )
+  const text = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+  const said = Values.boundValue(Values.toWholeValue(text), maxChars)
+  return files.length === 0 ? said : [{ type: "text", text: said }, ...files]
+}
+
+/** A message in the form of chat completions, with limits; the system prompt and the arguments of calls are whole. */
+export const serializeMessage = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const { content, role } = message
+  if (role === "system") return [{ role, content: Values.toWholeValue(content) }]
+  if (typeof content === "string") return [{ role, content: Values.boundValue(Values.toWholeValue(content), maxChars) }]
+  if (role === "tool") {
+    return content.flatMap((part: AnyPart) => {
+      if (part.type !== "tool-result") return []
+      const result = Values.renderResult(part.name, Values.toWholeValue(part.result), maxChars)
+      return [{ role, name: part.name, tool_call_id: part.id, content: result }]
+    })
+  }
+  const reasoning = content.flatMap((part: AnyPart) => (part.type === "reasoning" ? [part.text] : [])).join("\n")
+  const calls = content.flatMap((part: AnyPart) =>
+    part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : []
+  )
+  return [
+    {
+      role,
+      content: toBoundedContent(content, maxChars),
+      ...(reasoning === "" ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(reasoning), maxChars) }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    }
+  ]
+}
+
+/** JSON texts of messages, cached because requests send them again and again; the exporter sets the limit. */
+const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<TextPart> }>()
+
+const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
+  const known = texts.get(message)
+  if (known?.maxChars === maxChars) return known.made
+  const made = serializeMessage(message, maxChars).map((form) => ({ text: JSON.stringify(form) }))
+  texts.set(message, { maxChars, made })
+  return made
+}
+
+/** The system prompt and the last messages of a request, each as JSON text. */
+const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<TextPart> => {
+  const last: Array<ReadonlyArray<TextPart>> = []
+  sent.newest((message) => last.push(getMessageTexts(message, maxChars)) < shown)
+  return [
+    ...sent.system.flatMap((message) => getMessageTexts(message, maxChars)),
+    ...last.reverse().flat().slice(-shown)
+  ]
+}
+
+/** The system prompt and the last messages of a request as a JSON list. */
+export const renderInput = (sent: SentMessages, maxChars: number): JoinedText =>
+  new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
+
+/** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
+const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
+  /image|file|document|video|audio/u.test(String(type))
+    ? { type: type ?? "file", omitted: true }
+    : { type: type ?? "unknown", value: Values.boundValue(Values.toWholeValue(rest), maxChars) }
+
+const toWireForm = ({ parts, role }: Content.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const filterParts = (wanted: string) => parts.filter(({ type }) => type === wanted)
+  const joinContent = (list: ReadonlyArray<Content.Part>): string =>
+    list.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content))).join("\n")
+  const results = filterParts("tool_call_response").map(({ id, response }): Schema.Json => ({
+    role: "tool",
+    tool_call_id: id ?? "",
+    content: Values.renderResult("", Values.toWholeValue(response), maxChars)
+  }))
+  const [calls, reasoning, texts] = [filterParts("tool_call"), filterParts("reasoning"), filterParts("text")]
+  const others = parts.filter(
+    (part) => ![...calls, ...reasoning, ...texts, ...filterParts("tool_call_response")].includes(part)
+  )
+  if (parts.length > 0 && results.length === parts.length) return results
+  const said = Values.boundValue(Values.toWholeValue(joinContent(texts)), maxChars)
+  return [
+    ...results,
+    {
+      role,
+      content:
+        others.length === 0
+          ? said
+          : [{ type: "text", text: said }, ...others.map((part) => toOtherPart(part, maxChars))],
+      ...(reasoning.length === 0
+        ? {}
+        : { reasoning_content: Values.boundValue(Values.toWholeValue(joinContent(reasoning)), maxChars) }),
+      ...(calls.length === 0
+        ? {}
+        : { tool_calls: calls.map(({ arguments: args, id, name }) => toToolCall(String(id), String(name), args)) })
+    }
+  ]
+}
+
+/** The same of a request that middleware rewrote, in the form of any provider. */
+export const toRewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const { messages, system } = Content.readRequest(rewritten)
+  const said = messages
+    .slice(-shown)
+    .flatMap((message) => toWireForm(message, maxChars))
+    .slice(-shown)
+  return [
+    ...system.map(({ content }): Schema.Json => ({ role: "system", content: Values.toWholeValue(content) })),
+    ...said
+  ]
+}
+
+/** Returns the counters of Langfuse; optional counters are present only if they are not zero. */
+export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, number>> => ({
+  input: used.inputTokens,
+  output: used.outputTokens,
+  ...(used.cacheReadTokens === 0 ? {} : { cache_read_input_tokens: used.cacheReadTokens }),
+  ...(used.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: used.cacheWriteTokens }),
+  ...(used.reasoningTokens === 0 ? {} : { reasoning_tokens: used.reasoningTokens }),
+  // Without it Langfuse adds up all of them, and reasoning is a part of the output.
+  total: Usage.countTotalTokens(used)
+})
+
+/**
+ * Returns the cost of a call in US dollars under the names of {@link toUsageCounters}; undefined for an unknown price.
+ */
+export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
+  if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
+  const { cacheRead, cacheWrite, input, output } = end.costParts ?? {}
+  return {
+    ...(input === undefined ? {} : { input }),
+    ...(output === undefined ? {} : { output }),
+    ...(cacheRead === undefined ? {} : { cache_read_input_tokens: cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cache_creation_input_tokens: cacheWrite }),
+    total: end.cost.usd
+  }
+}
+
+/** Text, reasoning and tool calls of an answer in their form. */
+interface AnswerForm {
+  readonly content: Schema.Json
+  readonly reasoning: Schema.Json | undefined
+  readonly calls: ReadonlyArray<ToolCall>
+}
+
+/** Forms of answers, which a model call and its run have. */
+const answers = new WeakMap<ReadonlyArray<AnswerPart>, { readonly maxChars: number; readonly made: AnswerForm }>()
+
+/** Text, reasoning and tool calls of an answer; an answer that is asked for again is made once. */
+export const getAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
+  const known = answers.get(parts)
+  if (known?.maxChars === maxChars) return known.made
+  const made = makeAnswerForm(parts, maxChars)
+  answers.set(parts, { maxChars, made })
+  return made
+}
+
+const makeAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
+  const joinAnswerText = (type: "reasoning" | "text") =>
+    parts.flatMap((part) => (part.type === type ? [part.text] : [])).join("")
+  const reasoning = joinAnswerText("reasoning")
+  return {
+    content: Values.boundValue(Values.toWholeValue(joinAnswerText("text")), maxChars),
+    reasoning: reasoning === "" ? undefined : Values.boundValue(Values.toWholeValue(reasoning), maxChars),
+    calls: parts.flatMap((part) => (part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : []))
+  }
+}
+
+const toSeconds = (millis: number): number => Math.round(millis) / 1000
+
+const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: number): void => {
+  const { end } = attempt
+  if (end === undefined) return
+  const { calls, content, reasoning } = getAnswerForm(end.answer, maxChars)
+  const dollars = toCostCounters(attempt)
+  if (end.answer.length > 0 || end.status === "answered") {
+    out["langfuse.observation.output"] = JSON.stringify({
+      content,
+      ...(reasoning === undefined ? {} : { reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    })
+  }
+  if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(toUsageCounters(end.usage))
+  if (dollars !== undefined) out["langfuse.observation.cost_details"] = JSON.stringify(dollars)
+  if (end.firstPartAt !== undefined) {
+    out["langfuse.observation.completion_start_time"] = new Date(
+      Math.max(end.firstPartAt, attempt.startedAt)
+    ).toISOString()
+  }
+  addMetadata(out, {
+    tool_call_count: calls.length,
+    api_duration_s: attempt.endedAt === undefined ? undefined : toSeconds(attempt.endedAt - attempt.startedAt),
+    finish_reason: end.finishReason === undefined ? undefined : ApiPayload.formatFinishReason(end.finishReason)
+  })
+}
+
+/** Reason of an outcome that is not done. */
+export const describeOutcome = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
+  outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
+
+const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outcome): void => {
+  if (outcome._tag === "Done") return
+  out["langfuse.observation.level"] = outcome._tag === "Cut" ? "WARNING" : "ERROR"
+  out["langfuse.observation.status_message"] = describeOutcome(outcome)
+  if (outcome._tag === "Cut") return
+  addMetadata(out, {
+    error_type: end?.failure?.type,
+    reason: end?.failure?.reason,
+    status_code: end?.failure?.status,
+    retryable: end?.failure?.retryable
+  })
+}
+
+/** Returns the visible parameters of a call as JSON; undefined if there are none. */
+const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
+  let chosen: Record<string, unknown> | undefined
+  for (const name of parameters) {
+    const value = given[name]
+    if (value === undefined || value === null) continue
+    chosen ??= {}
+    chosen[name] = value
+  }
+  return chosen === undefined ? undefined : JSON.stringify(chosen)
+}
+
+/** Adds the attributes of a model call that is over. */
+export const addGeneration = (
+  out: ObservationAttributes,
+  attempt: Attempt,
+  outcome: Outcome,
+  tree: Pick<Tree, "sent" | "tools">,
+  maxChars: number
+): void => {
+  const {
+    end,
+    run,
+    start: { attempt: number, parameters: given, rewritten, route, task }
+  } = attempt
+  const sent = tree.sent(attempt)
+  const chosen = formatParameters(given)
+  out["langfuse.observation.model.name"] = end?.model ?? route.model
+  out["langfuse.observation.input"] =
+    rewritten === undefined ? renderInput(sent, maxChars) : JSON.stringify(toRewrittenInput(rewritten, maxChars))
+  if (chosen !== undefined) out["langfuse.observation.model.parameters"] = chosen
+  addMetadata(out, {
+    provider: route.provider,
+    api_mode: route.apiMode,
+    platform: task === undefined ? run.start?.platform : `auxiliary:${task}`,
+    retry_count: number,
+    message_count: sent.count,
+    tool_count: tree.tools(attempt).length
+  })
+  addAnswer(out, attempt, maxChars)
+  addFailure(out, attempt, outcome)
+}

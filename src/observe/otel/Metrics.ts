@@ -1,0 +1,213 @@
+/**
+ * Metrics of ended spans: tokens, durations, the time until an answer begins, errors and cost, under the names of the
+ * GenAI semantic conventions if defined there. They are Effect metrics, so an application's exporter exports them.
+ *
+ * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
+ */
+import type * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
+import * as Usage from "../../base/domain/Usage.ts"
+import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
+import type { Span } from "../RunSpans.ts"
+import type { Attempt, Node } from "../RunTree.ts"
+import { getDollars, measureFirstChunk, toProviderName, getRunProvider, getServerAttributes } from "./Attributes.ts"
+
+const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+const runSeconds = Array.from({ length: 13 }, (_, power) => Math.round(2 ** power) / 10)
+const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power)
+
+const makeDuration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({
+  name,
+  description,
+  unit: "s",
+  boundaries
+})
+
+/** Tokens of model calls; `gen_ai.token.type` tells those that went in from those that came out. */
+const tokenUsage: Instrument = {
+  name: "gen_ai.client.token.usage",
+  description: "Tokens of a model call",
+  unit: "{token}",
+  boundaries: tokens
+}
+/** Of single attempts. */
+const modelDuration = makeDuration("gen_ai.client.operation.duration", "Time that a request to a model took")
+/** Of answers that stream. */
+const timeToFirstChunk = makeDuration(
+  "gen_ai.client.operation.time_to_first_chunk",
+  "Time until an answer that streams begins"
+)
+/** Of tool calls, including the time they waited. */
+const toolDuration = makeDuration("gen_ai.execute_tool.duration", "Time that a tool call took")
+/** Of requests to MCP servers. */
+const mcpDuration = makeDuration(
+  "mcp.client.operation.duration",
+  "Time that a request to an MCP server took",
+  [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
+)
+/** Of runs, and of children. */
+const runDuration = makeDuration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
+/** Failed model calls, tool calls and runs; `error.type` names the failure. */
+const errors: Instrument = {
+  name: "hermes.errors",
+  description: "Model calls, tool calls and runs that failed",
+  unit: "{error}"
+}
+/** In US dollars, by the list of prices. */
+const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
+
+/** Leaves out labels that say nothing. */
+const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
+  Object.fromEntries(
+    Object.entries(labels).flatMap(([name, value]) =>
+      value === undefined || value === "" ? [] : [[name, String(value)]]
+    )
+  )
+
+/** Labels of a span's own metrics; failures have `error.type` beside them. */
+const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
+  switch (node.kind) {
+    case "attempt": {
+      const {
+        end,
+        start: { route }
+      } = node
+      return dropEmptyLabels({
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": toProviderName(route.provider),
+        "gen_ai.request.model": route.model,
+        "gen_ai.response.model": end?.model,
+        ...getServerAttributes(route.baseUrl)
+      })
+    }
+    case "call":
+      return { "gen_ai.agent.name": agentName, "gen_ai.tool.name": node.name, "gen_ai.tool.type": "function" }
+    default: {
+      const run = node.kind === "child" ? (node.run ?? node.parent) : node
+      return dropEmptyLabels({
+        "gen_ai.agent.name": agentName,
+        "gen_ai.provider.name": getRunProvider(run),
+        "gen_ai.request.model": run.start?.model
+      })
+    }
+  }
+}
+
+/** Name of the operation of a span, for counts and log records that are of all operations. */
+const getOperationName = ({ kind }: Node): string =>
+  kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
+
+/** Attributes of the log record about a span. */
+export const makeLabels = (node: Node, agentName: string): Labels =>
+  node.kind === "approval" || node.kind === "step"
+    ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
+    : { "gen_ai.operation.name": getOperationName(node), ...makeOwnLabels(node, agentName) }
+
+/** Labels by their key, cached because the labels of calls recur. */
+const known = new Map<string, Labels>()
+
+const maxKnown = 1024
+
+const getLabels = (key: string, make: () => Labels): Labels => {
+  const before = known.get(key)
+  if (before !== undefined) return before
+  if (known.size >= maxKnown) known.clear()
+  const made = make()
+  known.set(key, made)
+  return made
+}
+
+/** Facts that the labels of a span follow from. */
+const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
+  if (node.kind === "attempt") {
+    const {
+      end,
+      start: { route }
+    } = node
+    return ["attempt", route.provider, route.model, end?.model, route.baseUrl]
+  }
+  if (node.kind === "call") return ["call", agentName, node.name]
+  const run = node.kind === "child" ? (node.run ?? node.parent) : node.kind === "run" ? node : undefined
+  return ["run", agentName, run && getRunProvider(run), run?.start?.model]
+}
+
+/** Receives a value of a metric, with its labels. */
+export type MetricRecorder = (instrument: Instrument, labels: Labels, value: number) => void
+
+/** Counts a span that is over. */
+export const recordSpan = (
+  { endedAt, node, outcome, startedAt }: Span,
+  agentName: string,
+  record: MetricRecorder
+): void => {
+  if (node.kind === "step" || node.kind === "approval") return
+  const key = listLabelFacts(node, agentName).join("\n")
+  const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
+  const recordValue = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
+    if (value === undefined) return
+    record(
+      instrument,
+      getLabels([key, ...Object.values(more)].join("\n"), () => ({ ...makeOwnLabels(node, agentName), ...more })),
+      value
+    )
+  }
+  const failed: Labels = failure === undefined ? {} : { "error.type": failure }
+  const recordAnswer = (attempt: Attempt): void => {
+    const usage = attempt.end?.usage
+    recordValue(tokenUsage, usage && Usage.countPromptTokens(usage), { "gen_ai.token.type": "input" })
+    recordValue(tokenUsage, usage?.outputTokens, { "gen_ai.token.type": "output" })
+    if (outcome._tag === "Done") recordValue(timeToFirstChunk, measureFirstChunk(attempt))
+    recordValue(cost, getDollars(attempt) || undefined)
+  }
+  recordValue(
+    node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration,
+    (endedAt - startedAt) / 1000,
+    failed
+  )
+  if (node.kind === "attempt") recordAnswer(node)
+  if (node.kind === "call" && node.mcp !== undefined) {
+    const { address, method, port, protocol, target } = node.mcp.event
+    const facts = dropEmptyLabels({
+      "gen_ai.operation.name": method === "tools/call" ? "execute_tool" : undefined,
+      "gen_ai.prompt.name": method === "prompts/get" ? target : undefined,
+      "gen_ai.tool.name": method === "tools/call" ? target : undefined,
+      "mcp.method.name": method,
+      "mcp.protocol.version": protocol,
+      "network.transport": address === undefined ? "pipe" : "tcp",
+      "server.address": address,
+      "server.port": port,
+      ...failed
+    })
+    record(mcpDuration, facts, Math.max(0, endedAt - node.mcp.at) / 1000)
+  }
+  if (failure !== undefined) recordValue(errors, 1, { "gen_ai.operation.name": getOperationName(node), ...failed })
+}
+
+type EffectMetric = Metric.Metric<number, unknown>
+
+/** Effect's metrics of the instruments. */
+const metrics = new Map<Instrument, EffectMetric>()
+
+const getMetric = (instrument: Instrument): EffectMetric => {
+  const before = metrics.get(instrument)
+  if (before !== undefined) return before
+  const { boundaries, description, name, unit } = instrument
+  const made: EffectMetric =
+    boundaries === undefined
+      ? Metric.counter(name, { description, attributes: { unit }, incremental: true })
+      : Metric.histogram(name, { description, boundaries, attributes: { unit } })
+  metrics.set(instrument, made)
+  return made
+}
+
+/** Records into a registry of Effect's metrics. One with the same labels is looked up in it once. */
+export const toRegistry = (into: Context.Context<never>): MetricRecorder => {
+  const made = new Map<Instrument, WeakMap<Labels, EffectMetric>>()
+  return (instrument, labels, value) => {
+    const ofInstrument = made.get(instrument) ?? new WeakMap<Labels, EffectMetric>()
+    made.set(instrument, ofInstrument)
+    const metric = ofInstrument.get(labels) ?? Metric.withAttributes(getMetric(instrument), labels)
+    ofInstrument.set(labels, metric)
+    metric.updateUnsafe(value, into)
+  }
+}

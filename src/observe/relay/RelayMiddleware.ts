@@ -1,0 +1,310 @@
+/**
+ * The two execution middleware that hand provider and tool calls to the library. The same call runs at the same place;
+ * the library observes its beginning and end, and may refuse or change it.
+ *
+ * **Details**
+ *
+ * The library receives redacted copies. A value that it returns unchanged is replaced by the original request, answer
+ * or error. Changes by its components are applied one by one. A failed tool is reported as a result that describes the
+ * failure, so that it appears in the library's trajectories.
+ *
+ * **Gotchas**
+ *
+ * The result of an executed tool is what the tool gave, whole. Where the model gets another text (a part and the name
+ * of a file, a result that a listener changed), a mark `hermes.result.stored` has that (`Spans`).
+ *
+ * A guardrail of the library that rejects a call vetoes it (`ExecutionBlocked`), in no case the call runs all the same.
+ * Other trouble of the library before the call is fail-open, as the failure table of `ARCHITECTURE.md` §6 has it.
+ *
+ * The `data` of a start is what is executed: the library has no place there for the scheduling mode, which the NeMo
+ * Relay document prints; it is in `metadata`.
+ *
+ * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
+ */
+import * as Response from "effect/ai/Response"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Schema from "effect/Schema"
+import { ExecutionBlocked, TranslatedFailure } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { type ContentPart, type ModelRequest, type ModelResponse, withParts } from "../../base/domain/Model.ts"
+import type { ToolOutput } from "../../base/domain/ToolOutput.ts"
+import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import { copyWhole } from "../../hooks/Sanitizer.ts"
+import { describeError } from "../../middleware/Faults.ts"
+import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/Kind.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Reading from "../atif/Answer.ts"
+import { toPlainText } from "../atif/Message.ts"
+import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
+import * as Library from "./Library.ts"
+import * as NativeCall from "./NativeCall.ts"
+import type { Agent } from "./Spans.ts"
+
+const toLibraryCall = (value: Schema.Json): Schema.Json => {
+  const call = toFields(value)
+  const { arguments: args, name: called } = { ...call, ...toFields(call["function"] ?? null) }
+  return { id: call["id"] ?? null, name: called ?? "", arguments: args ?? "{}" }
+}
+
+/**
+ * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`,
+ * as the NeMo Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
+ */
+const toLibraryAnswer = (response: ModelResponse): Schema.Json => {
+  const { finish_reason, response: answer, response_model, usage } = ApiPayload.toAnswerFields(response)
+  const shown = toFields(copyWhole({ finish_reason, answer, model: response_model, usage }))
+  const message = toFields(toFields(shown["answer"])["assistant_message"])
+  const calls = toItems(message["tool_calls"]).map(toLibraryCall)
+  const reasoning = toNonEmptyText(message["reasoning_content"])
+  const said = {
+    content: message["content"] ?? "",
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
+  }
+  return {
+    ...said,
+    assistant_message: { role: "assistant", ...said },
+    finish_reason: shown["finish_reason"] ?? null,
+    model: shown["model"] ?? null,
+    usage: shown["usage"] ?? null
+  }
+}
+
+const toParts = (value: unknown): ReadonlyArray<ContentPart> => {
+  const { calls, message, reasoning } = Reading.readAnswer(value)
+  const said = toPlainText(message)
+  return [
+    ...(reasoning === undefined ? [] : [Response.makePart("reasoning", { text: reasoning })]),
+    ...(said === "" ? [] : [Response.makePart("text", { text: said })]),
+    ...calls.map(({ args, id, name }, index) =>
+      Response.makePart("tool-call", { id: id ?? `${name}:${index}`, name, params: args, providerExecuted: false })
+    )
+  ]
+}
+
+/**
+ * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself:
+ * then its answer is a body of the provider's protocol.
+ */
+const fromLibraryAnswer = (
+  value: unknown,
+  own: ModelResponse | undefined,
+  context: LlmContext
+): Effect.Effect<ModelResponse, unknown> => {
+  if (own === undefined) return context.decode(value)
+  const parts = toParts(value)
+  const hasCalls = parts.some(({ type }) => type === "tool-call")
+  return Effect.succeed(
+    withParts(own, parts, hasCalls ? "tool-calls" : own.finishReason === "tool-calls" ? "stop" : own.finishReason)
+  )
+}
+
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+
+/**
+ * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library
+ * replaces, are no difference.
+ */
+const isSameJson = (a: unknown, b: unknown): boolean => {
+  if (a === b) return true
+  if (typeof a === "string" && typeof b === "string") return a.toWellFormed() === b.toWellFormed()
+  if (isList(a) && isList(b)) return a.length === b.length && a.every((one, index) => isSameJson(one, b[index]))
+  if (!Json.isFields(a) || !Json.isFields(b)) return false
+  const keys = Object.keys(a)
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameJson(a[key], b[key]))
+  )
+}
+
+/** `original` with the changes that lead from `shown`, which is a copy of it, to `given`. */
+const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
+  if (isSameJson(shown, given)) return original
+  if (
+    isList(original) &&
+    isList(shown) &&
+    isList(given) &&
+    original.length === shown.length &&
+    shown.length === given.length
+  ) {
+    return given.map((one, index) => applyChanges(original[index], shown[index], one))
+  }
+  if (!Json.isFields(original) || !Json.isFields(shown) || !Json.isFields(given)) return given
+  // Fields that a copy cannot have (functions, nothing) were never shown, and stay.
+  const unseen = Object.entries(original).filter(([key]) => !Object.hasOwn(shown, key) && !Object.hasOwn(given, key))
+  return Object.fromEntries([
+    ...unseen,
+    ...Object.entries(given).map(([key, value]): [string, unknown] => [
+      key,
+      Object.hasOwn(original, key) && Object.hasOwn(shown, key) ? applyChanges(original[key], shown[key], value) : value
+    ])
+  ])
+}
+
+/** Place where calls are executed. */
+interface ExecutionPlace {
+  readonly library: Library.Library
+  /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
+  readonly at: (
+    kind: "llm" | "tool",
+    ids: Pick<CallIds, "sessionId" | "turnId">
+  ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  /** Takes the result that the library has of a tool call. */
+  readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
+}
+
+const name = "observability/nemo_relay"
+
+const toWireIds = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
+  session_id: sessionId,
+  trajectory_id: sessionId,
+  task_id: taskId,
+  turn_id: turnId,
+  api_request_id: apiRequestId
+})
+
+/** A failure as the library is told it: only its kind and its words go through the library. */
+const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
+  const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
+  const said = new Error(String(copyWhole(describeError(error))))
+  if (error instanceof Error) said.name = error.name
+  return said
+}
+
+/** An outcome as the chain of middleware takes it. */
+const settleOutcome = <A>(
+  kind: Kind,
+  outcome: NativeCall.Outcome<A, unknown>,
+  given: (value: unknown, own: A | undefined) => Effect.Effect<A, unknown>
+): Effect.Effect<A, unknown> => {
+  switch (outcome._tag) {
+    case "Own":
+      return outcome.exit
+    case "Given":
+      return given(outcome.value, outcome.own)
+    case "Refused":
+      return Effect.fail(new ExecutionBlocked({ reason: outcome.reason, metadata: { checked_by: name } }))
+    case "Broken":
+      return Effect.die(outcome.error)
+    case "Translated":
+      return Effect.fail(
+        new TranslatedFailure({
+          kind,
+          middleware: name,
+          thrown: outcome.error,
+          downstream: Cause.squash(outcome.cause)
+        })
+      )
+  }
+}
+
+/** On the stack of an agent; the library gives a promise. */
+const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
+  let started: Promise<A> | undefined
+  library.withScopeStack(agent.stack, () => {
+    started = call()
+  })
+  return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
+}
+
+// `applyChanges` of an object with an object is an object.
+const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
+
+const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecution =>
+  Middleware.llmExecutionUndeclared({
+    name,
+    wrap: (next, context) => (request) =>
+      Effect.flatMap(at("llm", context), (place) => {
+        const execute = library.llmCallExecuteAsync?.bind(library)
+        if (place === undefined || execute === undefined) return next(request)
+        const shown = copyWhole(request)
+        const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
+        const metadata = {
+          ...toWireIds(context),
+          platform,
+          provider,
+          model,
+          api_mode: apiMode,
+          api_call_count: apiCallCount,
+          retry_count: retryCount,
+          mode: place.mode
+        }
+        const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
+        return Effect.flatMap(
+          NativeCall.run({
+            start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
+              runOnStack(library, place.agent, () =>
+                execute(
+                  provider,
+                  { headers: {}, content: shown },
+                  (given) => answer(toFields(given)["content"] ?? shown),
+                  null,
+                  attributes,
+                  null,
+                  metadata,
+                  model
+                )
+              ),
+            execute: (given) => next(toObjectOr<ModelRequest>(applyChanges(request, shown, given), request)),
+            told: (exit): Schema.Json | Error =>
+              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
+            isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
+          }),
+          (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
+        )
+      })
+  })
+
+/** Returns a tool call's result for the library; an intended failure is a result too. */
+const toToolResult = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
+  if (Exit.isSuccess(exit)) {
+    const { isFailure, output } = exit.value
+    return { result: Json.toText(copyWhole(output)), annotation: { status: isFailure ? "error" : "ok" } }
+  }
+  return Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause)
+    ? { result: toLibraryError(exit.cause).message, annotation: { status: "error" } }
+    : toLibraryError(exit.cause)
+}
+
+const toToolOutput = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
+  output: toFields(value)["result"] ?? null,
+  isFailure: own?.isFailure ?? toFields(toFields(value)["annotation"])["status"] === "error"
+})
+
+const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
+  Middleware.toolExecutionUndeclared({
+    name,
+    wrap: (next, context) => (args) =>
+      Effect.flatMap(at("tool", context), (place) => {
+        const execute = library.toolCallExecuteAsync?.bind(library)
+        if (place === undefined || execute === undefined) return next(args)
+        const shown = copyWhole(args)
+        const metadata = { ...toWireIds(context), tool_call_id: context.toolCallId, mode: place.mode }
+        return Effect.flatMap(
+          NativeCall.run({
+            start: (answer) =>
+              runOnStack(library, place.agent, () =>
+                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)
+              ),
+            execute: (given) => next(toObjectOr<ToolArguments>(applyChanges(args, shown, given), args)),
+            told: toToolResult,
+            isSame: ({ result }, value) => isSameJson(result, toFields(value)["result"])
+          }),
+          (outcome) => {
+            const ended =
+              outcome._tag === "Own" ? toToolResult(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
+            const result = toNonEmptyText(toFields(ended)["result"])
+            if (result !== undefined) executed(context, context.toolCallId, result)
+            return settleOutcome("tool_execution", outcome, (value, own) => Effect.succeed(toToolOutput(value, own)))
+          }
+        )
+      })
+  })
+
+/** Makes the two execution middleware. */
+export const make = (place: ExecutionPlace): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [
+  makeLlmExecution(place),
+  makeToolExecution(place)
+]

@@ -1,0 +1,323 @@
+/**
+ * Sums over sessions for charts: tokens, cost, latency and errors by day, model, tool and agent.
+ */
+import type { Status } from "../../base/domain/Cost.ts"
+import * as SessionFacts from "./SessionFacts.ts"
+import * as SessionQueries from "./SessionQueries.ts"
+import type { SpokenCounts } from "../../store/SessionActivity.ts"
+import type { ModelTotals, SessionQuery, SessionSummary } from "./StudioApi.ts"
+import type {
+  Aggregates,
+  Conversation,
+  CostBucket,
+  CostBuckets,
+  Day,
+  ErrorShare,
+  Percentiles,
+  Share,
+  SkillShare
+} from "./StudioSums.ts"
+
+/** Percentiles by nearest rank; undefined without a value. */
+export const computePercentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
+  if (values.length === 0) return undefined
+  const sorted = values.toSorted((a, b) => a - b)
+  const pickRank = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0
+  return { p50: pickRank(0.5), p90: pickRank(0.9), p99: pickRank(0.99) }
+}
+
+const minute = 60_000
+
+/** Day of a time, as `2026-11-22`, in a zone some minutes east of UTC. */
+const formatDay = (at: number, utcOffset: number): string =>
+  new Date(at + utcOffset * minute).toISOString().slice(0, 10)
+
+/** Calls by hour of the day, in a zone some minutes east of UTC. */
+const countByHour = (calls: ReadonlyArray<{ readonly at: number }>, utcOffset: number): ReadonlyArray<number> => {
+  const hours = Array.from({ length: 24 }, () => 0)
+  for (const { at } of calls) {
+    const hour = new Date(at + utcOffset * minute).getUTCHours()
+    hours[hour] = (hours[hour] ?? 0) + 1
+  }
+  return hours
+}
+
+/** Calls that used tokens, by what is known of their cost. */
+const sumCostBuckets = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBuckets => {
+  const sumBucket = (status: Status): CostBucket => {
+    const some = calls.filter(
+      ({ costStatus = "unknown", tokens }) => costStatus === status && SessionFacts.countTokens(tokens) > 0
+    )
+    return {
+      calls: some.length,
+      cost: some.reduce((sum: number | undefined, { cost }) => SessionFacts.addCost(sum, cost), undefined) ?? 0
+    }
+  }
+  return {
+    actual: sumBucket("actual"),
+    estimated: sumBucket("estimated"),
+    included: sumBucket("included"),
+    unknown: sumBucket("unknown")
+  }
+}
+
+/** A model call or a tool call, as shares count it. */
+interface CountedCall {
+  readonly at: number
+  readonly millis: number | undefined
+  readonly isFailed: boolean
+  readonly tokens: SessionFacts.ModelCall["tokens"]
+  readonly cost: number | undefined
+}
+
+const sumCalls = (calls: ReadonlyArray<CountedCall>): Pick<Share, "calls" | "cost" | "errors" | "tokens"> => ({
+  calls: calls.length,
+  errors: calls.filter(({ isFailed }) => isFailed).length,
+  tokens: calls.reduce((sum, { tokens }) => SessionFacts.addTokens(sum, tokens), SessionFacts.noTokens),
+  cost: calls.reduce((sum: number | undefined, { cost }) => SessionFacts.addCost(sum, cost), undefined)
+})
+
+const computeLatency = (calls: ReadonlyArray<Pick<CountedCall, "millis">>): Percentiles | undefined =>
+  computePercentiles(calls.flatMap(({ millis }) => millis ?? []))
+
+const compareByCount = (a: Share, b: Share): number => b.calls - a.calls || (a.name < b.name ? -1 : 1)
+
+const computeShares = <A extends CountedCall & { readonly conversation: string }>(
+  calls: ReadonlyArray<A>,
+  name: (call: A) => string,
+  utcOffset: number
+): ReadonlyArray<Share> =>
+  Array.from(Map.groupBy(calls, name), ([name, some]): Share => ({
+    name,
+    ...sumCalls(some),
+    sessions: new Set(some.map(({ conversation }) => conversation)).size,
+    latency: computeLatency(some),
+    days: Array.from(
+      Map.groupBy(some, ({ at }) => formatDay(at, utcOffset)),
+      ([day, of]) => {
+        const { calls, cost, errors, tokens } = sumCalls(of)
+        return { day, calls, errors, tokens: SessionFacts.countTokens(tokens), cost }
+      }
+    ).toSorted((a, b) => (a.day < b.day ? -1 : 1))
+  })).toSorted(compareByCount)
+
+type NamedCall<A> = A &
+  CountedCall & { readonly session: string; readonly agent: string; readonly conversation: string }
+
+const groupFailures = (
+  models: ReadonlyArray<NamedCall<SessionFacts.ModelCall>>,
+  tools: ReadonlyArray<NamedCall<SessionFacts.ToolCall>>
+): ReadonlyArray<ErrorShare> => {
+  const all = [
+    ...models.map(({ at, isFailed, message, model, reason, session }) => ({
+      at,
+      isFailed,
+      kind: "model" as const,
+      message,
+      name: model,
+      reason,
+      session
+    })),
+    ...tools.map(({ at, isFailed, name, reason, session }) => ({
+      at,
+      isFailed,
+      kind: "tool" as const,
+      message: undefined,
+      name,
+      reason,
+      session
+    }))
+  ]
+    .filter(({ isFailed }) => isFailed)
+    .toSorted((a, b) => a.at - b.at)
+  return Array.from(Map.groupBy(all, ({ kind, name, reason }) => `${kind} ${name} ${reason}`).values(), (some) => {
+    const last = some.at(-1)
+    return last === undefined
+      ? []
+      : [
+          {
+            name: last.name,
+            kind: last.kind,
+            reason: last.reason ?? "error",
+            count: some.length,
+            message: last.message,
+            session: last.session
+          }
+        ]
+  })
+    .flat()
+    .toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+}
+
+const withFailureFlag = <A extends SessionFacts.ModelCall>(calls: ReadonlyArray<A>) =>
+  calls.map((call) => ({ ...call, isFailed: call.status === "failed" }))
+
+/** Sums of the model calls of some sessions, by model. */
+export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<ModelTotals> =>
+  computeShares(
+    withFailureFlag(facts.flatMap(({ id, modelCalls }) => modelCalls.map((call) => ({ ...call, conversation: id })))),
+    ({ model }) => model,
+    0
+  ).map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
+
+const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
+  // The newest session of a conversation stands for all of them.
+  const conversations = Array.from(
+    Map.groupBy(sessions, ({ id }) => SessionQueries.findBeginning(world, id)).values(),
+    (some): Conversation => {
+      const [newest] = some.toSorted((a, b) => b.startedAt - a.startedAt)
+      return {
+        id: newest?.id ?? "",
+        title: newest?.title ?? newest?.prompt,
+        duration: some.reduce((sum, { duration }) => sum + duration, 0),
+        messages: Math.max(...some.map(({ id }) => world.sessions.get(id)?.messageCount ?? 0)),
+        tokens: some.reduce((sum, { tokens }) => sum + SessionFacts.countTokens(tokens), 0),
+        toolCalls: some.reduce((sum, { toolCalls }) => sum + toolCalls, 0)
+      }
+    }
+  )
+  const findBest = (name: string, of: (one: Conversation) => number) => {
+    const [first] = conversations.toSorted((a, b) => of(b) - of(a))
+    return first === undefined || of(first) === 0 ? [] : [{ name, session: first }]
+  }
+  return [
+    ...findBest("Longest", ({ duration }) => duration),
+    ...findBest("Most messages", ({ messages }) => messages),
+    ...findBest("Most tokens", ({ tokens }) => tokens),
+    ...findBest("Most tool calls", ({ toolCalls }) => toolCalls)
+  ]
+}
+
+/** Uses of skills; a change that failed or was not allowed is none. */
+const countSkillUses = (
+  calls: ReadonlyArray<Pick<SessionFacts.ToolCall, "at" | "skill" | "status">>,
+  chosen: ReadonlyArray<SpokenCounts["skills"][number]>
+): ReadonlyArray<SkillShare> => {
+  const uses = [
+    ...calls.flatMap(({ at, skill, status }) => (skill === undefined || status !== "ok" ? [] : [{ at, ...skill }])),
+    ...chosen.map(({ at, name }) => ({ at, name, kind: "load" as const }))
+  ]
+  return Array.from(
+    Map.groupBy(uses, ({ name }) => name),
+    ([name, some]) => {
+      const edits = some.filter(({ kind }) => kind === "edit").length
+      return { name, loads: some.length - edits, edits, lastUsed: Math.max(...some.map(({ at }) => at)) }
+    }
+  ).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
+}
+
+/** Models with what sessions used that the record does not have: it counts for the model of the session. */
+const addUnrecorded = (
+  models: ReadonlyArray<Share>,
+  some: ReadonlyArray<SessionQueries.UnrecordedSession>
+): ReadonlyArray<Share> => {
+  const all = new Map(models.map((one) => [one.name, one]))
+  for (const { cost, session, tokens } of some) {
+    if (session.usage.requestCount === 0) continue
+    const known = all.get(session.model) ?? {
+      name: session.model,
+      calls: 0,
+      sessions: 0,
+      errors: 0,
+      tokens: SessionFacts.noTokens,
+      days: []
+    }
+    all.set(session.model, {
+      ...known,
+      calls: known.calls + session.usage.requestCount,
+      sessions: known.sessions + 1,
+      tokens: SessionFacts.addTokens(known.tokens, tokens),
+      cost: SessionFacts.addCost(known.cost, cost)
+    })
+  }
+  return Array.from(all.values()).toSorted(compareByCount)
+}
+
+/** Sums over sessions that were found, and their sub-agents. `spoken` has the messages of the period. */
+export const aggregate = (
+  world: SessionQueries.World,
+  found: ReadonlyArray<SessionSummary>,
+  { since = 0, until = Infinity, utcOffset = 0 }: Pick<SessionQuery, "since" | "until" | "utcOffset">,
+  spoken: ReadonlyMap<string, SpokenCounts> = new Map()
+): Aggregates => {
+  const ids = Array.from(new Set(found.flatMap(({ id }) => SessionQueries.listFamily(world, id))))
+  const facts = SessionQueries.listFacts(world, ids)
+  const isInside = (at: number): boolean => at >= since && at < until
+  const roles = new Map(
+    Array.from(world.facts.values()).flatMap(({ children }) =>
+      children.map(({ role, session }) => [session, role] as const)
+    )
+  )
+  const getAgentRole = (id: string): string => (world.parents.has(id) ? (roles.get(id) ?? "sub-agent") : "main")
+  const conversations = new Map(
+    ids.map((id) => [id, SessionQueries.findBeginning(world, SessionQueries.findRoot(world, id))])
+  )
+  const describePlace = (id: string) => ({
+    session: id,
+    agent: getAgentRole(id),
+    conversation: conversations.get(id) ?? id
+  })
+  const said = found.flatMap(({ id }) => (world.parents.has(id) ? [] : (spoken.get(id) ?? [])))
+  const modelCalls = facts.flatMap(({ id, modelCalls }) =>
+    withFailureFlag(modelCalls.filter(({ at }) => isInside(at))).map((call) => ({ ...call, ...describePlace(id) }))
+  )
+  const toolCalls = facts.flatMap(({ id, toolCalls }) =>
+    toolCalls
+      .filter(({ at }) => isInside(at))
+      .map((call) => ({
+        ...call,
+        ...describePlace(id),
+        isFailed: SessionFacts.hasFailed(call),
+        tokens: SessionFacts.noTokens,
+        cost: undefined
+      }))
+  )
+  const runs = facts.flatMap((one) => Array.from(one.runs.values()).filter(({ startedAt }) => isInside(startedAt)))
+  // Sessions that are older than the record have sums, and no times but their own.
+  const unrecorded = SessionQueries.listUnrecorded(world, ids).filter(({ session }) => isInside(session.startedAt))
+  const sums = SessionQueries.addUnrecorded(SessionFacts.sumTotals(runs, modelCalls, toolCalls), unrecorded)
+  const getDay = ({ at }: { readonly at: number }): string => formatDay(at, utcOffset)
+  const [modelDays, toolDays, runDays] = [
+    Map.groupBy(modelCalls, getDay),
+    Map.groupBy(toolCalls, getDay),
+    Map.groupBy(runs, ({ startedAt }) => getDay({ at: startedAt }))
+  ]
+  const days = Array.from(new Set([...modelDays.keys(), ...toolDays.keys(), ...runDays.keys()]))
+    .toSorted()
+    .map((name): Day => ({
+      day: name,
+      ...SessionFacts.sumTotals(runDays.get(name) ?? [], modelDays.get(name) ?? [], toolDays.get(name) ?? []),
+      latency: computeLatency(modelDays.get(name) ?? [])
+    }))
+  const { cacheRead, cacheWrite, input } = sums.tokens
+  const prompt = input + cacheRead + cacheWrite
+  return {
+    ...sums,
+    sessions: new Set(found.map(({ id }) => SessionQueries.findBeginning(world, id))).size,
+    active: facts
+      .filter(({ id }) => !world.parents.has(id))
+      .reduce((sum, one) => sum + SessionQueries.sumDurations(one, ({ startedAt }) => isInside(startedAt)), 0),
+    messages: said.reduce((sum, { messages }) => sum + messages, 0),
+    userMessages: said.reduce((sum, { userMessages }) => sum + userMessages, 0),
+    costs: sumCostBuckets(modelCalls),
+    sources: computeShares(modelCalls, ({ session }) => world.sessions.get(session)?.source ?? "", utcOffset),
+    hours: countByHour(modelCalls, utcOffset),
+    modelLatency: computeLatency(modelCalls),
+    firstPart: computePercentiles(modelCalls.flatMap(({ firstPart }) => firstPart ?? [])),
+    toolLatency: computeLatency(toolCalls),
+    cacheHit: prompt === 0 ? undefined : cacheRead / prompt,
+    days,
+    models: addUnrecorded(
+      computeShares(modelCalls, ({ model }) => model, utcOffset),
+      unrecorded
+    ),
+    tools: computeShares(toolCalls, ({ name }) => name, utcOffset),
+    skills: countSkillUses(
+      toolCalls,
+      said.flatMap(({ skills }) => skills)
+    ),
+    notable: findNotable(world, found),
+    agents: computeShares(modelCalls, ({ agent }) => agent, utcOffset),
+    failures: groupFailures(modelCalls, toolCalls)
+  }
+}

@@ -1,0 +1,345 @@
+/**
+ * Facts of a session's record that lists and sums are made of: its runs, model calls, tool calls, children, scores and
+ * notes. An entry is added once; nothing is read again.
+ *
+ * **Details**
+ *
+ * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something
+ * runs, and of what was killed.
+ */
+import * as Predicate from "effect/Predicate"
+import type { Status } from "../../base/domain/Cost.ts"
+import type { Entry, Kind } from "../../base/domain/RecordEvent.ts"
+import { toOneLine } from "../trace/Row.ts"
+import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
+
+/** Kinds of entries that the facts are made of. */
+export const kinds: ReadonlyArray<Kind> = [
+  "RunStarted",
+  "RunEnded",
+  "AttemptStarted",
+  "AttemptEnded",
+  "CallStarted",
+  "CallEnded",
+  "ChildStarted",
+  "ChildEnded",
+  "Gap",
+  "ReplayBegun",
+  "Scored",
+  "Noted"
+]
+
+/** A run of the session. */
+export interface RunFacts {
+  readonly id: string
+  readonly startedAt: number
+  readonly provider: string
+  model: string
+  endedAt: number | undefined
+  exit: string | undefined
+  failure: string | undefined
+  /** Numbers of its steps. */
+  readonly steps: Set<number>
+}
+
+/** A request to a model. */
+export interface ModelCall {
+  readonly run: string
+  readonly at: number
+  /** Name of the side task that asked. */
+  readonly task: string | undefined
+  model: string
+  millis: number | undefined
+  /** Time until the first piece of the answer. */
+  firstPart: number | undefined
+  status: "open" | "answered" | "failed" | "interrupted"
+  tokens: Tokens
+  /** Undefined when no price is known. */
+  cost: number | undefined
+  /** Undefined before the call ended. */
+  costStatus: Status | undefined
+  reason: string | undefined
+  message: string | undefined
+}
+
+/** A tool call. */
+export interface ToolCall {
+  readonly run: string
+  readonly at: number
+  readonly name: string
+  millis: number | undefined
+  status: string
+  reason: string | undefined
+  /** The skill that the call reads or changes. */
+  readonly skill: SkillUse | undefined
+}
+
+/** A use of a skill. */
+export interface SkillUse {
+  readonly name: string
+  readonly kind: "load" | "edit"
+}
+
+/** A sub-agent that the session started. */
+export interface ChildFacts {
+  readonly session: string
+  readonly goal: string
+  readonly role: string
+}
+
+/** Facts of one session; its sub-agents have their own. */
+export interface SessionFacts {
+  readonly id: string
+  source: string | undefined
+  cwd: string | undefined
+  /** 0 before the first entry. */
+  startedAt: number
+  activeAt: number
+  /** Number of the last entry. */
+  sequence: number
+  lost: number
+  replayOf: ReplaySource | undefined
+  readonly runs: Map<string, RunFacts>
+  readonly modelCalls: Array<ModelCall>
+  readonly toolCalls: Array<ToolCall>
+  readonly children: Array<ChildFacts>
+  readonly scores: Map<string, Score>
+  readonly notes: Array<Note>
+  /** Calls without an end, by their ids. */
+  readonly open: Map<string, ModelCall | ToolCall>
+}
+
+/** No tokens. */
+export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
+
+/** Adds tokens field by field. */
+export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
+  input: a.input + b.input,
+  output: a.output + b.output,
+  cacheRead: a.cacheRead + b.cacheRead,
+  cacheWrite: a.cacheWrite + b.cacheWrite,
+  reasoning: a.reasoning + b.reasoning
+})
+
+/** Adds US dollars, exact to a millionth of a millionth: sums of prices are no sums of binary fractions. */
+export const addCost = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.round((a + b) * 1e12) / 1e12
+
+/** Counts everything that was read and written. */
+export const countTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
+  input + cacheRead + cacheWrite + output
+
+/** Facts of a session of which nothing is known. */
+export const make = (id: string): SessionFacts => ({
+  id,
+  source: undefined,
+  cwd: undefined,
+  startedAt: 0,
+  activeAt: 0,
+  sequence: 0,
+  lost: 0,
+  replayOf: undefined,
+  runs: new Map(),
+  modelCalls: [],
+  toolCalls: [],
+  children: [],
+  scores: new Map(),
+  notes: [],
+  open: new Map()
+})
+
+const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
+  const known = facts.runs.get(turnId)
+  if (known !== undefined) return known
+  const made: RunFacts = {
+    id: turnId,
+    startedAt: at,
+    provider: "",
+    model: "",
+    endedAt: undefined,
+    exit: undefined,
+    failure: undefined,
+    steps: new Set()
+  }
+  facts.runs.set(turnId, made)
+  return made
+}
+
+/** The skill of a call of `skill_view` or `skill_manage`; the files beside a skill are not the skill. */
+const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
+  if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
+  const name = toOneLine(args["name"])
+  if (tool === "skill_view") return typeof args["file_path"] === "string" ? undefined : { name, kind: "load" }
+  return tool === "skill_manage" ? { name, kind: "edit" } : undefined
+}
+
+/** Adds an entry. `clean` takes secrets out of a text. */
+export const addEntry = (
+  facts: SessionFacts,
+  sequence: number,
+  entry: Entry,
+  clean: (text: string) => string
+): void => {
+  const { at, event, turnId } = entry
+  const cleanLine = (text: string): string => toOneLine(clean(text))
+  facts.sequence = sequence
+  if (facts.startedAt === 0) facts.startedAt = at
+  facts.activeAt = Math.max(facts.activeAt, at)
+  switch (event._tag) {
+    case "RunStarted": {
+      const run = { ...getRun(facts, entry), provider: event.provider, model: event.model }
+      facts.runs.set(turnId, run)
+      facts.source ??= event.source
+      facts.cwd = clean(event.cwd)
+      return
+    }
+    case "RunEnded": {
+      const run = getRun(facts, entry)
+      run.endedAt = at
+      run.exit = event.exit
+      run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message)
+      return
+    }
+    case "AttemptStarted": {
+      const call: ModelCall = {
+        run: turnId,
+        at,
+        task: event.task,
+        model: event.route.model,
+        millis: undefined,
+        firstPart: undefined,
+        status: "open",
+        tokens: noTokens,
+        cost: undefined,
+        costStatus: undefined,
+        reason: undefined,
+        message: undefined
+      }
+      facts.modelCalls.push(call)
+      facts.open.set(`attempt ${event.apiRequestId}`, call)
+      if (event.task === undefined) getRun(facts, entry).steps.add(event.step)
+      return
+    }
+    case "AttemptEnded": {
+      const call = facts.open.get(`attempt ${event.apiRequestId}`)
+      if (call === undefined || !("tokens" in call)) return
+      facts.open.delete(`attempt ${event.apiRequestId}`)
+      const { cost, failure, firstPartAt, usage } = event
+      call.status = event.status
+      call.millis = at - call.at
+      call.firstPart = firstPartAt === undefined ? undefined : firstPartAt - call.at
+      call.model = event.model ?? call.model
+      call.costStatus = cost?.status
+      call.cost = cost === undefined || cost.usd === null || cost.status === "unknown" ? undefined : cost.usd
+      call.reason = failure?.reason ?? failure?.type
+      call.message = failure === undefined ? undefined : cleanLine(failure.message)
+      if (usage === undefined) return
+      call.tokens = {
+        input: usage.inputTokens,
+        output: usage.outputTokens,
+        cacheRead: usage.cacheReadTokens,
+        cacheWrite: usage.cacheWriteTokens,
+        reasoning: usage.reasoningTokens
+      }
+      return
+    }
+    case "CallStarted": {
+      const call: ToolCall = {
+        run: turnId,
+        at,
+        name: event.name,
+        millis: undefined,
+        status: "open",
+        reason: undefined,
+        skill: findSkillUse(event.name, event.args)
+      }
+      facts.toolCalls.push(call)
+      facts.open.set(`call ${event.callId}`, call)
+      return
+    }
+    case "CallEnded": {
+      const known = facts.open.get(`call ${event.callId}`)
+      facts.open.delete(`call ${event.callId}`)
+      const call: ToolCall =
+        known !== undefined && !("tokens" in known)
+          ? known
+          : {
+              run: turnId,
+              at,
+              name: event.name,
+              millis: undefined,
+              status: "open",
+              reason: undefined,
+              skill: undefined
+            }
+      if (call !== known) facts.toolCalls.push(call)
+      call.millis = event.ran ? event.durationMillis : undefined
+      call.status = event.status
+      call.reason = event.reason
+      return
+    }
+    case "ChildStarted":
+      facts.children.push({ session: event.sessionId, goal: cleanLine(event.goal), role: event.role })
+      return
+    case "Gap":
+      facts.lost += event.entries
+      return
+    case "ReplayBegun":
+      facts.replayOf = { session: event.source, position: event.position, changed: event.changed }
+      return
+    case "Scored": {
+      const { comment, name, run, value } = event
+      const key = `${run ?? ""} ${name}`
+      facts.scores.delete(key)
+      if (value === null) return
+      facts.scores.set(key, {
+        name: cleanLine(name),
+        value,
+        at,
+        ...(run === undefined ? {} : { run }),
+        ...(comment === undefined ? {} : { comment: clean(comment) })
+      })
+      return
+    }
+    case "Noted": {
+      const { position, run, text } = event
+      facts.notes.push({
+        text: clean(text),
+        at,
+        ...(run === undefined ? {} : { run }),
+        ...(position === undefined ? {} : { position })
+      })
+    }
+  }
+}
+
+/** Failures of tool calls: those that did not run are such, unless the run was interrupted. */
+export const hasFailed = ({ status }: ToolCall): boolean => status === "error" || status === "blocked"
+
+/** Sums runs, model calls and tool calls. */
+export const sumTotals = (
+  runs: ReadonlyArray<RunFacts>,
+  modelCalls: ReadonlyArray<ModelCall>,
+  toolCalls: ReadonlyArray<ToolCall>
+): Totals => {
+  let tokens = noTokens
+  let cost: number | undefined
+  let unpriced = 0
+  let errors = toolCalls.filter(hasFailed).length + runs.filter(({ exit }) => exit === "failed").length
+  for (const call of modelCalls) {
+    tokens = addTokens(tokens, call.tokens)
+    if (call.cost !== undefined) cost = addCost(cost, call.cost)
+    else if (countTokens(call.tokens) > 0) unpriced++
+    if (call.status === "failed") errors++
+  }
+  return {
+    runs: runs.length,
+    steps: runs.reduce((sum, { steps }) => sum + steps.size, 0),
+    modelCalls: modelCalls.length,
+    toolCalls: toolCalls.length,
+    tokens,
+    cost,
+    unpriced,
+    errors
+  }
+}

@@ -1,0 +1,308 @@
+/**
+ * Lists of sessions: summaries of all sessions of a store, found by a query and sorted.
+ */
+import type { Session } from "../../store/SessionStore.ts"
+import { toOneLine } from "../trace/Row.ts"
+import * as SessionFacts from "./SessionFacts.ts"
+import type { SessionList, SessionQuery, SessionSummary, Sort, Status, Tokens, Totals } from "./StudioApi.ts"
+
+/** All sessions of a store at one time. */
+export interface World {
+  /** Number of the last entry that is in the facts. */
+  readonly sequence: number
+  readonly sessions: ReadonlyMap<string, Session>
+  /** Sessions that were there since the studio began and are not any more. */
+  readonly removed: ReadonlySet<string>
+  readonly facts: ReadonlyMap<string, SessionFacts.SessionFacts>
+  /** Sessions that a living process has a run in. */
+  readonly running: ReadonlySet<string>
+  /** First prompts, in one line and without secrets. */
+  readonly prompts: ReadonlyMap<string, string>
+  /** Parents of sub-agents. */
+  readonly parents: ReadonlyMap<string, string>
+  /** Sub-agents of each session, in the order of their beginning. */
+  readonly children: ReadonlyMap<string, ReadonlyArray<string>>
+  /** Sessions that replay a session. */
+  readonly replays: ReadonlyMap<string, ReadonlyArray<string>>
+}
+
+/** A store without a session. */
+export const nowhere: World = {
+  sequence: 0,
+  sessions: new Map(),
+  removed: new Set(),
+  facts: new Map(),
+  running: new Set(),
+  prompts: new Map(),
+  parents: new Map(),
+  children: new Map(),
+  replays: new Map()
+}
+
+/** Sessions in a list without a limit, and the most that one list may have. */
+export const limits = { otherwise: 50, most: 500 }
+
+/** State of a run; `isRunning` tells of its session. */
+export const getRunStatus = ({ exit }: Pick<SessionFacts.RunFacts, "exit">, isRunning: boolean): Status => {
+  if (exit === undefined) return isRunning ? "running" : "interrupted"
+  if (exit === "interrupted" || exit === "interrupted_by_user") return "interrupted"
+  return exit === "text_response" ? "ok" : "error"
+}
+
+/** A session and its sub-agents of all depths, itself first. */
+export const listFamily = (world: World, id: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  const walk = (one: string): void => {
+    if (found.has(one)) return
+    found.add(one)
+    world.children.get(one)?.forEach(walk)
+  }
+  walk(id)
+  return Array.from(found)
+}
+
+/** The session that a sub-agent works for, over all depths; a session without a parent is its own. */
+export const findRoot = (world: World, id: string): string => {
+  let root = id
+  // Parents of a damaged store may go round in a circle.
+  for (let depth = 0; depth < world.parents.size; depth++) {
+    const parent = world.parents.get(root)
+    if (parent === undefined) break
+    root = parent
+  }
+  return root
+}
+
+/** The first session of the conversation that a session is a part of: compaction carries one over several sessions. */
+export const findBeginning = (world: World, id: string): string => {
+  const seen = new Set([id])
+  let first = id
+  for (;;) {
+    const before = world.sessions.get(first)?.continues
+    if (before === undefined || seen.has(before) || !world.sessions.has(before)) return first
+    seen.add(before)
+    first = before
+  }
+}
+
+/** Facts of sessions that have some. */
+export const listFacts = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
+  ids.flatMap((id) => world.facts.get(id) ?? [])
+
+/** Tokens of a session as the store kept them. */
+const toTokens = ({ usage }: Session): Tokens => ({
+  input: usage.inputTokens,
+  output: usage.outputTokens,
+  cacheRead: usage.cacheReadTokens,
+  cacheWrite: usage.cacheWriteTokens,
+  reasoning: usage.reasoningTokens
+})
+
+/** Sums in the store of a session that is older than the record, or was imported. */
+export interface UnrecordedSession {
+  readonly session: Session
+  readonly tokens: Tokens
+  readonly cost: number | undefined
+}
+
+/** Sessions of which the record has no run. */
+export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<UnrecordedSession> =>
+  ids.flatMap((id) => {
+    const session = world.sessions.get(id)
+    if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
+    // Without a run of its own it has the messages of the session that it goes on from, which counts them.
+    if (session.continues !== undefined) return []
+    const { usd } = session.cost
+    return [{ session, tokens: toTokens(session), cost: usd === null || usd === 0 ? undefined : usd }]
+  })
+
+/** Sums with those of sessions that the record does not have. */
+export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSession>): Totals =>
+  some.reduce(
+    (sum, { cost, session, tokens }) => ({
+      ...sum,
+      modelCalls: sum.modelCalls + session.usage.requestCount,
+      toolCalls: sum.toolCalls + session.toolCallCount,
+      tokens: SessionFacts.addTokens(sum.tokens, tokens),
+      cost: SessionFacts.addCost(sum.cost, cost)
+    }),
+    sums
+  )
+
+/**
+ * Sums of some sessions, without their sub-agents. Sessions that are older than the record have those that the store
+ * kept.
+ */
+export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals => {
+  const recorded = listFacts(world, ids)
+  const sums = SessionFacts.sumTotals(
+    recorded.flatMap(({ runs }) => Array.from(runs.values())),
+    recorded.flatMap(({ modelCalls }) => modelCalls),
+    recorded.flatMap(({ toolCalls }) => toolCalls)
+  )
+  return addUnrecorded(sums, listUnrecorded(world, ids))
+}
+
+const findLastRun = (facts: SessionFacts.SessionFacts | undefined): SessionFacts.RunFacts | undefined =>
+  facts === undefined ? undefined : Array.from(facts.runs.values()).at(-1)
+
+/** State of a session. */
+export const getStatus = (world: World, id: string): Status => {
+  const run = findLastRun(world.facts.get(id))
+  return run === undefined ? (world.running.has(id) ? "running" : "ok") : getRunStatus(run, world.running.has(id))
+}
+
+/** Text that differs when anything was written of a session or its sub-agents, or a run of them began or ended. */
+export const makeStamp = (world: World, id: string): string =>
+  JSON.stringify([
+    world.replays.get(id)?.length ?? 0,
+    ...listFamily(world, id).map((one) => {
+      const session = world.sessions.get(one)
+      return [one, world.facts.get(one)?.sequence, session?.messageCount, session?.title, world.running.has(one)]
+    })
+  ])
+
+const listDistinct = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  Array.from(new Set(names.filter((name) => name !== ""))).toSorted()
+
+const listModels = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
+  listDistinct(
+    facts.flatMap(({ modelCalls, runs }) =>
+      modelCalls.length > 0
+        ? modelCalls.flatMap(({ model, task }) => (task === undefined ? [model] : []))
+        : Array.from(runs.values(), ({ model }) => model)
+    )
+  )
+
+const listTools = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
+  listDistinct(facts.flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name)))
+
+/**
+ * Sum of the durations of a session's runs that are counted, in milliseconds; one that runs counts to its last event, a
+ * killed one before others not.
+ */
+export const sumDurations = (
+  facts: SessionFacts.SessionFacts | undefined,
+  isCounted: (run: SessionFacts.RunFacts) => boolean = () => true
+): number =>
+  facts === undefined
+    ? 0
+    : Array.from(facts.runs.values()).reduce((sum, run, index, all) => {
+        const { endedAt, startedAt } = run
+        return isCounted(run)
+          ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt)
+          : sum
+      }, 0)
+
+/** Summary of a session, with its sub-agents in its totals. */
+export const summarize = (world: World, session: Session): SessionSummary => {
+  const { id } = session
+  const own = world.facts.get(id)
+  const ids = listFamily(world, id)
+  const all = listFacts(world, ids)
+  const status = getStatus(world, id)
+  const parent = world.parents.get(id)
+  const goal =
+    parent === undefined ? undefined : world.facts.get(parent)?.children.find((child) => child.session === id)?.goal
+  const models = listModels(all)
+  const activeAt = Math.max(own?.activeAt ?? 0, session.endedAt ?? 0, session.startedAt)
+  return {
+    ...sumSessions(world, ids),
+    id,
+    title: session.title,
+    prompt: world.prompts.get(id),
+    source: session.source,
+    models: models.length > 0 ? models : listDistinct([session.model]),
+    tools: listTools(all),
+    cwd: session.cwd,
+    startedAt: session.startedAt,
+    activeAt,
+    endedAt: status === "running" ? undefined : (findLastRun(own)?.endedAt ?? session.endedAt ?? activeAt),
+    duration: sumDurations(own),
+    status,
+    failure: findLastRun(own)?.failure,
+    parent,
+    goal,
+    children: ids.length - 1,
+    replayOf: own?.replayOf,
+    replays: world.replays.get(id) ?? [],
+    scores: Array.from(own?.scores.values() ?? []),
+    notes: own?.notes.length ?? 0
+  }
+}
+
+const orders: Readonly<Record<Sort, (one: SessionSummary) => number | string>> = {
+  activity: ({ activeAt }) => activeAt,
+  started: ({ startedAt }) => startedAt,
+  duration: ({ duration }) => duration,
+  cost: ({ cost = 0 }) => cost,
+  tokens: ({ tokens }) => SessionFacts.countTokens(tokens),
+  errors: ({ errors }) => errors,
+  steps: ({ steps }) => steps,
+  title: ({ id, prompt, title }) => (title ?? prompt ?? id).toLowerCase()
+}
+
+/** Names of the orders of a list. */
+export const sorts: ReadonlyArray<Sort> = [
+  "activity",
+  "started",
+  "duration",
+  "cost",
+  "tokens",
+  "errors",
+  "steps",
+  "title"
+]
+
+/** Names of the states of a session. */
+export const statuses: ReadonlyArray<Status> = ["ok", "error", "interrupted", "running"]
+
+const isIn = <A>(wanted: ReadonlyArray<A> | undefined, found: ReadonlyArray<A>): boolean =>
+  wanted === undefined || wanted.length === 0 || found.some((one) => wanted.includes(one))
+
+/** Tests a summary. `hits` are the sessions whose messages have the words of the query. */
+const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
+  const words = toOneLine(query.q ?? "").toLowerCase()
+  return (one: SessionSummary): boolean =>
+    (query.children === true || one.parent === undefined) &&
+    isIn(query.source, [one.source]) &&
+    isIn(query.status, [one.status]) &&
+    isIn(query.model, one.models) &&
+    isIn(query.tool, one.tools) &&
+    (query.since === undefined || one.activeAt >= query.since) &&
+    (query.until === undefined || one.startedAt < query.until) &&
+    (query.minCost === undefined || (one.cost ?? 0) >= query.minCost) &&
+    (words === "" ||
+      hits.has(one.id) ||
+      [one.title, one.prompt, one.id, one.goal].some((text) => text?.toLowerCase().includes(words) === true))
+}
+
+/** Summaries of all sessions that a query finds, sorted; all pages. */
+export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string>): ReadonlyArray<SessionSummary> => {
+  const order = orders[query.sort ?? "activity"]
+  const isUp = (query.order ?? (query.sort === "title" ? "asc" : "desc")) === "asc"
+  const compareSummaries = (a: SessionSummary, b: SessionSummary): number => {
+    const [x, y] = isUp ? [order(a), order(b)] : [order(b), order(a)]
+    return x < y ? -1 : x > y ? 1 : b.startedAt - a.startedAt || (a.id < b.id ? -1 : 1)
+  }
+  return Array.from(world.sessions.values(), (session) => summarize(world, session))
+    .filter(makeMatcher(query, hits))
+    .toSorted(compareSummaries)
+}
+
+/** One page of the sessions that a query finds. */
+export const list = (world: World, query: SessionQuery, hits: ReadonlySet<string>): SessionList => {
+  const found = find(world, query, hits)
+  const from = query.offset ?? 0
+  const all = Array.from(world.facts.values())
+  return {
+    sessions: found.slice(from, from + (query.limit ?? limits.otherwise)),
+    total: found.length,
+    known: {
+      sources: listDistinct(Array.from(world.sessions.values(), ({ source }) => source)),
+      models: listDistinct([...listModels(all), ...Array.from(world.sessions.values(), ({ model }) => model)]),
+      tools: listTools(all)
+    },
+    sequence: world.sequence
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * News of the studio as server-sent events: sessions that changed, and one session as it goes on, whichever process
+ * runs it.
+ *
+ * **Details**
+ *
+ * The store is asked for its version a few times a second, which reads nothing; only after a write what is new is read,
+ * once for all listeners. An event carries what differs from the one before.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as PubSub from "effect/PubSub"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as SessionDetails from "./SessionDetails.ts"
+import type { Index } from "./SessionIndex.ts"
+import * as SessionQueries from "./SessionQueries.ts"
+import type { Problem, SessionDetail, SessionEvent, SessionsEvent, SessionSummary } from "./StudioApi.ts"
+import type { Refusal } from "./StudioRequests.ts"
+
+/** Time between two questions for the version of the store. */
+const interval = Duration.millis(250)
+
+/**
+ * Time between two comments of a stream. A killed process writes nothing, so running sessions are looked at as often.
+ */
+const heartbeat = Duration.seconds(15)
+
+/** The sessions as they are now, or the reason why they cannot be read. */
+type Reading = Result.Result<SessionQueries.World, SessionStoreError>
+
+/** Changes of a store. */
+export interface News {
+  /** Sessions as they are, and again after every change. */
+  readonly worlds: Stream.Stream<Reading>
+  /** Looks at the store now. */
+  readonly wake: Effect.Effect<void>
+}
+
+/** Watches a store as long as the scope lives. */
+export const watch = (index: Index): Effect.Effect<News, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const changes = yield* PubSub.sliding<Reading>(1)
+    let last: SessionQueries.World | undefined
+    let failure = ""
+    let checkedAt = 0
+    let listeners = 0
+    const look = Effect.gen(function* () {
+      if (listeners === 0) return
+      const now = yield* Clock.currentTimeMillis
+      const isDue = now - checkedAt >= Duration.toMillis(heartbeat)
+      if (isDue) checkedAt = now
+      const reading = yield* Effect.result(isDue ? index.refresh : index.current)
+      const isNew = Result.isSuccess(reading)
+        ? reading.success !== last || failure !== ""
+        : reading.failure.message !== failure
+      if (Result.isSuccess(reading)) last = reading.success
+      failure = Result.isSuccess(reading) ? "" : reading.failure.message
+      if (isNew) yield* PubSub.publish(changes, reading)
+    })
+    yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(interval)))
+    return {
+      worlds: Stream.unwrap(
+        Effect.gen(function* () {
+          yield* Effect.acquireRelease(
+            Effect.sync(() => void listeners++),
+            () => Effect.sync(() => void listeners--)
+          )
+          const subscription = yield* PubSub.subscribe(changes)
+          return Stream.concat(Stream.fromEffect(Effect.result(index.refresh)), Stream.fromSubscription(subscription))
+        })
+      ),
+      wake: look
+    }
+  })
+
+/** An event as it is sent. */
+interface Event {
+  readonly event: string
+  readonly id: number | undefined
+  readonly data: unknown
+}
+
+const makeProblemEvent = (message: string): Event => ({
+  event: "problem",
+  id: undefined,
+  data: { error: message } satisfies Problem
+})
+
+/** Sessions of a world by id, as text, to tell which changed. */
+const serializeSummaries = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> =>
+  new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
+
+const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummary> =>
+  SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
+
+/**
+ * Sessions that changed since a sequence of the record and all that were removed, then each change; changes alone
+ * without a sequence.
+ */
+export const streamSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
+  let known: Map<string, string> | undefined
+  return Stream.flatMap(worlds, (reading) => {
+    if (Result.isFailure(reading)) return Stream.succeed(makeProblemEvent(reading.failure.message))
+    const world = reading.success
+    const all = listSummaries(world)
+    const before = known
+    known = serializeSummaries(all)
+    const isNews = (one: SessionSummary): boolean =>
+      before === undefined
+        ? after !== undefined && (world.facts.get(one.id)?.sequence ?? 0) > after
+        : before.get(one.id) !== known?.get(one.id)
+    const data: SessionsEvent = {
+      sessions: all.filter(isNews),
+      // A session may go between the list and the first event: every removal that the studio saw is said to a page with
+      // a list.
+      removed:
+        before === undefined
+          ? after === undefined
+            ? []
+            : Array.from(world.removed)
+          : Array.from(before.keys()).filter((id) => !world.sessions.has(id))
+    }
+    return before !== undefined && data.sessions.length === 0 && data.removed.length === 0
+      ? Stream.empty
+      : Stream.succeed({ event: "sessions", id: world.sequence, data })
+  })
+}
+
+/** A session from what the page has of it, then each change. What happens in other sessions is passed over. */
+export const streamSession = (
+  { worlds }: News,
+  id: string,
+  before: SessionDetail | undefined,
+  read: (world: SessionQueries.World) => Effect.Effect<SessionDetail, SessionStoreError | Refusal>
+): Stream.Stream<Event> => {
+  let known = before
+  let isFirst = true
+  let stamp = ""
+  const isNews = (reading: Reading): boolean => {
+    const earlier = stamp
+    stamp = Result.isSuccess(reading) ? SessionQueries.makeStamp(reading.success, id) : ""
+    return stamp === "" || stamp !== earlier
+  }
+  return Stream.mapEffect(Stream.filter(worlds, isNews), (reading) =>
+    Effect.fromResult(reading).pipe(
+      Effect.flatMap(read),
+      Effect.map((now): Option.Option<Event> => {
+        const data: SessionEvent = SessionDetails.computeChange(known, now)
+        const isSame =
+          known !== undefined &&
+          JSON.stringify({ ...SessionDetails.computeChange(known, known), sequence: 0 }) ===
+            JSON.stringify({ ...data, sequence: 0 })
+        known = now
+        if (isSame && !isFirst) return Option.none()
+        isFirst = false
+        return Option.some({ event: "session", id: now.sequence, data })
+      }),
+      Effect.catch(({ message }) => Effect.succeed(Option.some(makeProblemEvent(message))))
+    )
+  ).pipe(Stream.flatMap((event) => Option.match(event, { onNone: () => Stream.empty, onSome: Stream.succeed })))
+}
+
+const encodeEvent = ({ data, event, id }: Event): string =>
+  `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** A response that sends events until the browser goes away. */
+export const respond = (events: Stream.Stream<Event>): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.stream(
+    Stream.encodeText(
+      Stream.merge(
+        Stream.map(events, encodeEvent),
+        Stream.map(Stream.tick(heartbeat), () => ": alive\n\n")
+      )
+    ),
+    { contentType: "text/event-stream; charset=utf-8", headers: { "x-accel-buffering": "no" } }
+  )

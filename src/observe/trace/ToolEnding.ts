@@ -1,0 +1,30 @@
+/** Outcome of a tool call as its row tells it: exit codes of commands, and the error that a result names. */
+import * as Option from "effect/Option"
+import * as Json from "../../base/domain/Json.ts"
+import { toFields, toNonEmptyText } from "../atif/Value.ts"
+import { isFailed, toOneLine } from "./Row.ts"
+
+/** Status of the row, and its error in one line; `undefined` where it did not fail or names none. */
+export interface ToolEnding {
+  readonly status: string
+  readonly error: string | undefined
+}
+
+/**
+ * Reads the outcome of a call from its status, its result, and its error as the call names it. A command that ended
+ * with another exit code than 0 has that as its status, with the meaning that its program gives it; its error is the
+ * last line of its output.
+ */
+export const describeToolEnding = (status: string, result: string, error: string | undefined): ToolEnding => {
+  const value = toFields(result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : undefined)
+  const code = value["exit_code"]
+  const meaning = toNonEmptyText(value["exit_code_meaning"])
+  const isExit = status === "ok" && typeof code === "number" && code !== 0
+  const ended = isExit ? `exit ${code}${meaning === undefined ? "" : `: ${toOneLine(meaning)}`}` : status
+  if (!isFailed({ status: ended })) return { status: ended, error: undefined }
+  const said =
+    error ??
+    toNonEmptyText(value["error"]) ??
+    (isExit ? toNonEmptyText(value["output"])?.trimEnd().split("\n").at(-1) : status === "error" ? result : undefined)
+  return { status: ended, error: said === undefined ? undefined : toOneLine(said) || undefined }
+}

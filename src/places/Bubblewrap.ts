@@ -1,0 +1,262 @@
+/**
+ * The wall of Linux: bubblewrap with namespaces for users, processes, mounts and the network, no new privileges, no
+ * capabilities. Each command has its own mounts, according to the rules. All commands of a sandbox share one network
+ * namespace, so that a command reaches a server that another one started.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import type { ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { getMachineMemory, nodePath } from "../base/platform/CurrentProcess.ts"
+import * as ForwardProxy from "../base/platform/ForwardProxy.ts"
+import * as SandboxNetwork from "./SandboxNetwork.ts"
+import type { Rule } from "./SandboxRules.ts"
+import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
+
+const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
+
+/** Finds the programs that build the wall. */
+const findPrograms = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
+  const findProgram = Effect.fnUntraced(function* (name: string) {
+    for (const directory of programDirectories) {
+      const isThere = yield* Effect.mapError(
+        fs.exists(`${directory}/${name}`),
+        ({ message }) => new NotBuilt({ reason: message, isPassing: true })
+      )
+      if (isThere) return `${directory}/${name}`
+    }
+    return yield* new NotBuilt({ reason: `${name} is not installed` })
+  })
+  return { bwrap: yield* findProgram("bwrap"), nsenter: yield* findProgram("nsenter") }
+})
+
+/**
+ * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a
+ * zombie of the machine's, and the end of the command with it unnoticed for a second.
+ */
+const buildInitArguments = ({
+  args,
+  command,
+  options: { shell }
+}: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] => {
+  const first = ["--as-pid-1", "--", "/bin/sh", "-c"]
+  if (shell !== undefined && shell !== false) return [...first, `(${[command, ...args].join(" ")}\n); exit "$?"`]
+  const [flag, script, ...rest] = args
+  // A script runs in a part of the first shell: one program less is started.
+  return command === "/bin/sh" && flag === "-c" && typeof script === "string"
+    ? [...first, `(${script}\n); exit "$?"`, ...rest]
+    : [...first, '"$@"; exit "$?"', "sh", command, ...args]
+}
+
+const isolation = [
+  "--unshare-user",
+  "--unshare-pid",
+  "--unshare-ipc",
+  "--unshare-uts",
+  "--unshare-cgroup-try",
+  "--disable-userns",
+  "--cap-drop",
+  "ALL",
+  "--die-with-parent"
+]
+
+/** Bytes of `/dev/shm`, which are memory: a quarter, since the processes of a command may have the rest. */
+const sharedBytes = String(Math.floor(getMachineMemory() / 4))
+
+/** Arguments that mount what the rules say over a root that can only be read. */
+const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
+  ...rules.flatMap(({ allows, isAbsent, isFile, path, source = path }) => {
+    if (isAbsent === true) return []
+    switch (allows) {
+      case "write":
+        return ["--bind", source, path]
+      case "read":
+        return ["--ro-bind", source, path]
+      case "nothing":
+        return isFile === true ? ["--ro-bind", "/dev/null", path] : ["--tmpfs", path]
+    }
+  }),
+  // Applied last, because visible places below a hidden directory are mounted before it becomes read-only.
+  ...rules.flatMap(({ allows, isFile, path }) =>
+    allows === "nothing" && isFile !== true ? ["--remount-ro", path] : []
+  )
+]
+
+const HolderInfo = Schema.fromJsonString(Schema.Struct({ "child-pid": Schema.Int }))
+
+/** Text that a process writes, until it has `end` in it. */
+const readTextUntil = (
+  text: Stream.Stream<Uint8Array, PlatformError>,
+  end: string
+): Effect.Effect<string, PlatformError> =>
+  text.pipe(
+    Stream.decodeText(),
+    Stream.scan(
+      () => "",
+      (before, more) => before + more
+    ),
+    Stream.takeUntil((said) => said.includes(end)),
+    Stream.runLast,
+    Effect.map((last) => (last._tag === "Some" ? last.value : ""))
+  )
+
+/** The network namespace of a sandbox. */
+interface JoinedNamespace {
+  /** A process in it. */
+  readonly pid: number
+  /** Port inside the namespace on which a proxy answers; `undefined` without a proxy. */
+  readonly port: string | undefined
+}
+
+/**
+ * A network namespace without a network, in which all commands of a sandbox reach each other. One process holds it and
+ * is restarted if it ends. With the socket file of a proxy, the process carries connections to it.
+ */
+const makeNamespace = Effect.fnUntraced(function* (
+  spawner: ChildProcessSpawner["Service"],
+  bwrap: string,
+  socket: string | undefined
+): Effect.fn.Return<Effect.Effect<JoinedNamespace, PlatformError | Schema.SchemaError>, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const lock = yield* Semaphore.make(1)
+  let held: { readonly handle: ChildProcessHandle; readonly joined: JoinedNamespace } | undefined
+  const holder =
+    socket === undefined ? ["/bin/sh", "-c", "echo ready; read -r _"] : [nodePath, "-e", ForwardProxy.carrier, socket]
+  const start = Effect.gen(function* () {
+    const end = yield* Deferred.make<void>()
+    const handle = yield* spawner.spawn(
+      ChildProcess.make(
+        bwrap,
+        [
+          "--unshare-user",
+          "--unshare-net",
+          "--unshare-pid",
+          "--die-with-parent",
+          "--ro-bind",
+          "/",
+          "/",
+          "--info-fd",
+          "3",
+          "--as-pid-1",
+          "--",
+          ...holder
+        ],
+        {
+          cwd: "/",
+          env: {},
+          stdin: Stream.drain(Stream.fromEffect(Deferred.await(end))),
+          killSignal: "SIGKILL",
+          additionalFds: { fd3: { type: "output" } }
+        }
+      )
+    )
+    // The process ends when its input does. This is faster than to kill it and wait until its children are gone.
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second"))
+    )
+    const info = yield* readTextUntil(handle.getOutputFd(3), "}")
+    // It can be joined when its process runs, and not before.
+    const said = yield* readTextUntil(handle.stdout, "\n")
+    const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
+    held = { handle, joined: { pid, port: /^ready (\d+)/.exec(said)?.[1] } }
+    return held.joined
+  }).pipe(Effect.provideService(Scope.Scope, scope))
+  return lock.withPermit(
+    Effect.suspend(() =>
+      held === undefined
+        ? start
+        : Effect.flatMap(
+            Effect.orElseSucceed(held.handle.isRunning, () => false),
+            (isRunning) => (isRunning && held !== undefined ? Effect.succeed(held.joined) : start)
+          )
+    )
+  )
+})
+
+const make: WallKind["make"] = (files) =>
+  Effect.map(findPrograms(files), ({ bwrap, nsenter }) =>
+    Effect.fnUntraced(function* ({ base, network, spawner }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
+      const socket = typeof network === "string" ? undefined : `${base}/proxy`
+      const proxy =
+        socket === undefined || typeof network === "string"
+          ? undefined
+          : yield* Effect.mapError(
+              SandboxNetwork.openProxy({ path: socket }, network),
+              (reason) => new NotBuilt({ reason, isPassing: true })
+            )
+      const joined = yield* makeNamespace(spawner, bwrap, socket)
+      return {
+        ports: network === "all" ? "shared" : "own",
+        caller: proxy?.caller ?? Effect.undefined,
+        confine: Effect.fnUntraced(function* (command, { directory, rules }) {
+          const net = network === "all" ? undefined : yield* joined
+          const absent = rules.filter(({ isAbsent }) => isAbsent === true)
+          yield* Effect.addFinalizer(() =>
+            Effect.forEach(absent, ({ path }) => Effect.ignore(files.remove(path, { recursive: true, force: true })), {
+              discard: true
+            })
+          )
+          return {
+            program: net === undefined ? bwrap : nsenter,
+            args: [
+              ...(net === undefined
+                ? []
+                : ["--user", "--net", "--preserve-credentials", "--target", String(net.pid), "--", bwrap]),
+              ...isolation,
+              "--ro-bind",
+              "/",
+              "/",
+              "--dev",
+              "/dev",
+              "--size",
+              sharedBytes,
+              "--tmpfs",
+              "/dev/shm",
+              "--proc",
+              "/proc",
+              // Settings of the kernel ask who a process is, not what it may: root without capabilities would change
+              // them for the machine.
+              "--ro-bind-try",
+              "/proc/sys",
+              "/proc/sys",
+              ...buildMountArguments(rules),
+              // Files there would be memory that no limit counts.
+              "--remount-ro",
+              "/dev",
+              "--chdir",
+              directory,
+              ...buildInitArguments(command)
+            ],
+            directory: "/",
+            proxyPort: net?.port
+          }
+        })
+      }
+    })
+  )
+
+const noWrite = /read-only file system|EROFS/i
+// A file that is held is a mount: it cannot be removed or renamed, and nothing is renamed into its directory. The empty
+// `.hermes`, which `git clean` tries to remove, is a part of the wall.
+const noMove = /^(?!.*\.hermes\b).*(?:device or resource busy|EBUSY|cross-device link|EXDEV)/im
+const noNetwork =
+  /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
+
+/** Walls of bubblewrap. */
+export const bubblewrap: WallKind = {
+  name: "bubblewrap",
+  requirement: "install the package bubblewrap and allow user namespaces",
+  untried: undefined,
+  paths: "mounted",
+  stoppedBy: (output) => {
+    if (noWrite.test(output) || noMove.test(output)) return "files"
+    return noNetwork.test(output) ? "network" : undefined
+  },
+  make
+}

@@ -1,0 +1,76 @@
+/**
+ * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are
+ * carried inside, each by a separate process that ends with it.
+ *
+ * **Details**
+ *
+ * The number is the port inside if that is free here, else any. The port inside does not need a listener yet: until it
+ * has one, connections are closed.
+ *
+ * **Gotchas**
+ *
+ * Every user and program of this machine can connect while the scope is open: bytes are passed on unchanged, without a
+ * place for a credential. The program inside decides whom it answers.
+ */
+import * as Effect from "effect/Effect"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
+import * as LoopbackPort from "../base/platform/LoopbackPort.ts"
+
+/** Address on this machine. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+const makePortError = (port: number, description: string): PlatformError =>
+  systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
+
+/** Fails for a number that is no port. */
+export const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
+  Number.isInteger(port) && port > 0 && port < 65_536
+    ? Effect.void
+    : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
+
+/** A port of an environment that has the network of this machine. */
+export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
+  Effect.as(checkPort(port), { host: "localhost", port })
+
+/** Carries each connection by a process whose standard streams are connected to the port inside. */
+export const carryConnections = (
+  port: number,
+  bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
+): Effect.Effect<Address, PlatformError, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* checkPort(port)
+    const serveConnection = ({ input, output }: LoopbackPort.Connection) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* bridge
+          yield* Effect.forkScoped(Effect.ignore(Stream.run(input, handle.stdin)))
+          yield* Stream.run(handle.stdout, output)
+        })
+      ).pipe(Effect.catch((error) => Effect.logDebug("a connection to a port of the environment ended", error)))
+    const own = yield* Effect.mapError(LoopbackPort.listen(port, serveConnection), (message) =>
+      makePortError(port, message)
+    )
+    return { host: "127.0.0.1", port: own }
+  })
+
+/** Code of a program that carries its standard streams to the port that is its argument. */
+export const carrier = `
+const socket = require("node:net").connect(Number(process.argv[1]), "localhost")
+process.stdin.pipe(socket)
+socket.pipe(process.stdout)
+socket.on("error", ({ message }) => { console.error(message); process.exit(1) }).on("close", () => process.exit())
+`
+
+/** Script that connects its standard streams to the port `$1`, with a program that the environment has. */
+export const carrierScript = [
+  `if command -v node >/dev/null; then exec node -e '${carrier}' "$1"`,
+  `elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"`,
+  `elif command -v bash >/dev/null; then exec bash -c 'exec 3<>"/dev/tcp/localhost/$0" && { cat <&3 & cat >&3; wait; }' "$1"`,
+  `else echo "a port of this environment needs node, nc or bash in it" >&2; exit 127; fi`
+].join("\n")

@@ -1,0 +1,193 @@
+/**
+ * An environment on machines that are started when they are needed: containers, connections. There is one for each
+ * working directory or one for all. It is held while a command runs, released after a time without use, and started
+ * again if it is gone.
+ *
+ * **Details**
+ *
+ * Only variables that the environment admits leave this machine: variables of an allow-list and variables that a call
+ * itself sets. No other variable of this program does.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as RcMap from "effect/RcMap"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import {
+  type ChildProcessHandle,
+  ChildProcessSpawner,
+  make as makeSpawner,
+  makeHandle
+} from "effect/process/ChildProcessSpawner"
+import { ProcessEnvironment } from "../base/platform/ProcessVariables.ts"
+import type { Service } from "./CommandEnvironment.ts"
+import * as PortForward from "./PortForward.ts"
+import * as RemoteFiles from "./RemoteFiles.ts"
+import { type Machine, spawn } from "./RemoteProcesses.ts"
+import type { ShellEnded } from "./RemoteShell.ts"
+
+/** Machines of an environment. */
+export interface Options extends Pick<Service, "name" | "isConfined" | "description" | "explain" | "reach"> {
+  /** Name of the machine that serves a call. */
+  readonly key: Effect.Effect<string, PlatformError>
+  /** Starts a machine; it lives as long as the scope. */
+  readonly start: (key: string) => Effect.Effect<Machine, PlatformError, Scope.Scope>
+  /** Time without use after which a machine is let go. */
+  readonly lifetime: Duration.Duration
+  /** Variables of this program that its processes receive, besides language and terminal variables. */
+  readonly admitted: ReadonlyArray<string>
+  /** Variables of every command. */
+  readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  /** Error of a client that ended before it had started anything. */
+  readonly refused: (errors: string) => string
+  /** Sentences about a machine that is gone while a command runs, and about one that is started again. */
+  readonly notices: { readonly lost: string; readonly again: (reason: "idle" | "lost") => string | undefined }
+}
+
+/** Variables of this program that every environment gets. */
+const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
+/** Variables that describe one machine and are never passed to another. */
+const ofMachine =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
+
+/** Error of a machine. */
+export const makeUnreachableError = (description: string): PlatformError =>
+  systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
+
+/** Stream of a process that the next one of a pipeline reads. */
+const selectOutput = (
+  handle: ChildProcessHandle,
+  from: ChildProcess.PipeFromOption | undefined
+): Stream.Stream<Uint8Array, PlatformError> =>
+  from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
+
+/** An environment on machines; they are gone with the scope. */
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const outer = yield* ChildProcessSpawner
+  const variables = yield* ProcessEnvironment
+  const notices: Array<string> = []
+  /** Machines that were started, and how the last one of a name ended. */
+  const known = new Map<string, "idle" | "lost">()
+
+  const reportNotice = (notice: string) =>
+    Effect.suspend(() => {
+      notices.push(notice)
+      return Effect.logWarning(notice)
+    })
+
+  const machines = yield* RcMap.make({
+    lookup: (key: string) =>
+      Effect.gen(function* () {
+        const machine = yield* options.start(key)
+        const before = known.get(key)
+        known.set(key, "idle")
+        const notice = before === undefined ? undefined : options.notices.again(before)
+        if (notice !== undefined) yield* reportNotice(notice)
+        return machine
+      }),
+    idleTimeToLive: options.lifetime
+  })
+
+  /** The machine of the call. It is started if it does not run, and stays while the scope is open. */
+  const machine = Effect.gen(function* () {
+    const key = yield* options.key
+    const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
+    const found = yield* get
+    if (found.shell.isOpen()) return found
+    known.set(key, "lost")
+    yield* RcMap.invalidate(machines, key)
+    return yield* get
+  })
+
+  const isAdmitted = (name: string, value: string): boolean => {
+    if (options.admitted.includes(name) || ordinary.test(name)) return true
+    return !ofMachine.test(name) && variables()[name] !== value
+  }
+  const filterVariables = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
+    ...options.variables,
+    ...Object.fromEntries(
+      Object.entries(env).filter(
+        ([name, value]) =>
+          value !== undefined && isAdmitted(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)
+      )
+    )
+  })
+
+  const startCommand = Effect.fnUntraced(function* (
+    command: ChildProcess.StandardCommand,
+    input: Stream.Stream<Uint8Array, PlatformError> | undefined
+  ) {
+    const settled = ChildProcess.make(command.command, command.args, {
+      ...command.options,
+      env: filterVariables(command.options),
+      ...(input === undefined ? {} : { stdin: input })
+    })
+    return yield* spawn(
+      {
+        outer,
+        machine: yield* machine,
+        refused: (errors) => makeUnreachableError(options.refused(errors)),
+        onLost: reportNotice(options.notices.lost)
+      },
+      settled
+    )
+  })
+
+  const startAny = (
+    command: ChildProcess.Command,
+    input?: Stream.Stream<Uint8Array, PlatformError>
+  ): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+    command._tag === "StandardCommand"
+      ? startCommand(command, input)
+      : Effect.gen(function* () {
+          const left = yield* startAny(command.left, input)
+          const right = yield* startAny(command.right, selectOutput(left, command.options.from))
+          return makeHandle({
+            ...right,
+            stdin: left.stdin,
+            kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
+          })
+        })
+
+  const spawner = makeSpawner((command) => startAny(command))
+  const toUnreachableError = ({ errors }: ShellEnded): PlatformError => makeUnreachableError(options.refused(errors))
+  const files = RemoteFiles.make(
+    (script) =>
+      Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))),
+    spawner
+  )
+
+  const connectPort = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+    Effect.flatMap(machine, ({ tunnel }) =>
+      tunnel === undefined
+        ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
+        : outer.spawn(tunnel(port))
+    )
+
+  return {
+    name: options.name,
+    isConfined: options.isConfined,
+    description: options.description,
+    explain: options.explain,
+    reach: options.reach,
+    outside: undefined,
+    directory: Effect.succeed<string>,
+    notice: Effect.sync(() => (notices.length === 0 ? undefined : notices.splice(0).join(" "))),
+    home: Effect.scoped(Effect.flatMap(machine, ({ shell }) => shell.run('printf %s "$HOME"'))).pipe(
+      Effect.map(({ output }) => new TextDecoder().decode(output)),
+      // The command that needs it fails with the reason.
+      Effect.orElseSucceed(() => undefined)
+    ),
+    forward: (port: number) => PortForward.carryConnections(port, connectPort(port)),
+    trees: { place: "elsewhere" as const, spawner, files },
+    node: "node",
+    processes: "elsewhere" as const,
+    spawner,
+    files,
+    /** The machine of the call; it stays while the scope is open. */
+    machine
+  }
+})

@@ -1,0 +1,383 @@
+/**
+ * An environment on this machine in a sandbox: commands and file tools write only below the working tree and in their
+ * own temporary directories, do not see credentials, and reach no network unless it is allowed.
+ *
+ * **Details**
+ *
+ * Sandboxes use bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a
+ * real machine); both follow the same {@link SandboxRules}. Inside of the working tree these are read-only:
+ * `.git/hooks`, `.git/config` (of nested repositories too), `.hermes` and the settings of editors, shells, package
+ * managers and agents, which other programs run or read later. If a command creates such a file, it is renamed when the
+ * command has ended (`planted` of the environment). The files of the running program are read-only everywhere. If
+ * `.git` or `.hermes` is missing, an empty directory replaces it until the sandbox ends. A repository that a command
+ * creates there is kept without the parts that run programs (Linux), or cannot be created (macOS). A working tree that
+ * contains the user's home directory cannot be written.
+ *
+ * The sandbox is tested when the layer is built. If it cannot be set up, the layer fails with a `ConfigError` that
+ * names the missing part, and no command runs.
+ *
+ * **Gotchas**
+ *
+ * On Linux, stopping a command kills it at once, without the grace period of `SIGTERM` on the host. A repository that a
+ * command makes below the working tree has the settings and hooks that this command gave it: git of the user runs them
+ * there. Later commands and file tools do not change them. The kernel is shared: the sandbox confines a faulty or
+ * misled program, not an exploit of the kernel.
+ *
+ * **Example** (An agent whose commands write below the working tree only)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, Sandbox, Terminal } from "hermes-effect"
+ *
+ * const environment = Sandbox.layer({
+ *   policy: "workspace-write",
+ *   network: "none",
+ *   home: "/home/ada",
+ *   writable: [],
+ *   hidden: ["/home/ada/.ssh"],
+ *   shown: [],
+ *   hidesEnvFiles: true
+ * })
+ *
+ * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
+ *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ * )
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §7 ("walls").
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { ConfigError } from "../base/domain/AgentError.ts"
+import * as TextCut from "../base/domain/TextCut.ts"
+import { nodePath, operatingSystem } from "../base/platform/CurrentProcess.ts"
+import * as PermissionMode from "../base/config/PermissionMode.ts"
+import { CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
+import { CallDirectory } from "../base/domain/CallContext.ts"
+import * as ProcessIdentity from "../base/platform/ProcessIdentity.ts"
+import { bubblewrap } from "./Bubblewrap.ts"
+import * as PortForward from "./PortForward.ts"
+import * as NewRepository from "./NewRepository.ts"
+import * as SandboxFiles from "./SandboxFiles.ts"
+import * as SandboxNetwork from "./SandboxNetwork.ts"
+import * as SandboxPlaces from "./SandboxPlaces.ts"
+import * as SandboxProgram from "./SandboxProgram.ts"
+import { renderDescription } from "./SandboxRules.ts"
+import { NotBuilt, type WallKind } from "./SandboxWall.ts"
+import { makeSeatbelt } from "./Seatbelt.ts"
+import * as SharedCaches from "./SharedCaches.ts"
+
+/** Bounds of a sandbox. Paths are absolute. */
+export interface Options extends SandboxPlaces.Options {
+  /**
+   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP
+   * and through a proxy, which most programs find in their environment.
+   */
+  readonly network: "none" | "all" | SandboxNetwork.Hosts
+}
+
+/** Kind of the sandboxes that are built; by default, the kind of this operating system. */
+export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
+  defaultValue: () => (operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap)
+})
+
+/** Remedy where a sandbox cannot be built. */
+export const describeRemedy = ({ requirement }: WallKind): string =>
+  `${requirement}, or set terminal.backend to local to run commands without a sandbox`
+
+/** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
+export const makeRefusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
+  new ConfigError({
+    path: setting,
+    message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}`
+  })
+
+/** Variables that name sockets and directories that are not in the sandbox. */
+const unset = Object.fromEntries(
+  [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DOCKER_HOST"
+  ].map((name) => [name, undefined])
+)
+
+/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
+const makeExplainer =
+  ({ network, policy }: Options, wall: WallKind, describeProgram: () => string | undefined): Environment["explain"] =>
+  (output, refused) => {
+    if (refused.length > 0)
+      return {
+        reason: `the sandbox did not let ${refused.join(", ")} be reached`,
+        setting: "terminal.sandbox.hosts",
+        isAsked: true
+      }
+    const part = wall.stoppedBy(output)
+    if (part === "files") {
+      const places =
+        policy === "read-only"
+          ? `in ${describeTemporary(wall)} only`
+          : `below the working tree and in ${describeTemporary(wall)} only`
+      const program = describeProgram()
+      const further = program === undefined ? "" : `; ${program}`
+      const reason = `the sandbox lets commands write ${places}${further}`
+      return { reason, setting: "terminal.sandbox.write", isAsked: false }
+    }
+    if (network === "all" || part === undefined) return undefined
+    const reason =
+      network === "none"
+        ? "the sandbox has no network"
+        : "the sandbox lets hosts be reached by HTTP through its proxy only"
+    return { reason, setting: "terminal.sandbox.network", isAsked: false }
+  }
+
+/** Directory of temporary files, for people and models. */
+const describeTemporary = ({ paths }: WallKind): string => (paths === "mounted" ? "/tmp" : "$TMPDIR")
+
+/** Description of a sandbox for a model that works in it. */
+export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
+  Effect.map(Wall, (wall) =>
+    renderDescription(policy, typeof network === "string" ? network : "hosts", describeTemporary(wall))
+  )
+
+const basePrefix = "hermes-sandbox-"
+
+/** Environment of a sandbox; nothing is started before the first command. */
+const buildSandbox = Effect.fnUntraced(
+  function* (options: Options) {
+    const host = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const outer = yield* ChildProcessSpawner
+    const kind = yield* Wall
+    const raise = yield* kind.make(host)
+    const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
+    yield* ProcessIdentity.markAsOwn(base)
+    yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
+    const { network } = options
+    const wall = yield* raise({ spawner: outer, base, network })
+    const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
+    const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
+    const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
+    /** Rules for commands of an agent that plans. */
+    let keptProgram: string | undefined
+    const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
+
+    const findRules = Effect.fnUntraced(function* (policy: Options["policy"]) {
+      if (policy === "read-only") return yield* readOnly.rules
+      yield* caughtUp
+      const list = yield* rules
+      yield* whileRunning
+      return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
+    })
+
+    const confineCommand = Effect.fnUntraced(function* (command: ChildProcess.StandardCommand) {
+      const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
+      const { directory: tmp } = yield* temporary
+      const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
+      const bounds = yield* findRules(policy)
+      keptProgram = SandboxProgram.describeKept(bounds)
+      const start = yield* wall.confine(command, { rules: bounds, directory })
+      const { shell: _, ...kept } = command.options
+      return ChildProcess.make(start.program, start.args, {
+        ...kept,
+        cwd: start.directory,
+        ...(kept.env === undefined ? { extendEnv: true } : {}),
+        env: {
+          ...kept.env,
+          ...unset,
+          ...(policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env)),
+          ...SandboxNetwork.buildVariables(
+            start.proxyPort,
+            start.proxyPort === undefined ? undefined : yield* wall.caller
+          ),
+          // The shell of macOS takes its own for here-documents.
+          ...(kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") }),
+          TMPDIR: tmp,
+          HERMES_SANDBOX: policy
+        }
+      })
+    })
+
+    const confinePipeline = (
+      command: ChildProcess.Command
+    ): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
+      command._tag === "StandardCommand"
+        ? confineCommand(command)
+        : Effect.map(Effect.all([confinePipeline(command.left), confinePipeline(command.right)]), ([left, right]) =>
+            ChildProcess.pipeTo(left, right, command.options)
+          )
+
+    const spawner = makeSpawner((command) =>
+      confinePipeline(command).pipe(
+        // The process that holds the network said something else than bubblewrap does: the wall is broken.
+        Effect.catchTag("SchemaError", (error) => Effect.die(error)),
+        Effect.flatMap(outer.spawn)
+      )
+    )
+
+    const environment = CommandEnvironment.of({
+      ...onThisMachine,
+      name: "sandbox",
+      isConfined: true,
+      description: yield* describeSandbox(options),
+      explain: makeExplainer(options, kind, () => keptProgram),
+      reach: typeof network === "string" ? network : "hosts",
+      forward: (port) =>
+        wall.ports === "shared"
+          ? PortForward.toLocalAddress(port)
+          : PortForward.carryConnections(
+              port,
+              spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))
+            ),
+      trees: { place: "here", spawner: outer, files: host },
+      spawner,
+      outside: { spawner: outer, files: host },
+      files: SandboxFiles.make(
+        host,
+        path,
+        rules,
+        Effect.map(temporary, ({ directory }) => directory),
+        watch.admit
+      ),
+      temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
+      planted: { take: watch.takeSetAside, keep: watch.keep }
+    })
+    return { base, environment, forgetRules: Effect.andThen(forget, readOnly.forget) }
+  },
+  Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
+
+type BuiltSandbox = Effect.Success<ReturnType<typeof buildSandbox>>
+
+/**
+ * True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
+ * space.
+ */
+const isExhaustion = (output: string): boolean =>
+  /too many open files|resource temporarily unavailable|cannot allocate memory|cannot fork|\b(?:EMFILE|ENFILE|EAGAIN|ENOMEM)\b/i.test(
+    output
+  )
+
+/** The error of a sandbox that could not be tried. */
+const makeUntriedError = (reason: string): ConfigError =>
+  new ConfigError({
+    path: "terminal.backend",
+    message:
+      `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
+      "(ulimit -a, df) and start again, or set terminal.backend to local to run commands without a sandbox"
+  })
+
+/**
+ * True if bubblewrap found no place to mount at. A file of another program, such as a socket, was removed after it was
+ * listed; the next start lists the files again.
+ */
+const isFileGone = ({ reason }: NotBuilt): boolean => /^bwrap: Can't (?:create file at|mkdir parents for) /.test(reason)
+
+const runOnce = Effect.fnUntraced(
+  function* ({ environment: { spawner } }: BuiltSandbox, script: string, words: ReadonlyArray<string>) {
+    const handle = yield* spawner.spawn(
+      ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" })
+    )
+    const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], {
+      concurrency: 2
+    })
+    if (code !== 0)
+      return yield* new NotBuilt({ reason: TextCut.takeHead(said.trim(), 200), isPassing: isExhaustion(said) })
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
+
+/**
+ * Runs a command in the sandbox; fails with the reason if the sandbox cannot be built. It is repeated with new rules if
+ * a file of another program was removed meanwhile.
+ */
+const tryCommand = (sandbox: BuiltSandbox, script: string, words: ReadonlyArray<string>) =>
+  runOnce(sandbox, script, words).pipe(
+    Effect.tapError(() => sandbox.forgetRules),
+    Effect.retry({ times: 3, while: isFileGone })
+  )
+
+/** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
+const trial = [
+  `cat "$1" >/dev/null || exit`,
+  `if cat "$2" >/dev/null 2>&1; then echo "a command read what is hidden" >&2; exit 1; fi`,
+  `if (: > "$2") 2>/dev/null; then echo "a command wrote outside of it" >&2; exit 1; fi`
+].join("\n")
+
+/** Tries a wall from both sides, once for a machine. */
+const trySandbox = Effect.fnUntraced(
+  function* (sandbox: BuiltSandbox) {
+    const { base, environment } = sandbox
+    const fs = yield* FileSystem.FileSystem
+    const inside = yield* environment.files.makeTempFileScoped()
+    yield* fs.writeFileString(`${base}/outside`, "hidden")
+    yield* tryCommand(sandbox, trial, [inside, `${base}/outside`])
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
+
+/**
+ * Returns the reason why this machine cannot build a sandbox, or `undefined` if it can. Starts a sandbox and ends it.
+ * Fails if the test itself was not possible, for example without free descriptors or space: this does not describe the
+ * machine.
+ */
+export const findObstacle = (
+  options: Options
+): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Effect.scoped(Effect.flatMap(buildSandbox(options), trySandbox)).pipe(
+    Effect.as(undefined),
+    Effect.catchTag("NotBuilt", ({ isPassing, reason }) =>
+      isPassing === true ? Effect.fail(makeUntriedError(reason)) : Effect.succeed(reason)
+    )
+  )
+
+const failWith =
+  (refused: (reason: string, wall: WallKind) => ConfigError) =>
+  ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
+    Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
+
+/** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
+export const make = (
+  options: Options,
+  refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)
+) =>
+  buildSandbox(options).pipe(
+    Effect.tap((sandbox) => tryCommand(sandbox, "exit 0", [])),
+    Effect.map(({ environment }) => environment),
+    Effect.catchTag("NotBuilt", failWith(refused))
+  )
+
+/** {@link make} as a Layer; the temporary directories and the network end with it. */
+export const layer = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(CommandEnvironment, make(options))
+
+/** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
+export const layerTried = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(
+    CommandEnvironment,
+    buildSandbox(options).pipe(
+      Effect.map(({ environment }) => environment),
+      Effect.catchTag(
+        "NotBuilt",
+        failWith((reason, wall) => makeRefusal(reason, wall))
+      )
+    )
+  )

@@ -1,0 +1,203 @@
+/**
+ * The working tree that a directory belongs to: the repository or the workspace that holds it, else the directory
+ * itself. A repository that contains the user's whole home directory does not count.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as GitDirectory from "../base/platform/GitDirectory.ts"
+import { isEnvironmentFile } from "./LaterFiles.ts"
+import { type Rule, isWithin } from "./SandboxRules.ts"
+import type { TreeScan } from "./TreeScan.ts"
+
+/** Finds working trees, each once. */
+export interface WorkingTrees {
+  /** Root of the working tree of an absolute directory. */
+  readonly rootOf: (directory: string) => Effect.Effect<string>
+}
+
+/** File that makes its directory a working tree of its own, also inside of a repository: the workspace of one run. */
+export const ownTree = ".hermes-workspace"
+
+/** Finds working trees below, beside or outside of the user's home. */
+export const make = Effect.fnUntraced(function* (
+  home: string | undefined
+): Effect.fn.Return<WorkingTrees, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const known = new Map<string, string>()
+  const hasHome = (directory: string): boolean => directory === home || (home ?? "").startsWith(`${directory}/`)
+
+  const findRoot = Effect.fnUntraced(function* (directory: string) {
+    for (let at = directory; at !== path.dirname(at) && !hasHome(at); at = path.dirname(at)) {
+      // A directory that cannot be looked at is no repository of this user's.
+      const isRoot = Effect.flatMap(GitDirectory.isRepository(at), (found) =>
+        found ? Effect.succeed(true) : fs.exists(path.join(at, ownTree))
+      )
+      if (yield* Effect.orElseSucceed(isRoot, () => false)) return at
+    }
+    return directory
+  })
+
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  return {
+    rootOf: (directory) => {
+      const root = known.get(directory)
+      return root === undefined
+        ? Effect.tap(Effect.provideContext(findRoot(directory), services), (found) =>
+            Effect.sync(() => known.set(directory, found))
+          )
+        : Effect.succeed(root)
+    }
+  }
+})
+
+/** Directories of git's own files of a working tree. */
+export interface GitFiles {
+  /** Written by every commit. */
+  readonly directories: ReadonlyArray<string>
+  /** From which git runs commands. Those that are not there cannot be. */
+  readonly fixed: ReadonlyArray<string>
+  /** Directories from which it would, were they there. */
+  readonly reserved: ReadonlyArray<string>
+  /** Files that would lead git to others, and that a repository of its own never has. */
+  readonly absent: ReadonlyArray<string>
+}
+
+const pointer = /^gitdir: (\/.+)\n?$/
+
+/**
+ * The files of git for a working tree: its `.git` directory, or the repository that a linked working tree belongs to. A
+ * `.git` file counts only where the repository names the tree too, so that a project cannot point at directories that
+ * are not its own.
+ */
+export const findGitFiles = Effect.fnUntraced(function* (
+  tree: string
+): Effect.fn.Return<GitFiles, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const own = path.join(tree, ".git")
+  /** A directory without a configuration is no repository yet: all of it stays as it is. */
+  const listGitFiles = Effect.fnUntraced(function* (
+    directory: string,
+    linked: string | undefined
+  ): Effect.fn.Return<GitFiles, PlatformError> {
+    if (!(yield* fs.exists(path.join(directory, "config"))))
+      return { directories: [], fixed: linked === undefined ? [own] : [directory, own], reserved: [], absent: [] }
+    return {
+      directories: [directory, ...(linked === undefined ? [] : [linked])],
+      fixed: [
+        ...["config", "config.worktree", "modules", "worktrees"].map((name) => path.join(directory, name)),
+        ...(linked === undefined
+          ? []
+          : [own, ...["commondir", "config.worktree", "gitdir"].map((name) => path.join(linked, name))])
+      ],
+      reserved: [path.join(directory, "hooks")],
+      absent: [path.join(directory, "commondir")]
+    }
+  })
+  const readOrEmpty = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
+  // Not followed: a link could make any directory a repository of this project.
+  const kind = yield* Effect.map(fs.lstat(own), ({ type }) => type).pipe(
+    // After any other error, the files to protect are unknown.
+    Effect.catchIf(
+      ({ reason: { _tag } }) => _tag === "NotFound",
+      () => Effect.undefined
+    )
+  )
+  const nothing: GitFiles = { directories: [], fixed: [], reserved: [own], absent: [] }
+  if (kind === undefined) return nothing
+  // Git ignores an empty `.git` directory.
+  if (kind === "Directory")
+    return (yield* fs.readDirectory(own)).length === 0 ? nothing : yield* listGitFiles(own, undefined)
+  const linked = kind === "File" ? pointer.exec(yield* readOrEmpty(own))?.[1] : undefined
+  const alone: GitFiles = { directories: [], fixed: kind === "File" ? [own] : [], reserved: [], absent: [] }
+  if (linked === undefined) return alone
+  const repository = path.dirname(path.dirname(linked))
+  const isLinked = path.basename(path.dirname(linked)) === "worktrees" && path.basename(repository) === ".git"
+  const back = isLinked ? (yield* readOrEmpty(path.join(linked, "gitdir"))).trim() : ""
+  return back === own ? yield* listGitFiles(repository, linked) : alone
+})
+
+/** Returns a rule for the real path of a file or a directory; empty if the path does not exist. */
+export const findRuleAt = Effect.fnUntraced(function* (
+  allows: Rule["allows"],
+  named: string
+): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.gen(function* () {
+    const real = yield* fs.realPath(named)
+    const { type } = yield* fs.stat(real)
+    return [{ path: real, allows, isFile: type !== "Directory" }]
+  }).pipe(
+    // Not there, or not to be seen by this user and so by no command either. After any other error nothing runs: a
+    // hidden path would be seen.
+    Effect.catchIf(
+      ({ reason: { _tag } }) => _tag === "NotFound" || _tag === "PermissionDenied",
+      () => Effect.succeed([])
+    )
+  )
+})
+
+/** Rules for paths that must not be created. An environment that cannot prevent this protects the existing ones. */
+interface Keeping {
+  readonly reserved: (directory: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
+  readonly absent: (file: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
+}
+
+const whatIsThere: Keeping = {
+  reserved: (directory) => findRuleAt("read", directory),
+  absent: (file) => findRuleAt("read", file)
+}
+
+/** Rules for files from which something runs later: links to a place outside of the tree need none. */
+const findLaterRules = Effect.fnUntraced(function* (tree: string, { laterPlaces }: Pick<TreeScan, "laterPlaces">) {
+  const fs = yield* FileSystem.FileSystem
+  const root = yield* Effect.orElseSucceed(fs.realPath(tree), () => tree)
+  const rules = yield* Effect.forEach(laterPlaces, ({ path }) => findRuleAt("read", path))
+  return rules
+    .flat()
+    .filter(({ path }) => path !== root && isWithin(path, root))
+    .map((rule): Rule => ({ ...rule, keeps: "later" }))
+})
+
+/** Returns the rules for a working tree and for its protected or hidden files, for the files that exist now. */
+export const listRules = Effect.fnUntraced(function* (
+  tree: string,
+  {
+    hidesEnvFiles,
+    policy,
+    scan
+  }: {
+    readonly policy: "read-only" | "workspace-write"
+    readonly hidesEnvFiles: boolean
+    /** Findings below the tree; without them only what lies in its root counts. */
+    readonly scan?: Pick<TreeScan, "environmentFiles" | "laterPlaces" | "repositories"> | undefined
+  },
+  { absent, reserved }: Keeping = whatIsThere
+): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const git = yield* findGitFiles(tree)
+  const isRead = policy === "read-only"
+  const inner = yield* Effect.forEach(isRead ? [] : (scan?.repositories ?? []), findGitFiles)
+  const inRoot = Effect.map(fs.readDirectory(tree), (names) =>
+    names.filter(isEnvironmentFile).map((name) => path.join(tree, name))
+  )
+  const hidden = !hidesEnvFiles ? [] : (scan?.environmentFiles ?? (yield* inRoot))
+  const lists = yield* Effect.all([
+    Effect.forEach([tree, ...git.directories], (named) => findRuleAt(isRead ? "read" : "write", named)),
+    Effect.forEach(
+      [git, ...inner].flatMap(({ fixed }) => fixed),
+      (named) => findRuleAt("read", named)
+    ),
+    Effect.forEach([...[git, ...inner].flatMap((each) => each.reserved), path.join(tree, ".hermes")], reserved),
+    Effect.forEach(
+      [git, ...inner].flatMap((each) => each.absent),
+      absent
+    ),
+    Effect.forEach(hidden, (named) => findRuleAt("nothing", named))
+  ])
+  return [...lists.flat(2), ...(isRead || scan === undefined ? [] : yield* findLaterRules(tree, scan))]
+})

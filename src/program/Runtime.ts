@@ -1,0 +1,391 @@
+/**
+ * The place where all layers meet: one Layer that gives an application an agent.
+ *
+ * **Details**
+ *
+ * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a
+ * list of `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins
+ * (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services are provided to
+ * whatever needs them.
+ *
+ * **Gotchas**
+ *
+ * A runtime without a provider answers by {@link Offline}: useful to try things and in tests, and honest about what it
+ * is. Middleware that adds failures needs an agent with a key of its own, see `Agent.make`.
+ *
+ * **Example** (An agent that may read files)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Files, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Read README.md and tell me what this is." })
+ *
+ * program.pipe(Effect.provide(Runtime.layer({ tools: [Files.toolset] })), Effect.runPromise)
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §5.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Agent from "../agent/Agent.ts"
+import type { AgentSettings } from "../agent/RunInput.ts"
+import * as RunContext from "../base/domain/RunContext.ts"
+import * as Secrets from "../base/domain/Secrets.ts"
+import type { TupleLike } from "../base/domain/TupleLike.ts"
+import type * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import type { Platform } from "../base/platform/ChildProcesses.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import {
+  makeAgentLayer,
+  type ApprovalsLayer,
+  assemble,
+  complete,
+  makePluginLayer as loadPlugins,
+  withBackground,
+  withoutPlugins
+} from "./runtime/Assembly.ts"
+import * as SideTasks from "./runtime/SideTasks.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import type { Plugin } from "../agent/plugin/Plugin.ts"
+import * as Offline from "../models/provider/Offline.ts"
+import type { Provider } from "../models/provider/Provider.ts"
+import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
+import * as ModelRouter from "../models/routing/ModelRouter.ts"
+import { RunRecord } from "../store/RunRecord.ts"
+import type { SessionSearch } from "../store/SessionSearch.ts"
+import type { SessionStore } from "../store/SessionStore.ts"
+import * as ChangeRecording from "../tools/ChangeRecording.ts"
+import * as ResultText from "../tools/ResultText.ts"
+import * as Places from "../tools/builtin/file/Places.ts"
+import type { ListOf as ToolsetList, NeedsOf } from "../tools/ToolRegistry.ts"
+import type { Any as AnyToolset } from "../tools/Toolset.ts"
+
+export type { Services } from "./runtime/Assembly.ts"
+export { program, type Start } from "./runtime/ProgramRuntime.ts"
+export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
+
+/**
+ * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of
+ * each run (`RunContext`).
+ */
+export interface Parts<
+  R,
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Plugged extends ReadonlyArray<Plugin<unknown>>
+> extends Omit<AgentSettings, "tools"> {
+  readonly tools?: (Tools & ToolsetList<Tools> & RunContext.AtMost<R, NeedsOf<Tools[number]>>) | undefined
+  readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
+  /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
+  readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
+  /** Settings of all hooks. */
+  readonly hookSettings?: Hooks.Settings | undefined
+}
+
+/** The services that a runtime has a default for. */
+export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
+  /** The model. Default: the embedded offline stand-in. */
+  readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
+  /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
+  readonly routes?: Routes | undefined
+  /** Limits of asking again. Default: as the program does. */
+  readonly retry?: ModelRouter.Retry | undefined
+  /** Store of sessions. Default: memory. */
+  readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  /**
+   * Place where the built-in tools run commands and keep files: `Sandbox.layer(…)`. Default: this machine
+   * (`CommandEnvironment.layerLocal`), whatever is installed on it; only the program chooses a sandbox by itself.
+   */
+  readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
+  /**
+   * The record of every run. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
+   * memory.
+   */
+  readonly record?: Layer.Layer<RunRecord> | undefined
+  /**
+   * Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be
+   * undone.
+   */
+  readonly changes?: ChangeRecording.Options | undefined
+  /**
+   * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
+   * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
+   */
+  readonly approvals?: ApprovalsLayer | undefined
+  /**
+   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
+   * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
+   * default.
+   */
+  readonly hosts?: ReadonlyArray<string> | undefined
+}
+
+/** {@link Runtime.layer}'s options. */
+export interface Options<
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  Plugged extends ReadonlyArray<Plugin<unknown>>,
+  ProviderError,
+  ProviderNeeds,
+  StoreError,
+  StoreNeeds,
+  Routes,
+  EnvironmentError
+>
+  extends
+    Parts<never, Tools, Listeners, Plugged>,
+    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
+  /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
+  readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
+}
+
+type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
+type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
+
+/**
+ * Creates a runtime whose tools reach these hosts, in addition to the hosts allowed by its context, without an
+ * approval.
+ */
+const withHosts = <A, E, R>(
+  hosts: ReadonlyArray<string> | undefined,
+  runtime: Layer.Layer<A, E, R>
+): Layer.Layer<A, E, R> =>
+  hosts === undefined
+    ? runtime
+    : Layer.unwrap(
+        Effect.gen(function* () {
+          const { UrlPolicy } = yield* Effect.promise(() => import("../tools/fence/Urls.ts"))
+          const policy = yield* UrlPolicy
+          return Layer.provide(runtime, Layer.succeed(UrlPolicy, { ...policy, hosts: [...policy.hosts, ...hosts] }))
+        })
+      )
+
+/** The surroundings of an application's runtime. */
+const ofApplication = <
+  Plugged extends ReadonlyArray<Plugin<unknown>>,
+  ProviderError,
+  ProviderNeeds,
+  Routes extends ReadonlyArray<ModelRoute>
+>(
+  plugins: PluginList<Plugged>,
+  {
+    changes,
+    provider,
+    retry,
+    routes
+  }: Pick<
+    Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
+    "changes" | "provider" | "retry" | "routes"
+  >
+) => {
+  const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
+  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> =
+    routes === undefined
+      ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
+      : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
+        (ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>)
+  return {
+    // A variable that cannot be read is a defect of the host.
+    places: Layer.orDie(Places.layerConfig),
+    kept:
+      changes === undefined
+        ? ResultText.layerTemporary
+        : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
+    plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),
+    router,
+    helpers: SideTasks.ownProvider
+  }
+}
+
+/**
+ * An agent that takes all services from its context, for applications that provide them: the router, the session store,
+ * the tools, hooks, approvals, and the services shared by file and process tools. A missing layer is a compile error.
+ *
+ * **Example** (Every service named)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import {
+ *   Agent, Approvals, CommandEnvironment, FileState, Hooks, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, SessionStore, ToolRegistry
+ * } from "hermes-effect"
+ *
+ * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
+ *   Layer.provide([
+ *     ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
+ *     SessionStore.layerMemory,
+ *     ToolRegistry.layer([]),
+ *     Approvals.layerDeny(),
+ *     FileState.layer,
+ *     ProcessRegistry.layer
+ *   ]),
+ *   Layer.provide([Hooks.layer([]), ProcessEvents.layer, CommandEnvironment.layerLocal]),
+ *   Layer.provide(NodeServices.layer)
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), agent))).text)
+ * // => hello
+ * ```
+ */
+export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  options: Agent.BoundedOptions<never, never, Middlewares> = {}
+) =>
+  withBackground(
+    Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options)))
+  )
+
+/** A runtime with a default for every service; see the top of this file. */
+export const layer = <
+  const Tools extends ReadonlyArray<AnyToolset> = [],
+  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
+  ProviderError = never,
+  ProviderNeeds = never,
+  StoreError = never,
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
+>(
+  options: OneModel &
+    Options<
+      Tools,
+      Listeners,
+      Middlewares,
+      Plugged,
+      ProviderError,
+      ProviderNeeds,
+      StoreError,
+      StoreNeeds,
+      Routes,
+      EnvironmentError
+    > = {}
+) => {
+  const {
+    approvals,
+    changes,
+    environment,
+    hooks,
+    hookSettings,
+    hosts,
+    middleware,
+    plugins,
+    provider,
+    record,
+    retry,
+    routes,
+    store,
+    tools,
+    ...settings
+  } = options
+  return Secrets.provideRegistryLayer(
+    withHosts(
+      hosts,
+      assemble(
+        makeAgentLayer(Agent.Agent, (outermost) =>
+          Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })
+        ),
+        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
+        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
+          changes,
+          provider,
+          retry,
+          routes
+        })
+      )
+    )
+  )
+}
+
+/**
+ * A runtime with an agent under the application's key, whose type includes the errors of its middleware and the values
+ * read for each run (`RunContext`). It is the only agent of the runtime.
+ *
+ * **Example** (A budget that ends a run with its own error)
+ *
+ * ```ts
+ * import * as Context from "effect/Context"
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import { Agent, Middleware, Runtime } from "hermes-effect"
+ *
+ * class Overspent extends Schema.TaggedError<Overspent>()("Overspent", {}) {}
+ * class Clerk extends Context.Service<Clerk, Agent.Service<Overspent>>()("app/Clerk") {}
+ *
+ * const limit = Middleware.wrapModelCall({ name: "limit", wrap: () => () => Effect.fail(new Overspent()) })
+ *
+ * const program = Clerk.use((clerk) => clerk.run({ prompt: "Reply exactly hello" })).pipe(
+ *   Effect.catchTag("Overspent", () => Effect.succeed({ text: "the budget is used up" })),
+ *   Effect.provide(Runtime.make(Clerk, { middleware: [limit] }))
+ * )
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => the budget is used up
+ * ```
+ */
+export const make = <
+  Self,
+  E,
+  R,
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Tools extends ReadonlyArray<AnyToolset> = [],
+  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
+  ProviderError = never,
+  ProviderNeeds = never,
+  StoreError = never,
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
+>(
+  key: Context.Key<Self, Agent.Service<E, R>>,
+  options: OneModel &
+    Parts<R, Tools, Listeners, Plugged> &
+    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
+      /**
+       * The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key`
+       * names.
+       */
+      readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
+    }
+) => {
+  const {
+    approvals,
+    changes,
+    environment,
+    hooks,
+    hookSettings,
+    hosts,
+    middleware,
+    plugins,
+    provider,
+    record,
+    retry,
+    routes,
+    store,
+    tools,
+    ...settings
+  } = options
+  return Secrets.provideRegistryLayer(
+    withHosts(
+      hosts,
+      assemble(
+        makeAgentLayer(key, (outermost) =>
+          Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
+        ),
+        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
+        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
+          changes,
+          provider,
+          retry,
+          routes
+        })
+      )
+    )
+  )
+}

@@ -1,0 +1,236 @@
+/**
+ * `hermes chat`, and `hermes` without a command: reads the prompt, then decides between one query and a conversation.
+ *
+ * A prompt is text of the command line, of a file or of stdin, word for word, and an image beside it. Input piped into
+ * a run that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query. A pipe may
+ * stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run goes on
+ * without it and says so. Text from a file or from stdin has at most 1 MiB.
+ *
+ * Source: `hermes-product.md` §1.2.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Prompt from "effect/ai/Prompt"
+import * as Command from "effect/cli/Command"
+import type { RunInput } from "../../agent/RunInput.ts"
+import * as Offline from "../../models/provider/Offline.ts"
+import { Failure, makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { imageTypes } from "./interactive/Attachments.ts"
+import { hermes } from "./Hermes.ts"
+import { printNote, Output } from "./ProgramOutput.ts"
+import type { ChatFlags } from "./RunOptions.ts"
+
+const describeError = (error: PlatformError): string => {
+  switch (error.reason._tag) {
+    case "NotFound":
+      return "file not found"
+    case "PermissionDenied":
+      return "permission denied"
+    default:
+      return error.message
+  }
+}
+
+const toReadFailure =
+  (flag: string, path: string) =>
+  (error: Failure | PlatformError): Failure =>
+    error._tag === "Failure" ? error : makeUsageFailure(`cannot read ${flag} ${path}: ${describeError(error)}`)
+
+/** Bytes of the largest text that is taken from a file or from stdin. */
+const maxBytes = 1_048_576
+
+const makeSizeFailure = (what: string): Failure =>
+  makeUsageFailure(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
+
+/** All text of a stream; `begun` is told of the first bytes. */
+const collectText = <E, R>(
+  stream: Stream.Stream<Uint8Array, E, R>,
+  what: string,
+  begun: Effect.Effect<unknown> = Effect.void
+): Effect.Effect<string, E | Failure, R> =>
+  Effect.suspend(() => {
+    let bytes = 0
+    return stream.pipe(
+      Stream.mapEffect((chunk) => {
+        bytes += chunk.length
+        return bytes > maxBytes ? Effect.fail(makeSizeFailure(what)) : Effect.as(begun, chunk)
+      }),
+      Stream.decodeText,
+      Stream.mkString
+    )
+  })
+
+/** All text of stdin, 1 MiB at most; `begun` is told of the first bytes. */
+export const readStdin = (
+  begun?: Effect.Effect<unknown>
+): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
+  Effect.flatMap(Stdio.Stdio, (stdio) => collectText(stdio.stdin, "stdin", begun))
+
+const readTextFile = (
+  path: string
+): Effect.Effect<string, Failure | PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>
+  path === "-" ? readStdin() : Effect.flatMap(FileSystem.FileSystem, (fs) => collectText(fs.stream(path), path))
+
+const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
+
+/** Reads the input piped into the run; `undefined` if there is no such input or stdin is already the query. */
+const readPipedInput = Effect.fnUntraced(function* ({
+  queryFile
+}: Pick<Flags.Chat, "queryFile">): Effect.fn.Return<string | undefined, Failure, Output | Stdio.Stdio> {
+  const {
+    terminal: { piped: kind }
+  } = yield* Output
+  if (kind === undefined || queryFile === "-") return undefined
+  const seconds = patienceSeconds[kind]
+  const begun = yield* Deferred.make<void>()
+  const silence = Effect.flatMap(Effect.timeoutOption(Deferred.await(begun), Duration.seconds(seconds)), (first) =>
+    Option.isSome(first)
+      ? Effect.never
+      : Effect.as(
+          printNote(`Nothing arrived on stdin for ${seconds} s; continuing without it. To skip the wait: < /dev/null`),
+          ""
+        )
+  )
+  const text = yield* Effect.raceFirst(readStdin(Deferred.succeed(begun, undefined)), silence).pipe(
+    Effect.mapError((error) =>
+      error._tag === "Failure" ? error : makeUsageFailure(`cannot read stdin: ${describeError(error)}`)
+    )
+  )
+  return text.trim() === "" ? undefined : text
+})
+
+const appendInput = (query: string | undefined, input: string | undefined): string | undefined =>
+  query === undefined || input === undefined
+    ? (query ?? input)
+    : `${query}\n\n<stdin>\n${input}${input.endsWith("\n") ? "" : "\n"}</stdin>`
+
+const readImage = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const mediaType = imageTypes[paths.extname(path).toLowerCase()]
+  if (mediaType === undefined) {
+    return yield* makeUsageFailure(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
+  }
+  const data = yield* Effect.mapError(fs.readFile(path), toReadFailure("--image", path))
+  const Vision = yield* Effect.promise(() => import("../../tools/builtin/Vision.ts"))
+  if (Vision.detectMediaType(data) === undefined)
+    return yield* makeUsageFailure(`--image ${path} is no PNG, JPEG, GIF or WebP image, whatever its name says`)
+  return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
+})
+
+/** Returns `undefined` if no query was given. `input` is the result of {@link readPipedInput}. */
+const readPrompt = Effect.fnUntraced(function* (
+  flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
+  input: string | undefined
+): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
+  const { query, queryFile } = flags
+  if (query !== undefined && queryFile !== undefined) {
+    return yield* makeUsageFailure("--query and --query-file exclude each other: use one of them")
+  }
+  const given =
+    queryFile === undefined
+      ? query
+      : yield* Effect.mapError(readTextFile(queryFile), toReadFailure("--query-file", queryFile))
+  const text = appendInput(given, input)
+  if (text === undefined) {
+    return flags.image === undefined
+      ? undefined
+      : yield* makeUsageFailure("--image needs a prompt: add -q TEXT or --query-file PATH")
+  }
+  if (given?.trim() === "") {
+    const where = queryFile === undefined ? "--query" : queryFile === "-" ? "stdin" : queryFile
+    return yield* makeUsageFailure(`${where} is empty: pass a prompt`)
+  }
+  return flags.image === undefined ? text : [Prompt.textPart({ text }), yield* readImage(flags.image)]
+})
+
+const makeMissingQueryFailure = (what: string) =>
+  makeUsageFailure(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
+
+/** Runs a single prompt from a script: no question is asked, and stdout contains only the answer. */
+const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
+  const { format, mode, model, oneshotPrompt: query, provider } = flags
+  if (query === undefined) return flags
+  if (flags.query !== undefined || flags.queryFile !== undefined)
+    return makeUsageFailure("-z is the prompt: leave out --query and --query-file")
+  if (format === "stream-json")
+    return makeUsageFailure("-z prints the final text alone: for events, use -q with --format stream-json")
+  if (provider !== undefined && provider !== Offline.route.provider && model === undefined)
+    return makeUsageFailure("-z with --provider needs --model, too")
+  return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
+}
+
+/** Runs `hermes chat`: a conversation in a terminal, or one query where there is one. */
+export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
+  const flags = applyOneshot(given)
+  if (flags instanceof Failure) return yield* flags
+  if (flags.resume !== undefined && flags.continue !== undefined) {
+    return yield* makeUsageFailure("--resume and --continue exclude each other: use one of them")
+  }
+  if (flags.script !== undefined && flags.replay !== undefined) {
+    return yield* makeUsageFailure("--script and --replay exclude each other: use one of them")
+  }
+  if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined)
+    return yield* makeUsageFailure("--output-last-message needs --output-schema, too")
+  if (flags.outputSchema !== undefined && flags.format === "stream-json")
+    return yield* makeUsageFailure("--output-schema prints the answer alone: leave out --format stream-json")
+  const { terminal } = yield* Output
+  const input = yield* readPipedInput(flags)
+  if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
+    if (flags.format === "stream-json") return yield* makeMissingQueryFailure("--format stream-json")
+    if (flags.quiet) return yield* makeMissingQueryFailure("--quiet")
+    if (flags.usageFile !== undefined) return yield* makeMissingQueryFailure("--usage-file")
+    if (flags.outputSchema !== undefined) return yield* makeMissingQueryFailure("--output-schema")
+    if (flags.oneshot) return yield* makeMissingQueryFailure("--oneshot")
+  }
+  if (flags.ignoreUserConfig) {
+    const { warnAboutIgnoredPlugins } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
+    yield* warnAboutIgnoredPlugins
+  }
+  const prompt = yield* readPrompt(flags, input)
+  const { agent } = flags
+  if (flags.safeMode && agent !== undefined)
+    return yield* makeUsageFailure("--safe-mode uses no agent file: leave out --agent")
+  const agentFile =
+    agent === undefined
+      ? undefined
+      : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
+          Effect.flatMap(({ choose }) => choose(agent, prompt === undefined))
+        )
+  if (prompt !== undefined) {
+    const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
+    const schema =
+      flags.outputSchema === undefined
+        ? undefined
+        : yield* Effect.promise(() => import("./OutputSchema.ts")).pipe(
+            Effect.flatMap(({ load }) => load(flags.outputSchema ?? ""))
+          )
+    return yield* SingleQuery.run({ ...flags, agentFile, quiet: flags.quiet || schema !== undefined }, prompt, schema)
+  }
+  if (!terminal.input) {
+    return yield* makeUsageFailure("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
+  }
+  const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
+  return yield* InteractiveChat.run({ ...flags, agentFile })
+})
+
+/** `hermes chat`: a conversation, or one query. */
+export const command = Command.make("chat", Flags.chat, (flags) =>
+  Effect.flatMap(hermes, (shared) => runChat({ ...shared, ...flags }))
+).pipe(
+  Command.withExamples([
+    { command: "hermes chat", description: "Start a conversation" },
+    {
+      command: "git diff | hermes chat --query-file - --quiet",
+      description: "Read a prompt from a pipe and print only the answer"
+    }
+  ])
+)

@@ -1,0 +1,162 @@
+/**
+ * Agents of submissions, on the machine that submits and on the runner that has them.
+ *
+ * A runner makes a runtime from its own settings, overridden by the settings of the submission, and retains it while
+ * runs use it. All of its runtimes share one session store and the state of keys. If something is missing (a key, a
+ * tool), the run fails with one line that names the machine.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as RcMap from "effect/RcMap"
+import { Agent } from "../../agent/Agent.ts"
+import type { AgentFile } from "../../base/config/AgentFile.ts"
+import * as Config from "../../base/config/Config.ts"
+import { Environment, Home } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { ClusterError } from "../../serve/cluster/Cluster.ts"
+import type * as DurableRun from "../../serve/cluster/DurableRun.ts"
+import * as SubmittedAgent from "../../serve/cluster/SubmittedAgent.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import { describeReason } from "../../base/domain/PathProblem.ts"
+import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
+import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as Toolsets from "../../tools/Toolsets.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { Program, type Service as ProgramService, type Start } from "./Program.ts"
+
+/** Keeps the agent of this machine's settings for the runners, and returns its digest. */
+export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const { prefillMessagesFile: path } = settings
+  const prefill =
+    path === undefined
+      ? undefined
+      : yield* Effect.mapError(
+          fs.readFileString(path),
+          (error) =>
+            new ConfigError({
+              path: "prefill_messages_file",
+              message: `prefill_messages_file: ${path}: ${describeReason(error)}`
+            })
+        )
+  return yield* SubmittedAgent.storeContent(yield* SubmittedAgent.buildContent(settings, agentFile, prefill))
+})
+
+type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
+
+/** A runtime for runs, with the choices of its agent. */
+export interface AgentRuntime {
+  readonly services: Context.Context<Runtime>
+  readonly settings: Values
+  readonly agentFile: AgentFile | undefined
+}
+
+/** Parts of a runner that the runtimes of all its agents share. */
+export interface SharedServices {
+  readonly script: string | undefined
+  readonly store: NonNullable<Start["store"]>
+  /** Marks of keys, and who can be asked. */
+  readonly surroundings: Layer.Layer<never>
+}
+
+/** Tools that a submission names and this runner has not, as a refusal. */
+export const refuseUnknown = Effect.fnUntraced(function* (
+  names: ReadonlyArray<string>,
+  { services, settings }: AgentRuntime
+) {
+  const {
+    unknown: [first]
+  } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
+  if (first !== undefined) {
+    return yield* new ConfigError({
+      path: "tools",
+      message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here`
+    })
+  }
+})
+
+/** Makes the function that opens the agent of a submission by its digest, or the runner's own. */
+export const make = Effect.fnUntraced(function* (own: Values, { script, store, surroundings }: SharedServices) {
+  const program = yield* Program
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const home = yield* Home
+  const options = Flags.toConfigOptions(yield* hermes)
+  const folder = paths.join(home.root, "cluster", "agents")
+
+  const makeRuntimeLayer = (settings: Values, start: Pick<Start, "agentFile" | "unconfigured"> = {}) =>
+    program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
+
+  const buildRuntime = Effect.fnUntraced(
+    function* (digest: string) {
+      const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
+      const path = paths.join(folder, `${digest}.json`)
+      if (prefill !== undefined) {
+        yield* Effect.mapError(
+          Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)),
+          (error) => new ConfigError({ path, message: `${path}: ${describeReason(error)}` })
+        )
+      }
+      const { settings } = yield* Config.load({
+        ...options,
+        flags: [
+          ...(options.flags ?? []),
+          ...flags,
+          { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }
+        ]
+      })
+      const opened: AgentRuntime = {
+        services: yield* Layer.build(makeRuntimeLayer(settings, { agentFile })),
+        settings,
+        agentFile
+      }
+      return opened
+    },
+    Effect.mapError(
+      (error: ConfigError | ClusterError) =>
+        new ConfigError({
+          path: "cluster",
+          message: `runner on ${PostgresLeases.hostOfProcess()}: ${error.message.split("\n", 1)[0] ?? ""}`
+        })
+    )
+  )
+
+  const runtimes = yield* RcMap.make({ lookup: buildRuntime, idleTimeToLive: "5 minutes" })
+  // A submission may name the model, so that a runner without one is of use; a run that names none is refused.
+  const missing =
+    script === undefined
+      ? ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment })
+      : undefined
+  const mine: AgentRuntime = {
+    services: yield* Layer.build(makeRuntimeLayer(own, { unconfigured: "standIn" })),
+    settings: own,
+    agentFile: undefined
+  }
+  const ofRunner: Effect.Effect<AgentRuntime, ConfigError> =
+    missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
+  const open = (digest: string | undefined) => (digest === undefined ? ofRunner : RcMap.get(runtimes, digest))
+
+  /** The agent of a turn, with the tools that its file names. */
+  const ofTurn: DurableRun.AgentOpener = (digest) =>
+    Effect.gen(function* () {
+      const opened = yield* open(digest)
+      const { agentFile, services, settings } = opened
+      const names =
+        agentFile?.tools === undefined
+          ? settings.toolsets
+          : [...agentFile.tools, ...(agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : [])]
+      yield* refuseUnknown(names, opened)
+      const { selection } = Toolsets.choose(
+        names,
+        yield* Context.get(services, ToolRegistry).list,
+        settings.disabledToolsets
+      )
+      return { services, tools: selection }
+    })
+  return { open, ofTurn, mine, agent: Context.get(mine.services, Agent) }
+})

@@ -1,0 +1,260 @@
+/**
+ * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner does
+ * it in its own directory, by the agent of the submission.
+ *
+ * An attempt has one name, so a batch run that is interrupted and resumed finds the rows that the runners did
+ * meanwhile.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { AgentFile } from "../../base/config/AgentFile.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import * as Cluster from "../../serve/cluster/Cluster.ts"
+import * as ClusterDatabase from "../../serve/cluster/ClusterDatabase.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import * as BatchRow from "../../research/batch/BatchRow.ts"
+import type * as BatchRun from "../../research/batch/BatchRun.ts"
+import type * as RowPool from "../../research/batch/RowPool.ts"
+import * as ClusterAgents from "./ClusterAgents.ts"
+
+/** Kind of the requests. */
+export const kind = "batch row"
+
+/**
+ * Versions of the form of a row that are read; another one is refused. The second has seeds and limits, and is for rows
+ * that have one.
+ */
+const formVersions = [1, 2] as const
+
+const Input = Schema.Struct({
+  version: Schema.Literals(formVersions),
+  /** Digest of the agent of the submission. */
+  agent: Schema.String,
+  run: Schema.String,
+  row: Schema.Struct({
+    id: Schema.String,
+    index: Schema.Int,
+    digest: Schema.String,
+    fields: Schema.Record(Schema.String, Schema.Unknown)
+  }),
+  attempt: Schema.Int,
+  goesOn: Schema.Boolean,
+  prefix: Schema.String,
+  promptField: Schema.String,
+  toolsets: Schema.Array(Schema.String),
+  disabledToolsets: Schema.Array(Schema.String),
+  batch: Schema.Int,
+  knownTools: Schema.Array(Schema.String),
+  ephemeralSystemPrompt: Schema.optionalKey(Schema.String),
+  maxIterations: Schema.optionalKey(Schema.Int),
+  timeoutSeconds: Schema.optionalKey(Schema.Finite),
+  budget: Schema.optionalKey(
+    Schema.Struct({ tokens: Schema.optionalKey(Schema.Int), dollars: Schema.optionalKey(Schema.Finite) })
+  ),
+  seed: Schema.optionalKey(Schema.Int),
+  needsReasoning: Schema.Boolean,
+  withAtif: Schema.Boolean,
+  keepsWorkspaces: Schema.Boolean
+})
+const decodeInput = Schema.decodeUnknownEffect(Schema.fromJsonString(Input))
+
+const toFailedOutcome = (error: unknown): Cluster.Outcome => ({
+  status: "failed",
+  message: error instanceof Error ? (error.message.split("\n", 1)[0] ?? error.name) : String(error),
+  isPassing: false
+})
+
+/** A row that a runner could not do now. */
+class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFailed")("RowFailed", {
+  message: Schema.String
+}) {}
+
+/** Reads a row of the form that this version knows. */
+const readInput = Effect.fnUntraced(function* (input: string) {
+  const { version } = Json.readFields(Json.parseOrKeep(input))
+  if (!formVersions.some((known) => known === version)) {
+    return yield* new BatchRow.RowRefused({
+      message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners`
+    })
+  }
+  return yield* Effect.mapError(
+    decodeInput(input),
+    ({ message }) => new BatchRow.RowRefused({ message: message.replace(/\s+/gu, " ") })
+  )
+})
+
+/**
+ * Runs a row with the agent of its submission, in a directory below `folder`. The batch decides how to handle failures.
+ */
+export const makeRowHandler =
+  (
+    open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
+    around: Context.Context<FileSystem.FileSystem | Path.Path>,
+    folder: string
+  ): Cluster.Handler =>
+  ({ input, starts }) =>
+    Effect.gen(function* () {
+      const {
+        agent,
+        attempt,
+        batch,
+        budget,
+        ephemeralSystemPrompt,
+        goesOn,
+        maxIterations,
+        prefix,
+        row,
+        run,
+        seed,
+        timeoutSeconds,
+        toolsets,
+        version: _,
+        ...rest
+      } = yield* readInput(input)
+      const opened = yield* open(agent)
+      yield* ClusterAgents.refuseUnknown(toolsets, opened)
+      const work = BatchRow.run(
+        { ...row, file: run, line: 0 },
+        { number: attempt, goesOn: goesOn || starts > 1 },
+        {
+          ...rest,
+          directory: `${folder}/${run}`,
+          sessionPrefix: prefix,
+          ephemeralSystemPrompt,
+          maxIterations,
+          budget,
+          seedOf: seed === undefined ? undefined : () => seed,
+          toolsetsOf: () => toolsets,
+          batchOf: () => batch,
+          prepare: () => Effect.void
+        }
+      ).pipe(Effect.provideContext(Context.merge(around, opened.services)))
+      const result = yield* timeoutSeconds === undefined
+        ? work
+        : Effect.timeoutOrElse(work, {
+            duration: Duration.seconds(timeoutSeconds),
+            orElse: () =>
+              Effect.fail(new RowFailed({ message: `the row took longer than its limit of ${timeoutSeconds} s` }))
+          })
+      return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
+    }).pipe(
+      Effect.catch((error) =>
+        Effect.succeed<Cluster.Outcome>({
+          ...toFailedOutcome(error),
+          ...(BatchRow.decideOnFailure(error) === "retry" ? { isPassing: true } : {})
+        })
+      ),
+      Effect.scoped
+    )
+
+const toRowResult = ({
+  isPassing,
+  message = "the row failed",
+  output,
+  status
+}: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
+  if (status === "failed")
+    return Effect.fail(isPassing === true ? new RowFailed({ message }) : new BatchRow.RowRefused({ message }))
+  const value = Json.readFields(Option.getOrUndefined(Json.parse(output ?? "")))
+  const { costUsd, discarded, fields, tokens } = value
+  return Effect.succeed({
+    fields: Json.readFields(fields),
+    ...(typeof costUsd === "number" ? { costUsd } : {}),
+    ...(typeof tokens === "number" ? { tokens } : {}),
+    ...(typeof discarded === "string" ? { discarded } : {})
+  })
+}
+
+/** A batch whose rows others do. */
+export interface Submission {
+  readonly runName: string
+  readonly directory: string
+  readonly settings: Values
+  readonly agentFile: AgentFile | undefined
+  /** Seconds of an attempt at a row. */
+  readonly rowTimeout: number | undefined
+}
+
+/** Makes the function that has rows done by the runners of a cluster, as long as the scope lives. */
+export const makeRowSubmitter = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  { agentFile, directory, rowTimeout, runName, settings }: Submission
+) {
+  const { clientOver } = yield* Effect.promise(() => import("../../serve/cluster/ClusterLayers.ts"))
+  const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url, 4)))
+  const { outcomes, submit } = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
+  const agent = yield* Effect.provide(ClusterAgents.storeSubmittedAgent(settings, agentFile), database)
+  // Two runs of one name in different directories are two runs.
+  const prefix = `batch-${runName}-${Digest.toHex(directory, 8)}`
+  const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
+  const look = Effect.gen(function* () {
+    for (const [id, outcome] of yield* outcomes(Array.from(waiting.keys()))) {
+      const deferred = waiting.get(id)
+      if (deferred !== undefined) yield* Deferred.succeed(deferred, outcome)
+    }
+  })
+  yield* look.pipe(
+    Effect.catch(({ message }) => Effect.logWarning(message)),
+    Effect.andThen(Effect.sleep("200 millis")),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
+    Effect.gen(function* () {
+      const id = `${prefix}/${row.id}/${attempt.number}`
+      const seed = options.seedOf?.(row)
+      const { dollars, tokens } = options.budget ?? {}
+      const budget = { ...(tokens === undefined ? {} : { tokens }), ...(dollars === undefined ? {} : { dollars }) }
+      const input: typeof Input.Encoded = {
+        version: seed === undefined && options.budget === undefined ? 1 : 2,
+        agent,
+        ...(rowTimeout === undefined ? {} : { timeoutSeconds: rowTimeout }),
+        run: runName,
+        row: { id: row.id, index: row.index, digest: row.digest, fields: row.fields },
+        attempt: attempt.number,
+        goesOn: false,
+        prefix,
+        promptField: options.promptField,
+        toolsets: options.toolsetsOf(row),
+        disabledToolsets: options.disabledToolsets,
+        batch: options.batchOf(row),
+        knownTools: options.knownTools,
+        ...(options.ephemeralSystemPrompt === undefined
+          ? {}
+          : { ephemeralSystemPrompt: options.ephemeralSystemPrompt }),
+        ...(options.maxIterations === undefined ? {} : { maxIterations: options.maxIterations }),
+        ...(options.budget === undefined ? {} : { budget }),
+        ...(seed === undefined ? {} : { seed }),
+        needsReasoning: options.needsReasoning,
+        withAtif: options.withAtif,
+        keepsWorkspaces: options.keepsWorkspaces
+      }
+      const known = yield* submit({
+        id,
+        batch: `batch ${runName}`,
+        kind,
+        sessionId: BatchRow.makeRowSessionId(row, attempt, prefix),
+        retries: 0,
+        input: JSON.stringify(input)
+      })
+      if (known !== undefined) return yield* toRowResult(known)
+      const ended = yield* Deferred.make<Cluster.Outcome>()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => waiting.set(id, ended)),
+        () => Effect.sync(() => waiting.delete(id))
+      )
+      return yield* Effect.flatMap(Deferred.await(ended), toRowResult)
+    }).pipe(Effect.scoped)
+  return submitRow
+})

@@ -1,0 +1,253 @@
+/**
+ * Actions of `hermes cluster`.
+ *
+ * A runner says on stderr what happens; nothing is on stdout. Ctrl+C and SIGTERM hand its runs over to the other
+ * runners; `drain` lets them finish first, for `cluster.drain_timeout_seconds` at most.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { Agent } from "../../agent/Agent.ts"
+import * as Cluster from "../../serve/cluster/Cluster.ts"
+import * as ClusterDatabase from "../../serve/cluster/ClusterDatabase.ts"
+import * as ClusterMarks from "../../serve/cluster/ClusterMarks.ts"
+import * as DurableRun from "../../serve/cluster/DurableRun.ts"
+import * as Members from "../../serve/cluster/Members.ts"
+import * as Config from "../../base/config/Config.ts"
+import { Home } from "../../base/config/Environment.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { RunRecord } from "../../store/RunRecord.ts"
+import { layerPostgres, SessionStore } from "../../store/SessionStore.ts"
+import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import * as ClusterAgents from "./ClusterAgents.ts"
+import * as ClusterBatch from "./ClusterBatch.ts"
+import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
+import * as ClusterSettings from "./ClusterSettings.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { EndSignal, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
+import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+const isClusterError = Schema.is(Cluster.ClusterError)
+
+/** The database of the cluster, for a look or a word. */
+const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E | Cluster.ClusterError, R>) =>
+  Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(
+    Effect.catchIf(isClusterError, (error) => Effect.fail(ClusterSettings.toClusterFailure(error)))
+  )
+
+const loaded = Effect.gen(function* () {
+  const { settings, warnings } = yield* CommandSettings.load
+  yield* printWarnings(warnings)
+  return { settings, url: yield* ClusterSettings.requireDatabaseUrl(settings) }
+})
+
+/** Does runs until it is told to end. */
+export const startRunner = Effect.fn("hermes cluster runner")(
+  function* (flags: RunnerFlags) {
+    const output = yield* Output
+    yield* output.protect
+    const { settings, url } = yield* loaded
+    const { cluster } = settings
+    const concurrency = flags.concurrency ?? cluster.concurrency
+    if (concurrency < 1) return yield* makeUsageFailure(`--concurrency ${concurrency} is too small: pass 1 or more`)
+    const home = yield* Home
+    const paths = yield* Path.Path
+    // One pool of connections for everything that is the cluster's own.
+    const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url)))
+    const mode = Layer.succeed(InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
+    const marks = Layer.succeedContext(yield* Layer.build(Layer.provide(ClusterMarks.layer, database)))
+    const store = Layer.succeedContext(yield* Layer.build(layerPostgres({ url })))
+    const agents = yield* Effect.provide(
+      ClusterAgents.make(settings, { script: flags.script, store, surroundings: Layer.merge(marks, mode) }),
+      database
+    )
+    const { services } = agents.mine
+    const limits = { tokens: cluster.budgetTokens, dollars: cluster.budgetDollars }
+    const counted = ClusterMarks.layerBudget(limits).pipe(Layer.provide([database, store]))
+    const budget = Context.get(yield* Layer.build(counted), ClusterMarks.ClusterBudget)
+    const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const around = Context.add(platform, InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
+    const { makeRunnerLayerOnDatabase } = yield* Effect.promise(() => import("../../serve/cluster/ClusterLayers.ts"))
+    const joined = yield* Layer.build(
+      makeRunnerLayerOnDatabase({
+        concurrency,
+        retentionDays: cluster.retentionDays,
+        handlers: {
+          [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.makeTurnHandler(agents.ofTurn)(work), around),
+          [ClusterBatch.kind]: ClusterBatch.makeRowHandler(agents.open, around, paths.join(home.root, "cluster"))
+        },
+        admit: () => budget.exhausted
+      }).pipe(
+        Layer.provide(database),
+        Layer.provide(Layer.succeedContext(Context.pick(Agent, SessionStore, RunRecord)(services)))
+      )
+    )
+    const { close, drained, name } = Context.get(joined, Cluster.Runner)
+    if (cluster.runsCron) {
+      const { serve } = yield* Effect.promise(() => import("./CronRuns.ts"))
+      yield* Effect.forkScoped(
+        Effect.provide(
+          Effect.catch(serve({ script: flags.script, store }), ({ message }) => Effect.logError(message)),
+          marks
+        )
+      )
+    }
+    yield* printNote(`Runner ${name}: ${concurrency} runs at a time. Press Ctrl+C to hand them over.`)
+    const end = yield* Effect.raceFirst(
+      Effect.as(drained, "drained" as const),
+      Effect.as(yield* EndSignal.pipe(Effect.map((signal) => Effect.scoped(signal))), "signal" as const)
+    )
+    if (end === "signal") return yield* printNote("Handing the runs over to the other runners.")
+    yield* printNote("Draining: nothing new is begun; what is under way may finish.")
+    const isDone = yield* Effect.timeoutOption(close, `${cluster.drainTimeoutSeconds} seconds`)
+    yield* printNote(
+      Option.isSome(isDone)
+        ? "Drained."
+        : `Not all runs ended within ${cluster.drainTimeoutSeconds} s; the others go on elsewhere.`
+    )
+  },
+  Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error))),
+  Effect.scoped,
+  Effect.provide(CommandSettings.surroundings)
+)
+
+const formatDuration = (seconds: number): string => {
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+}
+
+/** Failed runs that `status` names. */
+const mostFailures = 5
+
+/** Shows the cluster. */
+export const showStatus = Effect.fn("hermes cluster status")(
+  function* ({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
+    const { settings, url } = yield* loaded
+    if (Option.isSome(runner)) {
+      const found = (yield* withDatabase(url, Members.list)).find(
+        ({ address, host, isAlive }) => isAlive && (host === runner.value || address.startsWith(runner.value))
+      )
+      return yield* found === undefined
+        ? makeWorkFailure(`runner "${runner.value}" is not at work`)
+        : printLine(`${found.address} is ${found.isDraining ? "draining" : "at work"}.`)
+    }
+    const { budgetDollars, budgetTokens } = settings.cluster
+    const { members, used } = yield* withDatabase(url, Effect.all({ members: Members.list, used: ClusterMarks.used }))
+    const { counts, failures } = yield* Cluster.Cluster.use(({ counts, failures }) =>
+      Effect.all({ counts, failures: failures(mostFailures) })
+    ).pipe(
+      Effect.provide(Cluster.layerClient({ url })),
+      Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error)))
+    )
+    if (json)
+      return yield* printLine(
+        SafeText.toJson(
+          {
+            runners: members,
+            runs: counts,
+            failures,
+            used,
+            budget: { tokens: budgetTokens ?? null, dollars: budgetDollars ?? null }
+          },
+          2
+        )
+      )
+    const runners = members.map(({ address, concurrency, isAlive, isDraining, running, seconds, version }) => [
+      address,
+      version,
+      !isAlive ? "gone" : isDraining ? "draining" : "at work",
+      `${running} of ${concurrency}`,
+      formatDuration(seconds)
+    ])
+    yield* printLine(
+      members.length === 0
+        ? "No runner is at work. Start one with `hermes cluster runner`."
+        : renderTable([["RUNNER", "VERSION", "STATE", "RUNS", "SINCE"], ...runners])
+    )
+    if (counts.length > 0) {
+      const shown = counts.map(({ batch, failed, finished, running, waiting }) => [
+        SafeText.toLine(batch),
+        ...[waiting, running, finished, failed].map(String)
+      ])
+      yield* printLine(`\n${renderTable([["BATCH", "WAITING", "RUNNING", "FINISHED", "FAILED"], ...shown])}`)
+    }
+    if (failures.length > 0) {
+      yield* printLine(
+        `\n${renderTable([["FAILED LAST", "SESSION", "REASON"], ...failures.map(({ id, message, sessionId }) => [id, sessionId, message].map(SafeText.toLine))])}`
+      )
+    }
+    if (used.tokens > 0 || budgetTokens !== undefined || budgetDollars !== undefined) {
+      yield* printLine(
+        `\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, $${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`
+      )
+    }
+  },
+  Effect.scoped,
+  Effect.provide(CommandSettings.surroundings)
+)
+
+/** Asks runners to end. */
+export const drain = Effect.fn("hermes cluster drain")(function* ({
+  all,
+  runner
+}: {
+  readonly all: boolean
+  readonly runner: Option.Option<string>
+}) {
+  const { url } = yield* loaded
+  const which = Option.getOrUndefined(runner)
+  if (all === (which !== undefined))
+    return yield* makeUsageFailure("name a runner of `hermes cluster status`, or pass --all")
+  const count = yield* withDatabase(url, Members.requestDrain(which))
+  if (count === 0)
+    return yield* which === undefined
+      ? printNote("No runner is at work.")
+      : makeWorkFailure(`no runner "${which}": list them with \`hermes cluster status\``)
+  yield* printLine(count === 1 ? "1 runner is asked to end." : `${count} runners are asked to end.`)
+}, Effect.provide(CommandSettings.surroundings))
+
+/** Submits a prompt. */
+export const submit = Effect.fn("hermes cluster submit")(function* ({ agent, id, prompt, session, wait }: SubmitFlags) {
+  if (prompt.trim() === "") return yield* makeUsageFailure("the prompt is empty: say what the agent should do")
+  const agentFile =
+    agent === undefined
+      ? undefined
+      : yield* Effect.flatMap(
+          Effect.promise(() => import("./AgentChoice.ts")),
+          ({ choose }) => choose(agent, true)
+        )
+  const { settings, warnings } = yield* Config.load(Flags.toConfigOptions({ ...(yield* hermes), agentFile }))
+  yield* printWarnings(warnings)
+  const url = yield* ClusterSettings.requireDatabaseUrl(settings)
+  const sessionId = session ?? (yield* Ids.makeSessionId)
+  const name = id ?? (yield* Ids.makeSessionId)
+  const { clientOver } = yield* Effect.promise(() => import("../../serve/cluster/ClusterLayers.ts"))
+  const ended = yield* withDatabase(
+    url,
+    Effect.gen(function* () {
+      const digest = yield* ClusterAgents.storeSubmittedAgent(settings, agentFile)
+      return yield* Effect.provide(
+        Effect.gen(function* () {
+          const known = yield* Cluster.submit(Cluster.makeTurnRequest({ agent: digest, id: name, sessionId, prompt }))
+          if (known !== undefined || !wait) return known
+          return (yield* Cluster.waitForOutcomes([name])).get(name)
+        }),
+        clientOver
+      )
+    })
+  )
+  yield* printNote(`run: ${name}  session: ${sessionId}`)
+  if (ended === undefined) return yield* printNote("Submitted. `hermes cluster status` shows how it goes on.")
+  if (ended.status === "failed") return yield* makeWorkFailure(ended.message ?? "the run failed")
+  const result = Json.readFields(Json.parseOrKeep(ended.output ?? "{}"))
+  yield* printLine(SafeText.sanitise(Json.readWord(result["text"])))
+}, Effect.provide(CommandSettings.surroundings))

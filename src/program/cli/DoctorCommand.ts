@@ -1,0 +1,279 @@
+/**
+ * `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
+ *
+ * Sources are shown by name: the setting, variable or flag that supplied the address and the key of each route. The
+ * states of keys and breakers come from a router with the same settings as in a run; no network request is made.
+ * Suspended keys stay suspended between runs; a breaker belongs to a running program and starts closed.
+ *
+ * Source: `hermes-product.md` §1.6, `hermes-llm.md` §17.2, §17.3.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Command from "effect/cli/Command"
+import { Environment, HiddenVariables, Home } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import type { RouteStatus } from "../../models/routing/ModelRouter.ts"
+import * as PoolStore from "../../models/routing/PoolStore.ts"
+import * as RoutedModelRouter from "../../models/routing/RoutedModelRouter.ts"
+import { noKey } from "../../models/routing/RouteKeys.ts"
+import * as SessionStore from "../../store/SessionStore.ts"
+import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import { load, surroundings } from "./CommandSettings.ts"
+import * as ConfiguredModels from "./ConfiguredModels.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { makeWorkFailure } from "./Failure.ts"
+import { hermes } from "./Hermes.ts"
+import { version } from "../../base/domain/Version.ts"
+import { nodeVersion } from "../../base/platform/CurrentProcess.ts"
+import { printLine } from "./ProgramOutput.ts"
+import * as RouteText from "./render/RouteText.ts"
+
+interface Finding {
+  readonly level: "ok" | "warning" | "problem"
+  readonly subject: string
+  readonly text: string
+}
+
+const makeFinding =
+  (level: Finding["level"]) =>
+  (subject: string, text: string): Finding => ({ level, subject, text })
+
+/** It is as it should be. */
+const ok = makeFinding("ok")
+
+/** It works, and could be better. */
+const warning = makeFinding("warning")
+
+/** It does not work. */
+const problem = makeFinding("problem")
+
+const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
+
+/** A finding as a line. */
+const renderFinding = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
+
+type Keys = RouteStatus["keys"]
+
+const describeKeys = (route: RoutedModelRouter.ChainEntry["route"], keys: Keys): string => {
+  if (keys.length > 1) return [`${keys.length} keys`, ...RouteText.describeResting(keys)].join(", ")
+  if (route.apiKey === undefined) return route.apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "no key"
+  return Redacted.value(route.apiKey) === Redacted.value(noKey) ? "no key" : "a key is set"
+}
+
+const describeRoute = (
+  { route }: RoutedModelRouter.ChainEntry,
+  { breaker, keys }: RouteStatus,
+  place: { readonly index: number; readonly count: number }
+): Finding => {
+  const { apiMode, baseUrl, model, provider } = route
+  const breakers = place.count > 1 ? `, breaker ${breaker.toLowerCase()}` : ""
+  const text = `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${describeKeys(route, keys)}${breakers}`
+  const isSpent = keys.length > 1 && keys.every(({ resting }) => resting !== undefined)
+  return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
+}
+
+/** The sources of address and key, of children too; a setting that belongs to another route is told. */
+const checkSources = (
+  settings: Values,
+  { entries }: ConfiguredRoutes.Chain,
+  child: RoutedModelRouter.ChainEntry | undefined
+) => {
+  const checkSource = (role: string, { source }: RoutedModelRouter.ChainEntry) =>
+    source === undefined ? [] : [ok("source", `${role}: address from ${source.address}; key from ${source.key}`)]
+  return [
+    ...entries.flatMap((entry, index) =>
+      entry.route.provider === "offline" ? [] : checkSource(index === 0 ? "model" : "fallback", entry)
+    ),
+    ...(child === undefined
+      ? []
+      : [
+          ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`),
+          ...checkSource("children", child)
+        ]),
+    ...(settings.sources?.unused ?? []).map((text) => warning("source", text))
+  ]
+}
+
+const checkChain = Effect.fnUntraced(function* (
+  { entries, problems }: ConfiguredRoutes.Chain,
+  { configured, open }: Pick<ConfiguredModels.Models, "configured" | "open">
+) {
+  const { root } = yield* Home
+  const left = problems.map((text) => warning("fallback", text))
+  const [first] = entries
+  if (entries.length === 1 && first.route.provider === "offline") {
+    const missing = ConfiguredRoutes.findMissingModel(configured)
+    return [
+      missing === undefined
+        ? ok("model", "the built-in offline stand-in, which answers no open questions")
+        : warning("model", missing.message),
+      ...left
+    ]
+  }
+  const { status } = yield* RoutedModelRouter.makeRouter({
+    chain: entries,
+    open,
+    store: yield* PoolStore.openFile(root)
+  })
+  const states = yield* status.routes
+  const found = entries.flatMap((entry, index) => {
+    const state = states[index]
+    return state === undefined ? [] : [describeRoute(entry, state, { index, count: entries.length })]
+  })
+  return [...found, ...left]
+}, Effect.scoped)
+
+const login = Effect.gen(function* () {
+  const { kept } = yield* Effect.promise(() => import("../../models/routing/Logins.ts"))
+  const stored = yield* (yield* kept).stored
+  if (stored === undefined) return []
+  const left = stored.expiresAt - (yield* Clock.currentTimeMillis)
+  const ends =
+    left <= 0
+      ? "has ended and is renewed when it is used"
+      : `is good for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before`
+  return [ok("login", `to ChatGPT; the token ${ends}`)]
+})
+
+const checkRoutes = Effect.fnUntraced(function* (settings: Values) {
+  const found = yield* Effect.result(
+    ConfiguredModels.use(settings, "look", ({ configured, open }) =>
+      Effect.gen(function* () {
+        const chain = yield* Effect.fromResult(ConfiguredRoutes.resolveChain(configured))
+        const child = yield* Effect.fromResult(ConfiguredRoutes.resolveDelegated(configured))
+        return [...(yield* checkChain(chain, { configured, open })), ...checkSources(settings, chain, child)]
+      })
+    )
+  )
+  const logins = yield* Effect.result(login)
+  return [
+    ...(Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.fromError(found.failure).line)]),
+    // The model check already reported the same error.
+    ...(Result.isSuccess(logins)
+      ? logins.success
+      : Result.isFailure(found) && found.failure.path === logins.failure.path
+        ? []
+        : [warning("login", ErrorLine.fromError(logins.failure).line)])
+  ]
+})
+
+/** A Node that is too old never comes this far. */
+const describeProgram = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
+
+/** The directory itself, or the nearest one above it that is there. */
+const findExistingDirectory = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const parent = paths.dirname(path)
+    const isThere = yield* Effect.orElseSucceed(fs.exists(path), () => false)
+    return isThere || parent === path ? path : yield* findExistingDirectory(parent)
+  })
+
+const home = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { root } = yield* Home
+  const nearest = yield* findExistingDirectory(root)
+  const writable = yield* Effect.isSuccess(fs.access(nearest, { writable: true }))
+  if (!writable) return problem("home", `${nearest} is not writable: change its permissions, or set HERMES_HOME`)
+  return ok("home", nearest === root ? root : `${root} (created by the first run)`)
+})
+
+/** Secrets that others can read, or commands of tools. */
+const secrets = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { env } = yield* Home
+  const exposed = (yield* HiddenVariables).exposed()
+  const variables =
+    exposed.length === 0
+      ? []
+      : [
+          warning(
+            "secrets",
+            `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`
+          )
+        ]
+  const info = yield* Effect.option(fs.stat(env))
+  if (Option.isNone(info)) return variables
+  return (info.value.mode & 0o077) === 0
+    ? [...variables, ok("secrets", env)]
+    : [...variables, warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
+})
+
+/** The wall around commands. */
+const checkSandbox = Effect.fnUntraced(function* (values: Values) {
+  const { level, text } = yield* ConfiguredEnvironment.checkStatus(values, {
+    environment: yield* Environment,
+    home: yield* Home
+  })
+  return makeFinding(level)("sandbox", text)
+})
+
+const settings = Effect.gen(function* () {
+  const { ignoreUserConfig } = yield* hermes
+  const loaded = yield* Effect.result(load)
+  if (Result.isFailure(loaded)) {
+    return { values: undefined, findings: loaded.failure.message.split("\n").map((text) => problem("settings", text)) }
+  }
+  const { refusals, settings, warnings } = loaded.success
+  const found = [
+    ...refusals.map((text) => problem("settings", text)),
+    ...warnings.map((text) => warning("settings", text))
+  ]
+  return {
+    // With settings that no run starts with there is no model to look at.
+    values: refusals.length === 0 ? settings : undefined,
+    findings: found.length === 0 ? [ok("settings", ignoreUserConfig ? "config.yaml is ignored" : "valid")] : found
+  }
+})
+
+/** Opens the session store, or one in a temporary directory, so that SQLite is always tested. */
+const sessions = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { database } = yield* Home
+  const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => false)
+  const path = isThere
+    ? database
+    : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
+  const [latest] = yield* Effect.provide(
+    SessionStore.SessionStore.use((store) => store.list({ limit: 1 })),
+    SessionStore.layerSqlite({ path })
+  )
+  return ok(
+    "sessions",
+    isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet"
+  )
+}).pipe(
+  Effect.scoped,
+  Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
+)
+
+/** With problems it fails. */
+export const command = Command.make(
+  "doctor",
+  {},
+  Effect.fn("hermes doctor")(function* () {
+    const { findings, values } = yield* settings
+    const all = [
+      describeProgram(),
+      yield* home,
+      ...findings,
+      ...(yield* secrets),
+      ...(values === undefined ? [] : [...(yield* checkRoutes(values)), yield* checkSandbox(values)]),
+      yield* sessions
+    ]
+    yield* printLine(all.map(renderFinding).join("\n"))
+    const count = all.filter(({ level }) => level === "problem").length
+    if (count > 0) {
+      return yield* makeWorkFailure(count === 1 ? "1 problem was found" : `${count} problems were found`)
+    }
+  }, Effect.provide(surroundings))
+)

@@ -1,0 +1,343 @@
+/**
+ * `hermes insights`: the usage of recent sessions by day, model and tool, with cost, cache hits and errors.
+ *
+ * **Details**
+ *
+ * The figures are the same as in the studio: sums over the run record of the period, including sub-agents, side tasks,
+ * retries and failed runs. A session that used several models counts for each of them.
+ *
+ * Source: `hermes-product.md` §1.9.
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { Home } from "../../base/config/Environment.ts"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Aggregation from "../../observe/studio/Aggregation.ts"
+import * as SessionFacts from "../../observe/studio/SessionFacts.ts"
+import * as SessionIndex from "../../observe/studio/SessionIndex.ts"
+import * as SessionQueries from "../../observe/studio/SessionQueries.ts"
+import type { Aggregates, CostBucket } from "../../observe/studio/StudioSums.ts"
+import { type Period, SessionActivity, type SpokenCounts } from "../../store/SessionActivity.ts"
+import type { SessionStore } from "../../store/SessionStore.ts"
+import { makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { printLine, Output } from "./ProgramOutput.ts"
+import * as TextCharts from "./render/TextCharts.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as ToolText from "./render/ToolText.ts"
+import { formatQuantity, renderPairs, abbreviateCount } from "./render/UsageText.ts"
+import * as Width from "./render/Width.ts"
+import { forReading, withStore } from "./SessionChoice.ts"
+
+/** Figures of a period. Times are epoch milliseconds. */
+export interface Insights {
+  readonly days: number
+  readonly since: number
+  readonly until: number
+  /** Minutes east of UTC that the days are counted by. */
+  readonly utcOffset: number
+  readonly figures: Aggregates
+}
+
+const dayMillis = 86_400_000
+const minuteMillis = 60_000
+
+type GatheredSessions = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, SpokenCounts> }
+
+/** All sessions of the store, and the messages of a period. */
+const readSessions = (period: Period) =>
+  Effect.gen(function* (): Effect.fn.Return<GatheredSessions, SessionStoreError, SessionActivity | SessionStore> {
+    const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
+    const activity = yield* SessionActivity
+    return { world: yield* refresh, spoken: yield* activity.spoken(period) }
+  })
+
+const toPeriod = (days: number, now: number) => {
+  const utcOffset =
+    DateTime.zonedOffset(DateTime.makeZonedUnsafe(now, { timeZone: DateTime.zoneMakeLocal() })) / minuteMillis
+  const today = Math.floor((now + utcOffset * minuteMillis) / dayMillis) * dayMillis - utcOffset * minuteMillis
+  return { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
+}
+
+const formatPercent = (share: number | undefined): string =>
+  share === undefined ? "none" : `${Math.round(share * 100)}%`
+
+const formatDollars = (cost: number | undefined): string => {
+  if (cost === undefined) return "unknown"
+  return cost > 0 && cost < 0.01 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`
+}
+
+/** Every day of the period, also those on which nothing happened. */
+const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<TextCharts.Point> => {
+  const known = new Map(figures.days.map((one) => [one.day, SessionFacts.countTokens(one.tokens)]))
+  return Array.from({ length: days }, (_, index) => {
+    const name = new Date(since + index * dayMillis + utcOffset * minuteMillis).toISOString().slice(0, 10)
+    return { name, value: known.get(name) ?? 0 }
+  })
+}
+
+/** Largest number of days with something on each, one after another. */
+const countStreak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Point>): number =>
+  days.reduce(
+    ({ best, now }, { name }) => {
+      const next = active.has(name) ? now + 1 : 0
+      return { best: Math.max(best, next), now: next }
+    },
+    { best: 0, now: 0 }
+  ).best
+
+/** Hours of the day with the most model calls. */
+const listPeakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
+  hours
+    .map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
+    .filter(({ value }) => value > 0)
+    .toSorted((a, b) => b.value - a.value)
+    .slice(0, most.hours)
+
+/** Lists costs by kind: actual, estimated, included and unknown. */
+const listCosts = ({
+  costs: { actual, estimated, included, unknown }
+}: Aggregates): ReadonlyArray<readonly [string, string]> => {
+  const makeCostRow = (name: string, { calls }: CostBucket, amount: string) =>
+    calls === 0 ? [] : [[name, `${amount}, ${formatQuantity(calls, "call")}`] as const]
+  return [
+    ...makeCostRow("Reported", actual, formatDollars(actual.cost)),
+    ...makeCostRow("Estimated", estimated, formatDollars(estimated.cost)),
+    ...makeCostRow("Included", included, "part of a subscription"),
+    ...makeCostRow("Unknown price", unknown, "not counted")
+  ]
+}
+
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
+  [1, 2, 3, 4, 5, 6, 0].map((number) => {
+    const value = days
+      .filter(({ day }) => new Date(`${day}T00:00:00Z`).getUTCDay() === number)
+      .reduce((sum, { modelCalls }) => sum + modelCalls, 0)
+    return { name: weekdays[number] ?? "", value, note: String(value) }
+  })
+
+/** Rows of the largest lists. */
+const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
+
+/** A number for each session, to one place behind the point. */
+const formatAverage = (count: number, sessions: number): string =>
+  (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
+
+const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
+  skills
+    .slice(0, most.skills)
+    .map(({ edits, lastUsed, loads, name }) => [
+      SafeText.toLine(name),
+      `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
+    ])
+
+/** The lines of the insights, none wider than the room. */
+export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
+  const { columns, paint } = room
+  const { days, figures, utcOffset } = insights
+  const {
+    active: activeMillis,
+    cacheHit,
+    cost,
+    errors,
+    failures,
+    messages,
+    modelCalls,
+    models,
+    notable,
+    runs,
+    sessions,
+    sources,
+    tokens,
+    toolCalls,
+    tools,
+    unpriced,
+    userMessages
+  } = figures
+  const points = listAllDays(insights)
+  const active = new Set(figures.days.map(({ day }) => day))
+  const renderSection = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+    lines.length === 0 ? [] : ["", paint.text(title, "bold"), ...lines]
+  const lines = [
+    `Insights: the last ${formatQuantity(days, "day")}`,
+    ...renderSection(
+      "Overview",
+      renderPairs([
+        ["Sessions", formatQuantity(sessions, "session")],
+        ["Runs", formatQuantity(runs, "run")],
+        [
+          "Messages",
+          `${formatQuantity(messages, "message")}, ${userMessages} of users, ${formatAverage(messages, sessions)} in a session`
+        ],
+        ["Model calls", formatQuantity(modelCalls, "call")],
+        ["Tool calls", formatQuantity(toolCalls, "call")],
+        [
+          "Tokens",
+          `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
+        ],
+        ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
+        [
+          "Cost",
+          `${formatDollars(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`
+        ],
+        ["Errors", formatQuantity(errors, "error")],
+        [
+          "Time",
+          `${ToolText.formatDuration(activeMillis)}, ${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`
+        ],
+        [
+          "Active",
+          `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`
+        ]
+      ])
+    ),
+    ...renderSection("Cost", renderPairs(listCosts(figures))),
+    ...renderSection("Tokens by day", TextCharts.renderTimeline(points, room, abbreviateCount)),
+    ...renderSection(
+      "Models",
+      TextCharts.renderBars(
+        models
+          .slice(0, most.models)
+          .map((one) => ({
+            name: SafeText.toLine(one.name),
+            value: SessionFacts.countTokens(one.tokens),
+            note: `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ${formatDollars(one.cost)}`
+          })),
+        room
+      )
+    ),
+    ...renderSection(
+      "Platforms",
+      sources.every(({ name }) => name === "cli")
+        ? []
+        : TextCharts.renderBars(
+            sources.map((one) => ({
+              name: SafeText.toLine(one.name),
+              value: one.calls,
+              note: `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))}`
+            })),
+            room
+          )
+    ),
+    ...renderSection(
+      "Tools",
+      TextCharts.renderBars(
+        tools
+          .slice(0, most.tools)
+          .map((one) => ({
+            name: SafeText.toLine(one.name),
+            value: one.calls,
+            note: `${one.calls} · ${formatPercent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
+          })),
+        room,
+        "green"
+      )
+    ),
+    ...renderSection("Skills", renderPairs(listSkills(figures, utcOffset))),
+    ...renderSection(
+      "Model calls by weekday",
+      modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room)
+    ),
+    ...renderSection("Busiest hours", TextCharts.renderBars(listPeakHours(figures), room)),
+    ...renderSection(
+      "Errors",
+      TextCharts.renderBars(
+        failures
+          .slice(0, most.failures)
+          .map((one) => ({
+            name: SafeText.toLine(`${one.name}: ${one.reason}`),
+            value: one.count,
+            note: String(one.count)
+          })),
+        room,
+        "red"
+      )
+    ),
+    ...renderSection(
+      "Notable sessions",
+      renderPairs(
+        notable.map(({ name, session }) => [
+          name,
+          `${session.id}  ${ToolText.formatDuration(session.duration)}, ${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ${formatQuantity(session.toolCalls, "tool call")}`
+        ])
+      )
+    )
+  ]
+  return lines.map((text) => (Width.measure(text) > columns ? Width.cut(text, columns) : text))
+}
+
+/** Columns that are used, whatever the terminal has. */
+const narrowest = 40
+const widest = 140
+
+/** Figures of the last days up to today, from the store of the home directory. */
+const gatherInsights = Effect.fnUntraced(function* (days: number, source: string | undefined) {
+  const now = yield* Clock.currentTimeMillis
+  const period = toPeriod(days, now)
+  const { spoken, world } = yield* withStore<GatheredSessions, SessionStoreError>(
+    readSessions(period),
+    Effect.succeed({ world: SessionQueries.nowhere, spoken: new Map() }),
+    forReading
+  )
+  const found = SessionQueries.find(
+    world,
+    { ...period, ...(source === undefined ? {} : { source: [source] }) },
+    new Set()
+  )
+  const insights: Insights = { days, ...period, figures: Aggregation.aggregate(world, found, period, spoken) }
+  return insights
+}, Effect.provide(Home.layer))
+
+const describeEmpty = (days: number): string => `There are no sessions in the last ${formatQuantity(days, "day")}.`
+
+/** The insights of the last days as lines, for `/insights`. */
+export const renderLines = Effect.fnUntraced(function* (days: number, room: TextCharts.Room) {
+  const found = yield* gatherInsights(days, undefined)
+  return found.figures.sessions === 0
+    ? [describeEmpty(days)]
+    : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
+})
+
+/** Days that are shown unless another number is given. */
+export const defaultDays = 30
+
+/** The longest period in days. */
+export const mostDays = 3650
+
+/** True for a number of days that can be shown. */
+export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
+
+/** `hermes insights`: a report of the stored sessions. */
+export const command = Command.make(
+  "insights",
+  {
+    days: Flags.takeLast(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
+    source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
+    json: Flags.makeSwitch("json", "Print JSON")
+  },
+  Effect.fn("hermes insights")(function* ({ days = defaultDays, json, source }) {
+    if (!isPeriod(days)) return yield* makeUsageFailure(`--days is a number of days, 1 to ${mostDays}`)
+    const found = yield* gatherInsights(days, source)
+    if (json) {
+      const { figures, ...period } = found
+      return yield* printLine(
+        SafeText.toJson(
+          { period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) },
+          2
+        )
+      )
+    }
+    if (found.figures.sessions === 0) return yield* printLine(describeEmpty(days))
+    const { streams } = yield* Output
+    const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
+    const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
+    // Names are harmless already, and colours would not come through.
+    if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
+    yield* printLine(text)
+  })
+).pipe(Command.withDescription("Show what the sessions of the last days used"))

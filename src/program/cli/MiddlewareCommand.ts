@@ -1,0 +1,73 @@
+/**
+ * `hermes middleware explain`: the order, sources and failure policy of the middleware of the current configuration.
+ */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as BuiltinMiddleware from "../../agent/builtin/BuiltinMiddleware.ts"
+import * as MiddlewareImports from "../../agent/builtin/MiddlewareImports.ts"
+import type { AgentFile } from "../../base/config/AgentFile.ts"
+import * as FolderTrust from "../../base/config/FolderTrust.ts"
+import { Settings, type Values } from "../../base/config/Settings.ts"
+import * as StackOutline from "../../middleware/StackOutline.ts"
+import { Plugins } from "../../agent/plugin/Plugins.ts"
+import * as AgentChoice from "./AgentChoice.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { Program } from "./Program.ts"
+import { printLine } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+/** The stack as an agent gets it: plugins in load order, then the entries of the settings and of the agent file. */
+const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
+  const program = yield* Program
+  const { middleware } = yield* Effect.provide(
+    Effect.flatMap(Plugins, ({ loaded }) => loaded),
+    program.layer(settings, { withoutModel: true })
+  )
+  const configured = yield* MiddlewareImports.fromSettings(settings.middlewares)
+  const ofAgent = agentFile === undefined ? [] : yield* MiddlewareImports.make(agentFile.middlewares, agentFile.file)
+  return [
+    ...middleware.map((entry): StackOutline.SourcedEntry => ({
+      middleware: entry,
+      source: `plugin ${entry.name.split(":")[0] ?? entry.name}`
+    })),
+    ...configured,
+    ...ofAgent
+  ]
+})
+
+const flags = {
+  agent: Flags.makeText("agent", "FILE", "With the middleware of an agent file"),
+  json: Flags.makeSwitch("json", "Print JSON"),
+  picture: Flags.makeSwitch("picture", "Draw a run with its middleware")
+}
+
+const explain = Command.make(
+  "explain",
+  flags,
+  Effect.fn("hermes middleware explain")(
+    function* ({ agent, json, picture }) {
+      if (json && picture) return yield* makeUsageFailure("--json and --picture exclude each other: give one of them")
+      const outline = StackOutline.make(
+        yield* collectStack(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
+      )
+      yield* printLine(
+        json
+          ? SafeText.toJson(outline, 2)
+          : picture
+            ? StackOutline.renderPicture(outline)
+            : StackOutline.renderText(outline)
+      )
+    },
+    Effect.scoped,
+    Effect.provide(FolderTrust.layer),
+    CommandSettings.provide
+  )
+).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
+
+const list = Command.make("list", {}, () => printLine(BuiltinMiddleware.names.join("\n"))).pipe(
+  Command.withDescription("List the bundled middleware that middlewares in config.yaml can name")
+)
+
+export const command = Command.make("middleware").pipe(Command.withSubcommands([explain, list]))

@@ -1,0 +1,81 @@
+/**
+ * `--output-schema FILE`: an answer that is JSON and fits a schema, for scripts. One answer that does not is sent back
+ * once.
+ *
+ * **Details**
+ *
+ * The file is a JSON Schema (draft 2020-12; keywords that Effect's importer rejects, such as `if` and `contains`, are
+ * rejected before any model call). The prompt describes the schema. An answer may be wrapped in a code fence; only the
+ * JSON is printed.
+ *
+ * Source: `hermes-product.md` §1.4.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as JsonSchema from "effect/JsonSchema"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaRepresentation from "effect/SchemaRepresentation"
+import * as Prompt from "effect/ai/Prompt"
+import type { RunInput } from "../../agent/RunInput.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
+
+/** A schema that answers have to fit. */
+export interface OutputSchema {
+  /** Adds to a prompt what the answer has to be. */
+  readonly ask: (prompt: RunInput["prompt"]) => RunInput["prompt"]
+  /** Returns the JSON of an answer, or what is wrong with it. */
+  readonly read: (answer: string) => Result.Result<string, string>
+  /** The message that asks once more. */
+  readonly correction: (problem: string) => string
+}
+
+/** Maximum characters of a problem reported to the model. */
+const longest = 2_000
+
+/** Returns the text in a code fence, where an answer is one. */
+const stripFence = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
+
+/** Reads a schema. A file that is not a valid schema is a usage error. */
+export const load = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {
+  const makeRefusal = (why: string): Failure => makeUsageFailure(`--output-schema ${path} ${why}`)
+  const files = yield* FileSystem.FileSystem
+  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) =>
+    makeRefusal(`cannot be read: ${message}`)
+  )
+  const given = Option.getOrUndefined(Json.parse(text))
+  if (!Json.isFields(given)) return yield* makeRefusal("is no JSON Schema: expected a JSON object")
+  const schema = yield* Effect.try({
+    try: () =>
+      SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
+        patterns: "apply"
+      }),
+    catch: (error) =>
+      makeRefusal(
+        `is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`
+      )
+  })
+  // An imported schema decodes JSON and needs no services.
+  const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
+  const wanted = `Answer with one JSON value that fits this JSON Schema, and with nothing else:\n${JSON.stringify(given)}`
+  return {
+    ask: (prompt) =>
+      typeof prompt === "string" ? `${prompt}\n\n${wanted}` : [...prompt, Prompt.textPart({ text: wanted })],
+    read: (answer) => {
+      const json = stripFence(answer)
+      const value = Json.parse(json)
+      if (Option.isNone(value)) return Result.fail("the answer is not JSON")
+      const fitting = decode(value.value)
+      return Result.isSuccess(fitting)
+        ? Result.succeed(json)
+        : Result.fail(TextCut.shorten(fitting.failure.message.replace(/\s+/gu, " "), longest))
+    },
+    correction: (problem) =>
+      `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again, with the JSON value alone.`
+  }
+})

@@ -1,0 +1,374 @@
+/**
+ * `hermes plugins`: which plugins there are, and which of them are used. None of its actions runs code of a plugin.
+ *
+ * The file also contains two parts of other commands: program commands provided by plugins (`hermes name …`, searched
+ * only if the program does not have a command of that name and the user has enabled plugins), and the notice about
+ * plugins that `--ignore-user-config` leaves out.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_cli_command`) and §3.6, the NeMo Relay document, `hermes-product.md`
+ * §1.1.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Config from "../../base/config/Config.ts"
+import * as Edit from "../../base/config/Edit.ts"
+import { Environment, Home } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import { bundled } from "../../observe/Bundled.ts"
+import { type Candidate, findDirectory } from "../../agent/plugin/Candidate.ts"
+import { normalizeName } from "../../agent/plugin/Commands.ts"
+import * as Discovery from "../../agent/plugin/Discovery.ts"
+import * as Enablement from "../../agent/plugin/Enablement.ts"
+import * as Git from "../../agent/plugin/Git.ts"
+import * as Installer from "../../agent/plugin/Installer.ts"
+import * as PluginTemplate from "../../agent/plugin/PluginTemplate.ts"
+import { Plugins } from "../../agent/plugin/Plugins.ts"
+import { load, surroundings, selectTexts } from "./CommandSettings.ts"
+import { confirmAction } from "./Confirm.ts"
+import { makeWorkFailure, makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
+import * as FolderTrust from "../../base/config/FolderTrust.ts"
+import * as Flags from "./Flags.ts"
+import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import { Program } from "./Program.ts"
+import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+const name = Argument.String("name").pipe(
+  Argument.withDescription("Plugin key such as observability/nemo_relay, or its name")
+)
+const json = Flags.makeSwitch("json", "Print JSON")
+
+/** Plugins that are here, under settings of plugins. */
+export const discoverPlugins = Effect.fnUntraced(function* ({ packages }: Values["plugins"]) {
+  const home = yield* Home
+  const { get } = yield* Environment
+  return yield* Discovery.discover({
+    bundled,
+    user: home.plugins,
+    cwd: getWorkingDirectory(),
+    trust: yield* FolderTrust.make,
+    packages,
+    variable: get
+  })
+})
+
+/** An installed plugin and its status in the configuration. */
+interface ListedPlugin {
+  readonly candidate: Candidate
+  readonly status: Enablement.Status
+}
+
+/** Everything that is here. */
+const known = Effect.gen(function* () {
+  const {
+    settings: { plugins }
+  } = yield* load
+  const found = yield* Effect.mapError(discoverPlugins(plugins), ({ message }) =>
+    makeWorkFailure(`cannot list plugins: ${message}`)
+  )
+  yield* printWarnings(found.warnings.map(SafeText.toLine))
+  return found.candidates.map((candidate): ListedPlugin => ({
+    candidate,
+    status: Enablement.describeStatus(candidate, plugins)
+  }))
+})
+
+/** The plugin of a name; several with one name are told apart by their keys. */
+const findPlugin = Effect.fnUntraced(function* (name: string) {
+  const all = yield* known
+  const named = all.filter(({ candidate }) => candidate.names.includes(name))
+  const found = named.find(({ candidate }) => candidate.key === name) ?? named[0]
+  if (found === undefined) {
+    const names = all.flatMap(({ candidate }) => candidate.names.map(SafeText.toLine))
+    return yield* makeUnknownNameFailure("plugin", SafeText.toLine(name), { known: names, list: "hermes plugins list" })
+  }
+  if (named.length > 1 && found.candidate.key !== name) {
+    return yield* makeUsageFailure(
+      `"${name}" is ambiguous (${named.map(({ candidate }) => candidate.key).join(", ")}): pass the key`
+    )
+  }
+  return found
+})
+
+const toListRow = ({ candidate: { key, manifest, source }, status }: ListedPlugin) => ({
+  name: key,
+  status,
+  version: manifest.version,
+  description: manifest.description,
+  source
+})
+
+const toColumns = (row: ReturnType<typeof toListRow>): ReadonlyArray<string> =>
+  [row.status, row.name, row.version, row.source, row.description].map(SafeText.toLine)
+
+const listFlags = {
+  enabled: Flags.makeSwitch("enabled", "Only enabled plugins"),
+  user: Flags.makeSwitch("user", "Only plugins of your plugins directory"),
+  withoutBundled: Flags.makeSwitch("no-bundled", "Without built-in plugins"),
+  plain: Flags.makeSwitch("plain", "One line per plugin, columns separated by tabs"),
+  json
+}
+
+type Listing = Flags.Parsed<typeof listFlags>
+
+const makeListFilter =
+  ({ enabled, user, withoutBundled }: Listing) =>
+  ({ candidate: { source }, status }: ListedPlugin): boolean =>
+    (!enabled || status === "enabled") &&
+    (!user || source === "user" || source === "git") &&
+    (!withoutBundled || source !== "bundled")
+
+/** Prints those that are here. */
+const listPlugins = Effect.fn("hermes plugins list")(function* (listing: Listing) {
+  const rows = (yield* known).filter(makeListFilter(listing)).map(toListRow)
+  if (listing.json) return yield* printLine(SafeText.toJson(rows, 2))
+  if (listing.plain)
+    return yield* rows.length === 0 ? Effect.void : printLine(rows.map((row) => toColumns(row).join("\t")).join("\n"))
+  yield* rows.length === 0
+    ? printLine("No plugins. Install one with `hermes plugins install`.")
+    : printLine(renderTable(rows.map(toColumns)))
+}, Effect.provide(surroundings))
+
+const list = Command.make("list", listFlags, listPlugins).pipe(
+  Command.withAlias("ls"),
+  Command.withDescription("List plugins and their state")
+)
+
+/** Prints what is known of one. */
+const info = Command.make(
+  "info",
+  { name, json },
+  Effect.fn("hermes plugins info")(function* ({ json, name }) {
+    const found = yield* findPlugin(name)
+    const { candidate } = found
+    const { manifest } = candidate
+    const { get } = yield* Environment
+    const facts = {
+      ...toListRow(found),
+      kind: candidate.kind,
+      author: manifest.author,
+      path: findDirectory(candidate) ?? null,
+      requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
+      provides_tools: manifest.providesTools,
+      provides_hooks: manifest.providesHooks
+    }
+    if (json) return yield* printLine(SafeText.toJson(facts, 2))
+    const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
+    const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
+      const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
+      return text === "" ? [] : [[key, text]]
+    })
+    yield* printLine(renderTable(rows))
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Show the details of a plugin without running it"))
+
+type ListName = "enabled" | "disabled"
+
+/** Puts a name into one list and takes it out of the other; whether the first changed. */
+const moveName = Effect.fnUntraced(function* (name: string, to: ListName, from: ListName) {
+  let isNew = false
+  const into = yield* Edit.modify(["plugins", to], (value) => {
+    const names = selectTexts(value)
+    isNew = !names.includes(name)
+    return isNew ? [...names, name].toSorted() : (value ?? [])
+  })
+  const out = yield* Edit.modify(["plugins", from], (value) =>
+    selectTexts(value).includes(name) ? selectTexts(value).filter((other) => other !== name) : value
+  )
+  yield* printWarnings([...into.warnings, ...out.warnings])
+  return isNew
+})
+
+const enablePlugin = Effect.fnUntraced(function* (name: string) {
+  const isNew = yield* moveName(name, "enabled", "disabled")
+  yield* printLine(isNew ? `enabled ${name}; it takes effect in the next session` : `${name} is already enabled`)
+  const { candidate, status } = yield* findPlugin(name)
+  if (status === "disabled") {
+    yield* printNote(
+      `Warning: ${candidate.key} stays disabled: plugins.disabled lists it under another name (${candidate.names.join(", ")})`
+    )
+  }
+})
+
+/** Enables one by the name that was given. */
+const enable = Command.make(
+  "enable",
+  { name },
+  Effect.fn("hermes plugins enable")(function* ({ name }) {
+    yield* findPlugin(name)
+    yield* enablePlugin(name)
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Enable a plugin from the next session on"))
+
+/** Disables one by the name that was given. */
+const disable = Command.make(
+  "disable",
+  { name },
+  Effect.fn("hermes plugins disable")(function* ({ name }) {
+    yield* findPlugin(name)
+    const isNew = yield* moveName(name, "disabled", "enabled")
+    yield* printLine(isNew ? `disabled ${name}; it takes effect in the next session` : `${name} is already disabled`)
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Disable a plugin (overrides every enable)"))
+
+/** Installs one. */
+const install = Command.make(
+  "install",
+  {
+    source: Argument.String("source").pipe(
+      Argument.withDescription("Folder, address of a git repository, or owner/repo of GitHub")
+    ),
+    force: Flags.makeSwitch("force", "Replace a plugin with the same name"),
+    enable: Flags.makeSwitch("enable", "Enable the plugin after installing it"),
+    withoutEnabling: Flags.makeSwitch("no-enable", "Do not ask to enable the plugin")
+  },
+  Effect.fn("hermes plugins install")(
+    function* (asked) {
+      if (asked.enable && asked.withoutEnabling)
+        return yield* makeUsageFailure("--enable and --no-enable exclude each other: use one of them")
+      const home = yield* Home
+      yield* home.ensure
+      const { get } = yield* Environment
+      const { terminal } = yield* Output
+      const { directory, manifest, name, warnings } = yield* Installer.installPlugin({
+        source: asked.source,
+        force: asked.force,
+        cwd: getWorkingDirectory(),
+        plugins: home.plugins
+      })
+      yield* printWarnings(warnings.map(SafeText.toLine))
+      yield* printLine(`installed ${name} in ${directory}`)
+      for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
+        yield* printNote(
+          SafeText.toLine(
+            `It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`
+          )
+        )
+      }
+      const isWanted =
+        asked.enable || (!asked.withoutEnabling && terminal.input && (yield* confirmAction(`Enable ${name} now?`)))
+      yield* isWanted ? enablePlugin(name) : printLine(`not enabled: enable it with \`hermes plugins enable ${name}\``)
+    },
+    Effect.scoped,
+    Effect.provide(surroundings)
+  )
+).pipe(Command.withDescription("Install a plugin into your plugins directory; none of its code is run"))
+
+/** Writes a new one. */
+const create = Command.make(
+  "new",
+  {
+    name: Argument.String("name").pipe(Argument.withDescription("Name in lower case with hyphens, such as my-plugin"))
+  },
+  Effect.fn("hermes plugins new")(
+    function* ({ name }) {
+      const home = yield* Home
+      yield* home.ensure
+      const directory = yield* PluginTemplate.createPlugin(name, home.plugins)
+      yield* printLine(`wrote ${name} in ${directory}`)
+      yield* printLine(`edit index.ts, then enable it with \`hermes plugins enable ${name}\``)
+    },
+    Effect.scoped,
+    Effect.provide(surroundings)
+  )
+).pipe(Command.withDescription("Write a new typed plugin into your plugins directory"))
+
+/** Updates one that is a checkout. */
+const update = Command.make(
+  "update",
+  { name },
+  Effect.fn("hermes plugins update")(function* ({ name }) {
+    const { candidate } = yield* findPlugin(name)
+    const directory = findDirectory(candidate)
+    if (candidate.source !== "git" || directory === undefined) {
+      return yield* makeUsageFailure(`${candidate.key} was not installed from git: reinstall it with --force`)
+    }
+    const { after, before } = yield* Git.updateCheckout(candidate.key, directory)
+    yield* printLine(
+      after === before
+        ? `${candidate.key} is up to date`
+        : `updated ${candidate.key}: ${before.slice(0, 8)} → ${after.slice(0, 8)}`
+    )
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Update a plugin installed from git"))
+
+/** Removes a plugin and its entries in the configuration. */
+const removePlugin = Effect.fn("hermes plugins remove")(function* ({ name }: { readonly name: string }) {
+  const { candidate } = yield* findPlugin(name)
+  const directory = yield* Installer.removePlugin(candidate)
+  // Another plugin that gets this name one day is another plugin.
+  for (const entry of candidate.names) {
+    yield* Edit.modify(["plugins", "enabled"], (value) =>
+      selectTexts(value).includes(entry) ? selectTexts(value).filter((other) => other !== entry) : value
+    )
+  }
+  yield* printLine(`removed ${candidate.key} (${directory})`)
+}, Effect.provide(surroundings))
+
+const description = "Remove a plugin from your plugins directory"
+const remove = Command.make("remove", { name }, removePlugin).pipe(
+  Command.withAlias("rm"),
+  Command.withDescription(description)
+)
+const uninstall = Command.make("uninstall", { name }, removePlugin).pipe(
+  Command.withDescription(`${description} (same as remove)`)
+)
+
+/** Without a word behind it: the list. */
+export const command = Command.make("plugins", listFlags, listPlugins).pipe(
+  Command.withSubcommands([list, info, enable, disable, install, create, update, remove, uninstall])
+)
+
+const category = "observability/"
+
+const lost = Effect.gen(function* () {
+  const {
+    settings: { plugins }
+  } = yield* Config.load()
+  const { candidates } = yield* discoverPlugins(plugins)
+  return candidates.filter(
+    (candidate) => candidate.key.startsWith(category) && Enablement.decideLoading(candidate, plugins)._tag === "Load"
+  )
+}).pipe(Effect.provide(surroundings))
+
+/** Says on stderr which plugins that export what happens are left out. */
+export const warnAboutIgnoredPlugins = lost.pipe(
+  // The file is ignored, maybe because it cannot be read.
+  Effect.orElseSucceed(() => []),
+  Effect.flatMap((candidates) =>
+    candidates.length === 0
+      ? Effect.void
+      : printNote(
+          `Warning: --ignore-user-config leaves out ${candidates.map(({ key }) => key).join(", ")}: ` +
+            "this run is not exported; enable them in the config.yaml of another HERMES_HOME"
+        )
+  )
+)
+
+/** Runs a plugin command and returns its exit code, or `undefined` if no plugin provides it. */
+export const run = Effect.fnUntraced(
+  function* (word: string, args: ReadonlyArray<string>, reserved: ReadonlyArray<string>) {
+    const program = yield* Program
+    // Errors of the settings are reported by the commands that need them.
+    const loaded = yield* Effect.option(Config.load())
+    if (Option.isNone(loaded) || loaded.value.settings.plugins.enabled.length === 0) return undefined
+    const { settings } = loaded.value
+    const names = { reserved: { commands: [], cliCommands: reserved } }
+    // The output of its command is the answer.
+    yield* (yield* Output).masked
+    // A command may ask the configured model; one that asks none runs without.
+    const runtime = yield* Effect.catchTag(Layer.build(program.layer(settings, names)), "ConfigError", () =>
+      Layer.build(program.layer(settings, { ...names, withoutModel: true }))
+    )
+    return yield* Effect.gen(function* () {
+      const { cliCommands } = yield* Plugins.use(({ loaded }) => loaded)
+      const command = cliCommands.find(({ name }) => name === normalizeName(word))
+      return command === undefined ? undefined : ((yield* command.run(args)) ?? 0)
+    }).pipe(Effect.provideContext(runtime))
+  },
+  Effect.scoped,
+  Effect.provide(surroundings)
+)

@@ -1,0 +1,58 @@
+/**
+ * Progress of many rows while they run: a live line below the messages on a terminal, else a line now and then, and the
+ * messages of the run above it.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import type { Progress } from "../../research/batch/RowPool.ts"
+import * as LogLine from "./LogLine.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as BatchProgress from "./render/BatchProgress.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Screen from "./render/Screen.ts"
+
+/** Milliseconds between progress lines outside a terminal. */
+const lineMillis = 10_000
+const frameMillis = 250
+
+/** A display of one run. */
+export type Display = Effect.Success<ReturnType<typeof make>>
+
+/**
+ * Shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the user's word for rows.
+ */
+export const make = Effect.fnUntraced(function* (rows?: string) {
+  const { streams } = yield* Output
+  const screen = Screen.make(streams)
+  let last: Progress | undefined
+  let isLive = true
+  let toldAt = yield* Clock.currentTimeMillis
+  const draw = Effect.sync(() =>
+    screen.live(({ columns }) => ({
+      lines: last === undefined || !isLive ? [] : [BatchProgress.renderBar(last, columns - 1, screen.asidePaint, rows)]
+    }))
+  )
+  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.renderNothing)))
+  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.toLine(text)}\n`))
+  return {
+    say,
+    progress: (now: Progress) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        last = now
+        if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
+        toldAt = at
+        return say(BatchProgress.renderText(now, rows))
+      }),
+    last: () => last,
+    /** Ends the live line. The last progress stays available. */
+    clear: Effect.sync(() => {
+      isLive = false
+      screen.live(Screen.renderNothing)
+    }),
+    log: Logger.layer([
+      Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))
+    ])
+  }
+})

@@ -1,0 +1,272 @@
+/**
+ * Action of `hermes rl rollout`: an environment in a runtime of its own. Nothing is compacted or remembered, and the
+ * sessions are kept with the output instead of in the home directory.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Config from "../../base/config/Config.ts"
+import * as FolderTrust from "../../base/config/FolderTrust.ts"
+import { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import * as Distributions from "../../research/batch/Distributions.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { RolloutEnvironment } from "../../research/rollout/RolloutEnvironment.ts"
+import type { GroupReport, Summary } from "../../research/rollout/RolloutRun.ts"
+import * as EnvironmentCatalogue from "../../research/rollout/EnvironmentCatalogue.ts"
+import * as Episodes from "../../research/rollout/Episodes.ts"
+import * as EpisodeStore from "../../research/rollout/EpisodeStore.ts"
+import * as RolloutCapture from "../../research/rollout/RolloutCapture.ts"
+import * as RolloutRun from "../../research/rollout/RolloutRun.ts"
+import * as RolloutSettings from "../../research/rollout/RolloutSettings.ts"
+import * as ToolCallParser from "../../research/rollout/ToolCallParser.ts"
+import * as TrainingOutput from "../../research/rollout/TrainingOutput.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+import * as SafeText from "./render/SafeText.ts"
+import { requireModel } from "./RunnerRuntime.ts"
+
+/** Flags of `hermes rl rollout`. */
+export interface RolloutFlags {
+  readonly environment: string
+  readonly groups: number | undefined
+  readonly groupSize: number | undefined
+  readonly concurrency: number | undefined
+  readonly maxTurns: number | undefined
+  readonly temperature: number | undefined
+  readonly distribution: string | undefined
+  readonly parser: string | undefined
+  readonly evaluateEvery: number | undefined
+  readonly weightsVersion: string | undefined
+  readonly atropos: string | undefined
+  readonly output: string | undefined
+  readonly noTrajectories: boolean
+  readonly script: string | undefined
+}
+
+/** Settings shared by every rollout: transcripts only grow, and the runs are unattended. */
+const fixed: ReadonlyArray<Config.Flag> = [
+  { name: "hermes rl", key: "compression.enabled", value: false },
+  { name: "hermes rl", key: "context.engine", value: "compressor" }
+]
+
+const checkPositive = (flag: string, value: number | undefined): Effect.Effect<void, Failure> =>
+  value === undefined || value >= 1
+    ? Effect.void
+    : Effect.fail(makeUsageFailure(`--${flag} is a whole number, 1 or more`))
+
+const toUsageFailure = ({ message }: { readonly message: string }): Failure => makeUsageFailure(message)
+
+/** Maximum sequence length announced to a trainer. */
+const maxTokenLength = 32_768
+
+const formatCount = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
+
+const formatScore = (value: number): string => value.toFixed(2)
+
+const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string => {
+  const failed = group.members.flatMap(({ score }) => score.cause ?? [])
+  return [
+    `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ${formatScore(metrics["reward/std"] ?? 0)}`,
+    formatCount(group.members.length, "rollout"),
+    ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
+    ...(leftOut.length === 0
+      ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`]
+      : [`${leftOut.length} without tokens`])
+  ].join(", ")
+}
+
+const formatSummary = (
+  { evaluation, failed, groups, meanReward, rollouts, trainable }: Summary,
+  directory: string
+): string =>
+  [
+    `${formatCount(groups, "group")}, ${formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
+    ...(evaluation === undefined
+      ? []
+      : [`Evaluation: mean reward ${formatScore(evaluation["eval/reward/mean"] ?? 0)}`]),
+    `Output: ${directory}`
+  ].join("\n")
+
+/** A run of an environment in a separate runtime. */
+interface RolloutJob {
+  readonly environment: RolloutEnvironment
+  readonly directory: string
+  readonly settings: Values
+  readonly script: string | undefined
+  readonly safeMode: boolean
+  readonly atropos: string | undefined
+  readonly savesTrajectories: boolean
+  /** Options that are not part of the contract. */
+  readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
+}
+
+/** Rolls an environment out into a directory. */
+export const rollOut = Effect.fnUntraced(function* ({
+  atropos,
+  directory,
+  environment,
+  options,
+  safeMode,
+  savesTrajectories,
+  script,
+  settings
+}: RolloutJob) {
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const program = yield* Program
+  yield* requireModel(settings, { script })
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) =>
+    makeUsageFailure(`${directory} cannot be made: ${message}`)
+  )
+  const episodes = yield* Layer.build(
+    Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes"))))
+  )
+  const capture = yield* Effect.provide(RolloutCapture.make(), episodes)
+  const { defaults } = RolloutSettings
+  const groupSize = options.groupSize ?? defaults.groupSize
+  const filed = TrainingOutput.layerFiles(directory, { trajectories: savesTrajectories })
+  const sink =
+    atropos === undefined
+      ? filed
+      : TrainingOutput.layerAtropos(atropos, {
+          max_token_length: maxTokenLength,
+          desired_name: environment.name,
+          weight: 1,
+          group_size: groupSize
+        }).pipe(Layer.provide(filed))
+  return yield* Effect.gen(function* () {
+    const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+    yield* printNote(`Rolling out ${environment.name} with ${model}, ${formatCount(groupSize, "rollout")} in a group`)
+    return yield* RolloutRun.run(environment, {
+      ...defaults,
+      ...options,
+      groupSize,
+      capture,
+      unattended: settings.approvals.unattendedMode,
+      directory: paths.join(directory, "work")
+    })
+  }).pipe(
+    Effect.provide(Layer.merge(sink, TrainingOutput.layerMetrics(directory))),
+    Effect.catchTags({
+      EnvironmentError: (error) => Effect.fail(toUsageFailure(error)),
+      RolloutRefused: ({ message }) => Effect.fail(makeWorkFailure(message)),
+      OutputError: ({ message }) => Effect.fail(makeWorkFailure(message))
+    }),
+    Effect.provide(episodes),
+    Effect.provide(
+      program.layer(settings, {
+        script,
+        ignoreRules: true,
+        safeMode,
+        database: paths.join(directory, "sessions.db"),
+        withoutChanges: true,
+        middleware: [capture.middleware]
+      })
+    )
+  )
+}, Effect.scoped)
+
+/** The settings of rollouts under the shared flags. */
+export const rolloutSettings = Effect.gen(function* () {
+  const options = Flags.toConfigOptions(yield* hermes)
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...(options.flags ?? []), ...fixed] })
+  for (const warning of warnings) yield* printNote(`Warning: ${warning}`)
+  return settings
+})
+
+/** Rolls out an environment. */
+export const runRollout = Effect.fn("hermes rl rollout")(
+  function* (flags: RolloutFlags) {
+    const { defaults } = RolloutSettings
+    for (const [name, value] of [
+      ["groups", flags.groups],
+      ["group-size", flags.groupSize],
+      ["concurrency", flags.concurrency],
+      ["max-agent-turns", flags.maxTurns]
+    ] as const) {
+      yield* checkPositive(name, value)
+    }
+    if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2))
+      return yield* makeUsageFailure("--temperature is a number from 0 to 2")
+    if (flags.parser !== undefined && ToolCallParser.find(flags.parser) === undefined) {
+      return yield* makeUsageFailure(`no tool-call parser "${flags.parser}": one of ${ToolCallParser.names.join(", ")}`)
+    }
+    const distribution = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
+    if (typeof distribution === "string") return yield* makeUsageFailure(`--distribution: ${distribution}`)
+    const output = yield* Output
+    yield* output.protect
+    const shared = yield* hermes
+    const { environment, problems } = yield* Effect.mapError(
+      EnvironmentCatalogue.find(flags.environment),
+      toUsageFailure
+    )
+    for (const problem of problems.slice(0, 10)) yield* printNote(`Warning: ${SafeText.toLine(problem)}`)
+    if (problems.length > 10) yield* printNote(`Warning: ${problems.length - 10} more rows cannot be used`)
+    const paths = yield* Path.Path
+    const directory = paths.resolve(flags.output ?? paths.join("data", "rl", environment.name))
+    const interruptCode = yield* InterruptCode
+    let warned = false
+    const reportGroup = (given: GroupReport) =>
+      Effect.gen(function* () {
+        yield* output.out(`${formatGroup(given)}\n`)
+        const [cause] = given.group.members.flatMap(({ rolloutId, score }) =>
+          score.cause === undefined ? [] : [`${rolloutId}: ${score.cause}`]
+        )
+        if (cause !== undefined) yield* printNote(`     ${SafeText.toLine(cause)}`)
+        const [reason] = given.leftOut
+        if (reason === undefined || warned) return
+        warned = true
+        yield* printNote(`Warning: ${SafeText.toLine(reason.reason)}`)
+      }).pipe(Effect.provideService(Output, output))
+    const work = rollOut({
+      environment,
+      directory,
+      settings: yield* rolloutSettings,
+      script: flags.script,
+      safeMode: shared.safeMode,
+      atropos: flags.atropos,
+      savesTrajectories: !flags.noTrajectories,
+      options: {
+        groups: flags.groups ?? 8,
+        groupSize: flags.groupSize ?? defaults.groupSize,
+        concurrency: flags.concurrency ?? defaults.concurrency,
+        maxAgentTurns: flags.maxTurns ?? defaults.maxAgentTurns,
+        sampling: {
+          ...defaults.sampling,
+          ...(flags.temperature === undefined ? {} : { temperature: flags.temperature })
+        },
+        toolsets: shared.toolsets === undefined ? defaults.toolsets : Flags.splitNames(shared.toolsets),
+        distribution,
+        toolCallParser: flags.parser,
+        weightsVersion: flags.weightsVersion,
+        stepsPerEvaluation: flags.evaluateEvery ?? 0,
+        onGroup: reportGroup
+      }
+    })
+    return yield* Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(Effect.exit(restore(work)), (exit) => {
+        if (Exit.isSuccess(exit)) {
+          const isFailed = exit.value.rollouts > 0 && exit.value.failed === exit.value.rollouts
+          return Effect.andThen(
+            printLine(formatSummary(exit.value, directory)),
+            isFailed ? Effect.fail(makeSilentFailure(failed)) : Effect.void
+          )
+        }
+        if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
+        return Effect.andThen(
+          printNote(`Interrupted: groups that were finished are in ${directory}`),
+          Effect.fail(makeSilentFailure(interruptCode()))
+        )
+      })
+    )
+  },
+  Effect.scoped,
+  Effect.provide(FolderTrust.layer),
+  Effect.provide(CommandSettings.surroundings)
+)

@@ -1,0 +1,95 @@
+/**
+ * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the
+ * same meaning.
+ *
+ * A row that reached its own limit of tokens or money ends as at its last model call and is written; one that reached
+ * its time fails. A limit of the run interrupts the rows in flight and begins no other.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Flag from "effect/cli/Flag"
+import type { Limits } from "../../agent/Budget.ts"
+import type * as RowPool from "../../research/batch/RowPool.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import type * as ProgressDisplay from "./ProgressDisplay.ts"
+
+const makeIntegerFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const makeNumberFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
+
+/** Flags of a command that runs rows, which it calls by a name of its own. */
+export const makeFlags = (row: string, seed: string) => ({
+  rowTimeout: makeNumberFlag("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
+  rowTokens: makeIntegerFlag("row-tokens", "N", `Tokens after which a ${row} makes no further model call`),
+  rowCost: makeNumberFlag("row-cost", "DOLLARS", "The same for its cost"),
+  maxCost: makeNumberFlag("max-cost", "DOLLARS", `Stop when this is spent, with the ${row}s in flight`),
+  maxTotalTokens: makeIntegerFlag("max-total-tokens", "N", "The same for tokens of the run"),
+  maxTime: makeNumberFlag("max-time", "SECONDS", "The same for the time of the run"),
+  seed: Flags.makeText("seed", "TEXT", seed)
+})
+
+/** Values of {@link makeFlags}. */
+export type Values = Flags.Parsed<ReturnType<typeof makeFlags>>
+
+/** Limits as those take them who run rows. */
+export interface RunLimits extends Pick<RowPool.Options<never, never, never>, "limits" | "timeout"> {
+  /** Limits of the agent in one row. */
+  readonly budget: Limits | undefined
+}
+
+const makeTooSmallFailure = (name: string, value: number, least: number): Failure =>
+  makeUsageFailure(`${name} ${value} is too small: pass ${least === 0 ? "more than 0" : `${least} or more`}`)
+
+const toDuration = (value: number | undefined) => (value === undefined ? undefined : Duration.seconds(value))
+
+/** Checks the values of the flags. */
+export const read = Effect.fnUntraced(function* ({
+  maxCost,
+  maxTime,
+  maxTotalTokens,
+  rowCost,
+  rowTimeout,
+  rowTokens
+}: Values): Effect.fn.Return<RunLimits, Failure> {
+  for (const [name, value] of [
+    ["--row-timeout", rowTimeout],
+    ["--row-cost", rowCost],
+    ["--max-cost", maxCost],
+    ["--max-time", maxTime]
+  ] as const) {
+    if (value !== undefined && value <= 0) return yield* makeTooSmallFailure(name, value, 0)
+  }
+  for (const [name, value] of [
+    ["--row-tokens", rowTokens],
+    ["--max-total-tokens", maxTotalTokens]
+  ] as const) {
+    if (value !== undefined && value < 1) return yield* makeTooSmallFailure(name, value, 1)
+  }
+  return {
+    limits: { costUsd: maxCost, tokens: maxTotalTokens, duration: toDuration(maxTime) },
+    timeout: toDuration(rowTimeout),
+    budget: rowTokens === undefined && rowCost === undefined ? undefined : { tokens: rowTokens, dollars: rowCost }
+  }
+})
+
+/**
+ * Shows progress, and says once when no token of a run with a limit of money has a price: the limit cannot hold then.
+ */
+export const watchProgress = (
+  { limits }: Pick<RunLimits, "limits">,
+  { progress, say }: Pick<ProgressDisplay.Display, "progress" | "say">
+): ((now: RowPool.Progress) => Effect.Effect<void>) => {
+  let isTold = limits?.costUsd === undefined
+  return (now) => {
+    if (isTold || now.tokens === 0 || now.costUsd !== undefined) return progress(now)
+    isTold = true
+    return Effect.andThen(
+      say("Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens"),
+      progress(now)
+    )
+  }
+}

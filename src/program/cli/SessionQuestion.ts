@@ -1,0 +1,72 @@
+/**
+ * The question of `--continue` and `--resume latest` in a folder that has no session: one of another folder, or a new
+ * one. Nothing is resumed unasked that would write somewhere else.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/cli/Prompt"
+import { Environment } from "../../base/config/Environment.ts"
+import type { SessionNotFound, SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import { hiddenSources } from "../../store/SessionSearch.ts"
+import { type Session, SessionStore } from "../../store/SessionStore.ts"
+import * as Overview from "./interactive/Overview.ts"
+import { printNote } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as SessionChoice from "./SessionChoice.ts"
+
+/** Sessions that are looked through for those to list. */
+const mostRead = 200
+
+/** Folders that are listed, each with its newest session. */
+const mostListed = 20
+
+/** Reads the newest session of each folder, the newest first. */
+const readNewest = Effect.map(
+  SessionStore.use((store) => store.list({ limit: mostRead })),
+  (list) => {
+    const byFolder = new Map<string | undefined, Session>()
+    for (const session of list.filter(({ source }) => !hiddenSources.includes(source))) {
+      if (!byFolder.has(session.cwd)) byFolder.set(session.cwd, session)
+    }
+    return Array.from(byFolder.values()).slice(0, mostListed)
+  }
+)
+
+const formatTitle = (session: Session, now: number): string =>
+  [
+    SafeText.toLine(session.title ?? session.id),
+    session.cwd === undefined ? "no recorded folder" : SafeText.toLine(session.cwd),
+    Overview.formatAgo(now - (session.endedAt ?? session.startedAt))
+  ].join(" · ")
+
+/**
+ * Asks where to go on when this folder has no session; `fresh` is the id of a new one. Leaving the question is the
+ * error.
+ */
+export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound, fresh: SessionId) {
+  const { process } = yield* Environment
+  if (error.folder === undefined || process["TERM"] === "dumb") return yield* error
+  const sessions = yield* SessionChoice.withStore<ReadonlyArray<Session>, SessionStoreError>(
+    readNewest,
+    Effect.succeed([]),
+    SessionChoice.forReading
+  )
+  if (sessions.length === 0) return yield* error
+  const now = yield* Clock.currentTimeMillis
+  yield* printNote(`There is no session of this folder (${SafeText.toLine(error.folder)}).`)
+  const chosen = yield* Prompt.AutoComplete<SessionId | undefined>({
+    message: "Go on with",
+    // Enter alone writes nowhere else.
+    choices: [
+      { title: "a new session in this folder", value: undefined },
+      ...sessions.map((session) => ({ title: formatTitle(session, now), value: session.id }))
+    ],
+    maxPerPage: 8,
+    filterPlaceholder: "type to search"
+  }).pipe(Effect.catchTag("QuitError", () => Effect.fail(error)))
+  const newSession: SessionChoice.ChosenSession = { id: fresh, known: undefined }
+  return chosen === undefined ? newSession : yield* SessionChoice.openStored(chosen)
+})

@@ -1,0 +1,339 @@
+/**
+ * `hermes sessions`: the stored conversations.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { Home } from "../../base/config/Environment.ts"
+import { Settings } from "../../base/config/Settings.ts"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as SessionExport from "../../store/SessionExport.ts"
+import { hiddenSources } from "../../store/SessionSearch.ts"
+import * as SessionRetention from "../../store/SessionRetention.ts"
+import { defaultLimit, type Session, SessionStore } from "../../store/SessionStore.ts"
+import * as Title from "../../store/Title.ts"
+import { provide } from "./CommandSettings.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import * as OutputFile from "./OutputFile.ts"
+import { printLine, renderTable } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as SessionDocument from "./render/SessionDocument.ts"
+import * as ToolText from "./render/ToolText.ts"
+import * as Width from "./render/Width.ts"
+import * as Confirm from "./Confirm.ts"
+import * as SessionChanges from "./SessionChanges.ts"
+import * as SessionCare from "./SessionCare.ts"
+import { forReading, withStoredSession, findOtherFolder, readFolder, withStore } from "./SessionChoice.ts"
+
+const session = Argument.String("session").pipe(
+  Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
+)
+const source = Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …")
+const json = Flags.makeSwitch("json", "Print JSON")
+const makeLimitFlag = (otherwise: string) =>
+  Flags.takeLast(Flag.Int("limit").pipe(Flag.withMetavar("N")), `Maximum number of sessions; default: ${otherwise}`)
+const limit = makeLimitFlag("20")
+
+interface Filter {
+  readonly source: string | undefined
+  readonly limit: number | undefined
+}
+
+/** `2026-11-22 00:16`, in the machine's zone. */
+const formatTime = (millis: number): string => {
+  const parts = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
+  const padNumber = (n: number): string => String(n).padStart(2, "0")
+  return `${parts.year}-${padNumber(parts.month)}-${padNumber(parts.day)} ${padNumber(parts.hour)}:${padNumber(parts.minute)}`
+}
+
+const checkFilter = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
+  limit !== undefined && limit < 1
+    ? Effect.fail(makeUsageFailure("--limit is a number of sessions, 1 or more"))
+    : Effect.succeed({ limit, source })
+
+/**
+ * Returns the newest sessions. Sessions without a user (children, tools) are included only if their source is
+ * requested.
+ */
+const findSessions = Effect.fnUntraced(function* (filter: Filter, otherwise: number) {
+  const { limit = otherwise, source } = filter
+  const store = yield* SessionStore
+  if (source !== undefined) return yield* store.list({ source, limit })
+  const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+  return all.filter(({ source }) => !hiddenSources.includes(source)).slice(0, limit)
+})
+
+const findNewest = (filter: Filter) =>
+  withStore<ReadonlyArray<Session>, SessionStoreError>(
+    findSessions(filter, defaultLimit),
+    Effect.succeed([]),
+    forReading
+  )
+
+/** Returns a row of a list. A session of another folder has the folder as its last column. */
+const toRow = (session: Session, other?: string): ReadonlyArray<string> => [
+  session.id,
+  formatTime(session.startedAt),
+  session.source,
+  session.model,
+  `${session.messageCount} messages`,
+  session.title ?? "",
+  ...(other === undefined ? [] : [other])
+]
+
+/** Prints the newest sessions. */
+const listNewest = Effect.fn("hermes sessions list")(function* ({
+  json,
+  ...flags
+}: Filter & { readonly json: boolean }) {
+  const sessions = yield* findNewest(yield* checkFilter(flags))
+  if (json) return yield* printLine(SafeText.toJson(sessions.map(SessionExport.toSummary), 2))
+  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  const folder = yield* readFolder
+  yield* printLine(
+    renderTable(
+      yield* Effect.forEach(sessions, (session) =>
+        Effect.map(findOtherFolder(folder, session), (other) => toRow(session, other))
+      )
+    )
+  )
+}, Effect.provide(Home.layer))
+
+const list = Command.make("list", { source, limit, json }, listNewest).pipe(
+  Command.withDescription("List the newest sessions")
+)
+
+/** Columns of a tool's arguments or result. */
+const previewColumns = 120
+
+const renderPart = (part: Prompt.Part): string => {
+  switch (part.type) {
+    case "text":
+      return part.text
+    case "file":
+      return `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`
+    case "tool-call":
+      return `┊ ${part.name} ${Width.cut(ToolText.summariseParams(part.params), previewColumns)}`.trimEnd()
+    case "tool-result":
+      return `┊ ${part.name}${part.isFailure ? " failed" : ""}: ${Width.cut(
+        ToolText.toLines(Json.toText(part.result), 1).lines.join(""),
+        previewColumns
+      )}`
+    default:
+      return ""
+  }
+}
+
+const speakers: Readonly<Record<Prompt.Message["role"], string>> = {
+  system: "System",
+  user: "You",
+  assistant: "Agent",
+  tool: ""
+}
+
+const renderMessage = (message: Prompt.Message): ReadonlyArray<string> => {
+  const body =
+    typeof message.content === "string" ? message.content : message.content.map(renderPart).filter(Boolean).join("\n")
+  if (body.trim() === "") return []
+  const speaker = speakers[message.role]
+  return [speaker === "" ? body : `${speaker}: ${body}`]
+}
+
+/** Prints one session. */
+const show = Command.make(
+  "show",
+  { session },
+  Effect.fn("hermes sessions show")(function* ({ session }) {
+    const text = yield* withStoredSession(
+      session,
+      (found) =>
+        Effect.map(SessionExport.readMessages(found.id), (messages) =>
+          [
+            [
+              `${found.id}${found.title === undefined ? "" : `  ${found.title}`}`,
+              `${formatTime(found.startedAt)}, ${found.model} (${found.provider}), ${found.source}, ${
+                found.endReason ?? "not ended"
+              }, ${Usage.countTotalTokens(found.usage)} tokens`
+            ].join("\n"),
+            ...messages.flatMap(renderMessage)
+          ].join("\n\n")
+        ),
+      forReading
+    )
+    yield* printLine(Redaction.redactText(text))
+  }, Effect.provide(Home.layer))
+).pipe(Command.withDescription("Show the messages of a session"))
+
+/** Gives a session a title. */
+const rename = Command.make(
+  "rename",
+  {
+    session,
+    title: Argument.String("title").pipe(Argument.withDescription("New title; up to 100 characters, unique"))
+  },
+  Effect.fn("hermes sessions rename")(function* ({ session, title }) {
+    const id = yield* withStoredSession(session, ({ id }) =>
+      Effect.as(
+        SessionStore.use((store) => store.rename(id, title)),
+        id
+      )
+    )
+    yield* printLine(`${id} is now called ${Title.normalise(title)}`)
+  }, Effect.provide(Home.layer))
+).pipe(Command.withDescription("Set the title of a session"))
+
+type Format = "jsonl" | "md" | "html"
+
+interface ExportedSessions {
+  readonly count: number
+  readonly content: string | Uint8Array
+}
+
+/** A document of sessions in a format. */
+const renderDocument = Effect.fnUntraced(function* (format: Format, sessions: ReadonlyArray<Session>) {
+  if (format === "jsonl")
+    return (yield* Effect.forEach(sessions, SessionExport.readSession))
+      .map((whole) => `${SafeText.toJson(whole)}\n`)
+      .join("")
+  const all = yield* Effect.forEach(sessions, (session) =>
+    Effect.map(SessionExport.readMessages(session.id), (messages) => ({ session, messages }))
+  )
+  return format === "md" ? SessionDocument.renderMarkdown(all) : SessionDocument.renderHtml(all)
+})
+
+/** An archive with a document for each session. */
+const makeArchive = (format: Format, sessions: ReadonlyArray<Session>) =>
+  Stream.mkUint8Array(
+    SessionExport.writeArchive(
+      Stream.mapEffect(Stream.fromIterable(sessions), (session) =>
+        Effect.map(renderDocument(format, [session]), (content) => ({
+          name: `${Ids.toFileName(session.id)}.${format}`,
+          content,
+          changedAt: session.startedAt
+        }))
+      )
+    )
+  )
+
+/** Writes sessions in one of the formats. */
+const exportCommand = Command.make(
+  "export",
+  {
+    session: Flags.makeText("session-id", "SESSION", "Only this session"),
+    source,
+    limit: makeLimitFlag("all"),
+    format: Flags.takeLast(
+      Flag.Literals("format", ["jsonl", "md", "html"]),
+      "jsonl: one line of JSON per session, which `import` reads (default); md: Markdown; html: one page"
+    ),
+    output: Flags.makeText(
+      "output",
+      "PATH",
+      "Output file; default: stdout; one that ends in .tar.gz has a file per session",
+      "o"
+    )
+  },
+  Effect.fn("hermes sessions export")(function* ({ format = "jsonl", output, session, ...flags }) {
+    const filter = yield* checkFilter(flags)
+    const isArchive = output !== undefined && SessionExport.isArchive(output)
+    const exportSessions = Effect.fnUntraced(function* (
+      sessions: ReadonlyArray<Session>
+    ): Effect.fn.Return<ExportedSessions, SessionStoreError, SessionStore> {
+      return {
+        count: sessions.length,
+        content: yield* isArchive ? makeArchive(format, sessions) : renderDocument(format, sessions)
+      }
+    })
+    const { content, count } =
+      session === undefined
+        ? yield* withStore<ExportedSessions, SessionStoreError>(
+            Effect.flatMap(findSessions(filter, Number.MAX_SAFE_INTEGER), exportSessions),
+            Effect.succeed({ count: 0, content: "" }),
+            forReading
+          )
+        : yield* withStoredSession(session, (one) => exportSessions([one]), forReading)
+    if (output === undefined) return yield* printLine(String(content).trimEnd())
+    yield* OutputFile.write(output, content)
+    yield* printLine(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
+  }, Effect.provide(Home.layer))
+).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
+
+const formatCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
+
+/** Removes old sessions. */
+const pruneCommand = Command.make(
+  "prune",
+  {
+    olderThan: Flags.takeLast(
+      Flag.Finite("older-than").pipe(Flag.withMetavar("DAYS")),
+      "Days since the last activity; default: sessions.retention_days (90)"
+    ),
+    source,
+    dryRun: Flags.makeSwitch("dry-run", "List the sessions and remove nothing"),
+    yes: Flags.makeSwitch("yes", "Do not ask", "y")
+  },
+  Effect.fn("hermes sessions prune")(
+    function* ({ dryRun, olderThan, source, yes }) {
+      const {
+        sessions: { retentionDays, vacuumAfterPrune }
+      } = yield* Settings
+      const days = olderThan ?? retentionDays
+      if (days < 0) return yield* makeUsageFailure("--older-than is a number of days, 0 or more")
+      const limit = { before: yield* SessionRetention.computeCutoff(days), source }
+      const found = yield* withStore<ReadonlyArray<Session>, SessionStoreError>(
+        SessionRetention.SessionRetention.use(({ expired }) => expired(limit)),
+        Effect.succeed([])
+      )
+      if (found.length === 0) return yield* printLine(`No ended session is older than ${days} days`)
+      if (dryRun)
+        return yield* printLine(
+          `${renderTable(found.map((session) => toRow(session)))}\n\n${formatCount(found.length)} would be removed`
+        )
+      if (
+        !yes &&
+        !(yield* Confirm.requireConfirmation(
+          `Remove ${formatCount(found.length)} older than ${days} days, with their run records?`,
+          "Not a terminal. Pass --yes to remove these sessions, or --dry-run to list them."
+        ))
+      ) {
+        return yield* printLine("Nothing was removed")
+      }
+      const { kept, removed } = yield* withStore<SessionRetention.PruneResult, SessionStoreError>(
+        SessionRetention.prune(limit, vacuumAfterPrune),
+        Effect.succeed({ removed: 0, kept: 0 })
+      )
+      yield* printLine(
+        `Removed ${formatCount(removed)}${kept === 0 ? "" : `; ${kept} in use ${kept === 1 ? "was" : "were"} kept`}`
+      )
+    },
+    provide,
+    Effect.provide(Home.layer)
+  )
+).pipe(
+  Command.withDescription(
+    "Remove ended sessions older than 90 days, with their run records; sessions.auto_prune does it once a day"
+  )
+)
+
+export const command = Command.make("sessions", { source, limit, json }, listNewest).pipe(
+  Command.withSubcommands([
+    list,
+    show,
+    rename,
+    exportCommand,
+    pruneCommand,
+    ...SessionCare.commands,
+    ...SessionChanges.commands
+  ])
+)

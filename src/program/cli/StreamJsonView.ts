@@ -1,0 +1,155 @@
+/**
+ * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
+ *
+ * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then always one `result`. The `text` of
+ * the result is the concatenation of all deltas, including the text of steps that called tools, separated by a blank
+ * line. If text that was shown is retracted, a line of the type `text_replaced` contains the whole text so far as its
+ * `text`, which replaces all earlier deltas, and the `step_id` at which the difference starts. A run that ended early
+ * has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`. A call that was refused before
+ * it could run has a `tool_use` without `input`. The result contains the cost of the run in addition to its `tokens`,
+ * as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type `fallback` (`from`,
+ * `to`, `reason`), and the `result` names the `model` and `provider` that answered. Child agents are reported by lines
+ * of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call by a `file_change` line;
+ * the document contains neither.
+ *
+ * Source: `hermes-product.md` §1.5.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Cost from "../../base/domain/Cost.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import { makeStreamedText } from "../../serve/host/StreamedText.ts"
+import type * as ProgramOutput from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import type { View } from "./View.ts"
+
+/** Characters of a tool's result in its line. */
+const maxOutput = 5000
+
+/** A line without its time. */
+type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
+
+const cutOutput = (output: string): string => TextCut.shorten(output, maxOutput)
+
+/** A line about a child agent. */
+const makeSubagentFact = (
+  subtype: "start" | "progress" | "stop",
+  { subagentId }: { readonly subagentId: string }
+): Fact => ({ type: "subagent", subtype, subagent_id: subagentId })
+
+const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
+
+export const make = ({ out }: ProgramOutput.Service): View => {
+  let startedAt: number | undefined
+  let shown = makeStreamedText(true)
+  const started = new Set<string>()
+
+  const toFacts = (event: RunEvent): ReadonlyArray<Fact> => {
+    switch (event._tag) {
+      case "StepStarted":
+        shown.step(event.step)
+        return []
+      case "TextDelta":
+        return toTextFacts(shown.delta(event.text))
+      case "TextReplaced": {
+        const text = shown.replace(event.stepId, event.text)
+        return text === undefined ? [] : [{ type: "text_replaced", step_id: event.stepId, text }]
+      }
+      case "ToolStarted":
+        started.add(event.callId)
+        return [
+          { type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }
+        ]
+      case "ToolFinished": {
+        const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
+        return [
+          ...(started.delete(event.callId) ? [] : [use]),
+          {
+            type: "tool_result",
+            name: event.name,
+            tool_call_id: event.callId,
+            output: cutOutput(event.output),
+            duration_ms: Math.round(event.durationMillis),
+            is_error: event.status !== "ok"
+          }
+        ]
+      }
+      case "FileChanged":
+        return [
+          {
+            type: "file_change",
+            tool_call_id: event.callId,
+            path: event.path,
+            change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
+            by: event.by,
+            added: event.added,
+            removed: event.removed,
+            diff: event.diff
+          }
+        ]
+      case "RouteChanged":
+        return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
+      case "SubagentStarted":
+        return [{ ...makeSubagentFact("start", event), session_id: event.sessionId, goal: event.goal }]
+      case "SubagentProgress":
+        return [{ ...makeSubagentFact("progress", event), text: event.text }]
+      case "SubagentFinished":
+        return [
+          {
+            ...makeSubagentFact("stop", event),
+            session_id: event.sessionId,
+            status: event.status,
+            tool_count: event.toolCount,
+            tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
+            duration_ms: Math.round(event.durationMillis)
+          }
+        ]
+      default:
+        return []
+    }
+  }
+
+  const writeFacts = (facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
+    facts.length === 0
+      ? Effect.void
+      : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
+          startedAt ??= timestamp
+          return out(facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join(""))
+        })
+
+  return {
+    prepare: ({ live }) => {
+      shown = makeStreamedText(live)
+    },
+    begin: ({ model, sessionId }) => writeFacts([{ type: "system", subtype: "init", model, session_id: sessionId }]),
+    events: (events) => writeFacts(events.flatMap(toFacts)),
+    end: ({ cost, error, exit, exitCode, route, sessionId, text: final, usage }) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const rest = toTextFacts(shown.rest(final))
+        return writeFacts([
+          ...rest,
+          {
+            type: "result",
+            session_id: sessionId,
+            exit_code: exitCode,
+            ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
+            ...(exit === undefined ? {} : { exit }),
+            text: shown.all(),
+            tokens: {
+              input: usage.inputTokens,
+              output: usage.outputTokens,
+              total: Usage.countTotalTokens(usage),
+              cache_read: usage.cacheReadTokens,
+              cache_write: usage.cacheWriteTokens
+            },
+            ...Cost.toWire(cost),
+            duration_ms: now - (startedAt ?? now),
+            ...(error === undefined ? {} : { error })
+          }
+        ])
+      })
+  }
+}

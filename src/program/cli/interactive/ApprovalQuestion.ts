@@ -1,0 +1,116 @@
+/**
+ * The question whether a tool call may run, in words. Whatever is no clear yes is a no; words of the user go to the
+ * model as the reason.
+ *
+ * Source: `hermes-product.md` §1.10.
+ */
+import type { Target } from "../../../tools/approval/AllowList.ts"
+import { type Choice, nameTarget, type Question, type Reply, showLine } from "../../../tools/approval/Question.ts"
+
+const describeTarget = (target: Target, command: string): string => {
+  const shown = nameTarget(target, command)
+  switch (target.kind) {
+    case "command":
+      return `\`${shown}\``
+    case "prefix":
+      return `commands that begin with \`${shown}\``
+    case "path":
+      return `writing ${shown}`
+    case "host":
+      return `requests to ${shown}`
+    case "tool":
+      return `every call of ${shown}`
+    case "call":
+      return `this call: ${shown}`
+  }
+}
+
+interface Offer {
+  readonly label: string
+  readonly reply: Reply
+}
+
+type OfferedQuestion = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
+
+/**
+ * Makes the offer of a permanent approval, with the rule to write and its file, or an allow-list entry if no rule can
+ * express it.
+ */
+const makeStandingOffer = (
+  reply: Reply,
+  what: string,
+  rules: ReadonlyArray<string> | undefined,
+  file: string | undefined
+): Offer => ({
+  label:
+    rules === undefined
+      ? `Allow ${what} from now on, in every session (command_allowlist)`
+      : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
+  reply
+})
+
+/**
+ * The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for
+ * it.
+ */
+const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestion): ReadonlyArray<Offer> => {
+  const describeScope = (target: Target): string => describeTarget(target, command)
+  const names = targets.map(describeScope).join(" and ")
+  const makeGrants = (choice: Choice, until: string): ReadonlyArray<Offer> => [
+    { label: `Allow ${names} ${until}`, reply: { choice } },
+    ...(prefix === undefined
+      ? []
+      : [{ label: `Allow ${describeScope(prefix)} ${until}`, reply: { choice, prefix: true } }])
+  ]
+  return choices.flatMap((choice): ReadonlyArray<Offer> => {
+    switch (choice) {
+      case "once":
+        return [{ label: "Allow once", reply: { choice } }]
+      case "session":
+        return makeGrants(choice, "for this session")
+      case "always":
+        return [
+          makeStandingOffer({ choice }, names, rules?.exact, rules?.file),
+          ...(prefix === undefined
+            ? []
+            : [makeStandingOffer({ choice, prefix: true }, describeScope(prefix), rules?.prefix, rules?.file)])
+        ]
+      case "deny":
+        return [{ label: "Deny", reply: { choice } }]
+    }
+  })
+}
+
+const words: ReadonlyMap<string, Choice> = new Map([
+  ["y", "once"],
+  ["yes", "once"],
+  ["once", "once"],
+  ["session", "session"],
+  ["always", "always"],
+  ["n", "deny"],
+  ["no", "deny"],
+  ["deny", "deny"]
+])
+
+/** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
+const readReply = (question: OfferedQuestion, answer: string): Reply => {
+  const offer = listOffers(question).find(({ label }) => label === answer)
+  const word = words.get(answer.trim().toLowerCase())
+  if (offer !== undefined) return offer.reply
+  if (word !== undefined) return { choice: question.choices.includes(word) ? word : "deny" }
+  return { choice: "deny", reason: answer }
+}
+
+/** An approval as a question with choices, and the reply that an answer means. */
+export interface ApprovalText {
+  readonly question: string
+  readonly choices: ReadonlyArray<string>
+  readonly read: (answer: string) => Reply
+}
+
+/** Makes the question, the choices and the reader of replies for an approval in plain text. */
+export const toApprovalText = (question: Question): ApprovalText => ({
+  question: `May this run? ${question.command} (${question.description})`,
+  choices: listOffers(question).map(({ label }) => label),
+  read: (answer) => readReply(question, answer)
+})

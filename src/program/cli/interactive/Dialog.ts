@@ -1,0 +1,200 @@
+/** State of the terminal client of a live session: its options, the screen, and the text being typed. */
+import type * as Effect from "effect/Effect"
+import type * as Path from "effect/Path"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Agent } from "../../../agent/Agent.ts"
+import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
+import type { Children } from "../../../agent/Children.ts"
+import type { RunInput } from "../../../agent/RunInput.ts"
+import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
+import type { Values } from "../../../base/config/Settings.ts"
+import type { ConfigError } from "../../../base/domain/AgentError.ts"
+import type { SessionId } from "../../../base/domain/Ids.ts"
+import type { MemoryRefused } from "../../../tools/prompt/MemoryStore.ts"
+import type { Hooks } from "../../../hooks/Hooks.ts"
+import type { OpenQuestion } from "../../../serve/host/HostEvent.ts"
+import type { LiveSession, Reader } from "../../../serve/host/LiveSession.ts"
+import type { Conversation } from "../../../agent/plugin/MessageInjection.ts"
+import type { Auxiliary } from "../../../models/routing/Auxiliary.ts"
+import type { RunRecord } from "../../../store/RunRecord.ts"
+import type { Session, SessionStore, SessionFolder } from "../../../store/SessionStore.ts"
+import type { FileUndo } from "../../../tools/FileUndo.ts"
+import type { Service as Places } from "../../../tools/builtin/file/Places.ts"
+import type { ToolRegistry } from "../../../tools/ToolRegistry.ts"
+import type { Clipboard } from "../Clipboard.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import type { Failure } from "../Failure.ts"
+import type { ModelChoices } from "../ModelChoices.ts"
+import type { ProgramCall } from "../ProgramCalls.ts"
+import type { Block } from "../render/Block.ts"
+import * as SafeText from "../render/SafeText.ts"
+import type { Verbosity } from "../render/ToolFeed.ts"
+import type { Transcript } from "../render/Transcript.ts"
+import type { FileList } from "./Completions.ts"
+import type * as Editor from "./Editor.ts"
+import type { History } from "./InputHistory.ts"
+import type { NotifyOptions } from "./Notifications.ts"
+import type { Pending } from "./Questions.ts"
+import type { ArgumentWord, Command } from "./SlashCommands.ts"
+import type { StatusLine } from "./StatusLine.ts"
+import type { Keyboard, Terminal } from "./TerminalDevice.ts"
+import type { ViState } from "./ViKeys.ts"
+import type { ThemeChoice, ThemeOptions } from "./ThemeCommand.ts"
+
+/** Services that a session uses. */
+export type SessionServices =
+  | Agent
+  | Auxiliary
+  | BackgroundWork
+  | Children
+  | ChildProcessSpawner
+  | FileSystem.FileSystem
+  | FileUndo
+  | Hooks
+  | Path.Path
+  | RunRecord
+  | SessionStore
+  | ToolRegistry
+
+/** Header lines about the program. */
+export interface About {
+  readonly version: string
+  readonly provider: string
+  readonly model: string
+  readonly cwd: string
+}
+
+/** Values of a session; its services come from the Context. */
+export interface InteractiveOptions {
+  readonly terminal: Terminal
+  readonly history: History
+  readonly display: Values["display"]
+  readonly about: About
+  /** The session to begin with; `known` is what is stored of one that is resumed. */
+  readonly session: { readonly id: SessionId; readonly known: Session | undefined }
+  /** The folder that `latest` is about; all of them when absent. */
+  readonly folder?: SessionFolder | undefined
+  /** The id of the next new session. */
+  readonly newSession: Effect.Effect<SessionId>
+  /** Run options besides the prompt: tools, source, limits. */
+  readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
+  /** Adds to the first prompt of each session what the user chose for all of them. */
+  readonly preload?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
+  /** Directories of the user and of the agent, whose credentials are not attached to messages. */
+  readonly places?: Places | undefined
+  /** Commands of plugins, after the program's own. */
+  readonly commands?: ReadonlyArray<DialogCommand> | undefined
+  /** The user's own commands (`quick_commands`). */
+  readonly quickCommands?: Values["quickCommands"] | undefined
+  /** Takes what plugins and libraries print while the session lasts, without secrets, in pieces of any cut. */
+  readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
+  /** Lets the user's editor change a text; none when absent. */
+  readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
+  /** The initial mode. Default: the mode of the approvals. */
+  readonly mode?: PermissionMode | undefined
+  /** Runs commands of the program. */
+  readonly program?: ProgramCall | undefined
+  /** The agent's home directory, for files written by commands. */
+  readonly home?: string | undefined
+  /** Stores a note of the user in the memory and returns its location. */
+  readonly remember?: ((text: string) => Effect.Effect<string, ConfigError | MemoryRefused>) | undefined
+  /** The clipboard of this machine. */
+  readonly clipboard?: Clipboard | undefined
+  /** Themes to choose from; the dark one when absent. */
+  readonly theme?: ThemeOptions | undefined
+  /** Models to choose from; none when absent. */
+  readonly models?: ModelChoices | undefined
+  /** Notifications and the title of the window; none when absent. */
+  readonly notify?: NotifyOptions | undefined
+  /** The status line; none when absent. */
+  readonly status?: Pick<StatusLine, "compactAt" | "home"> | undefined
+  /** Lets plugins speak in this conversation as long as it lasts. */
+  readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
+}
+
+/** A command of this session. */
+export type DialogCommand = Command<Dialog, SessionServices>
+
+/** A line that was sent: as shown on the screen, with marks for long pastes, and as full text. */
+export interface TypedLine {
+  readonly shown: string
+  readonly text: string
+}
+
+/**
+ * Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts.
+ */
+export interface Feed {
+  put: (block: Block) => void
+}
+
+/** A question that a turn waits for. */
+export type TurnQuestion = Exclude<OpenQuestion, { readonly _tag: "Plan" }>
+
+/** Mutable state is changed by the terminal's own fiber, and by the one that shows a turn. */
+export interface Dialog {
+  readonly options: InteractiveOptions
+  readonly live: LiveSession
+  /** The events of the live session. */
+  readonly reader: Reader
+  readonly screen: Transcript
+  readonly keyboard: Keyboard
+  readonly commands: ReadonlyArray<DialogCommand>
+  readonly feed: Feed
+  readonly statusLine: StatusLine | undefined
+  /** Files that `@` names. */
+  readonly files: FileList
+  /** Words that the argument of a command may be. */
+  readonly argumentWords: (command: DialogCommand) => Effect.Effect<ReadonlyArray<ArgumentWord>>
+  verbosity: Verbosity
+  /** Themes; `undefined` if the terminal is not painted. */
+  readonly themes: ThemeChoice | undefined
+  /** State of the vi keys; `undefined` with Emacs keys. */
+  vi: ViState | undefined
+  /** Shell commands of the user with their output, which are sent with the next message. */
+  shared: ReadonlyArray<string>
+  /** The plan that is to be decided on. */
+  plan: Extract<OpenQuestion, { readonly _tag: "Plan" }> | undefined
+  /** Typed text, also during a turn. */
+  editor: Editor.State
+  /** Time of the last Ctrl+C. */
+  interruptedAt: number
+  /** Lines that were sent while something was under way and are no messages, and all lines behind them. */
+  readonly waiting: Array<TypedLine>
+  /** Lines of the messages that wait for their turn, by the ids of the messages. */
+  readonly sent: Map<string, TypedLine>
+  /** Messages that are already on the screen. */
+  readonly echoed: Set<string>
+  /** Questions of the turn that wait, the oldest first. */
+  questions: ReadonlyArray<TurnQuestion>
+  /** The question that is asked now, as it is shown. */
+  asked: Pending | undefined
+}
+
+/** Shows a line of the program's own; while an answer is being written, between its parts. */
+export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void =>
+  feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
+
+/** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
+const mostRemembered = 10_000
+
+/** Adds a line to the history. A command for the shell is remembered as long as the session, and no longer. */
+export const rememberLine = ({ options }: Pick<Dialog, "options">, { shown, text }: TypedLine): Effect.Effect<void> =>
+  options.history.add(text.length > mostRemembered ? shown : text, { keep: !text.startsWith("!") })
+
+/** Prints whole lines. */
+export const printLines = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
+  screen.say(lines.map((line) => `${line}\n`).join(""))
+
+/** Prints an error in one line. */
+export const printError = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
+  printLines(
+    dialog,
+    dialog.screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromError(error).line)), "red"),
+    ""
+  )
+
+/** The command line that resumes a session. */
+export const formatResumeCommand = (id: SessionId): string => `hermes --resume ${id}`

@@ -1,0 +1,437 @@
+/**
+ * The interactive session of `hermes chat`: a prompt, the agent's work on it, and the next prompt.
+ *
+ * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output is sent with the next
+ *   message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never any
+ *   of them.
+ * - Ctrl+C stops the current work; the output so far and the session remain. A second Ctrl+C within two seconds exits
+ *   with 130; at the prompt it clears the line. Ctrl+D exits with 0.
+ * - Log lines of the runtime are written between the lines of the session, never inside them.
+ * - On every exit, `on_session_finalize` is emitted and the command that resumes the session is shown.
+ *
+ * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether
+ * there is one is the caller's to know.
+ *
+ * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import type * as Scope from "effect/Scope"
+import type { Values } from "../../../base/config/Settings.ts"
+import { redactText } from "../../../base/domain/Redaction.ts"
+import type { HostEvent } from "../../../serve/host/HostEvent.ts"
+import * as LiveSession from "../../../serve/host/LiveSession.ts"
+import * as LiveStatus from "../../../serve/host/LiveStatus.ts"
+import { joinAlternatives } from "../Failure.ts"
+import { reviewSeconds } from "../SingleQuery.ts"
+import * as LogLine from "../LogLine.ts"
+import * as GoBack from "./GoBack.ts"
+import * as ModeCommands from "./ModeCommands.ts"
+import * as SafeText from "../render/SafeText.ts"
+import * as LinearScreen from "../render/LinearScreen.ts"
+import * as Screen from "../render/Screen.ts"
+import * as Transcript from "../render/Transcript.ts"
+import * as Theme from "../render/Theme.ts"
+import * as BuiltinCommands from "./BuiltinCommands.ts"
+import * as Completions from "./Completions.ts"
+import { attachNamedFiles } from "./Attachments.ts"
+import {
+  printError,
+  type Dialog,
+  type DialogCommand,
+  type Feed,
+  type InteractiveOptions,
+  showNote,
+  rememberLine,
+  type SessionServices,
+  printLines,
+  type TypedLine
+} from "./Dialog.ts"
+import * as Editor from "./Editor.ts"
+import * as Overview from "./Overview.ts"
+import * as Notifications from "./Notifications.ts"
+import * as Picker from "./Picker.ts"
+import * as PromptLine from "./PromptLine.ts"
+import * as SessionSwitch from "./SessionSwitch.ts"
+import * as ShellLine from "./ShellLine.ts"
+import * as SlashCommands from "./SlashCommands.ts"
+import * as ThemeCommand from "./ThemeCommand.ts"
+import type { Next } from "./SlashCommands.ts"
+import { makeKeyboard } from "./TerminalDevice.ts"
+import * as Turn from "./Turn.ts"
+import * as ViKeys from "./ViKeys.ts"
+
+/** Returns the line that a quick command expands to, or `undefined` if it does not define one. */
+const formatQuickLine = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
+  if (type === "exec") return command === undefined ? undefined : `!${command}`
+  return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
+}
+
+/** Makes the commands of `quick_commands`: a line for the shell, or another name for a line. */
+const makeQuickCommands = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
+  Object.entries(quickCommands).flatMap(([name, quick]) => {
+    const line = formatQuickLine(quick)
+    if (line === undefined) return []
+    return [
+      {
+        name,
+        help: `Same as ${redactText(line)}`,
+        run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
+      }
+    ]
+  })
+
+export type { About, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
+
+/** A quick command may name another one; so many lines in one are a circle. */
+const maxTyped = 10
+
+/** The code to leave with, or undefined to go on. */
+type Outcome = number | undefined
+
+/** A reader whose events others take along. */
+const followReader = (
+  { arrived, poll, take }: LiveSession.Reader,
+  follow: (event: HostEvent) => void
+): LiveSession.Reader => ({
+  arrived,
+  poll: () => {
+    const event = poll()
+    if (event !== undefined) follow(event)
+    return event
+  },
+  take: Effect.tap(take, (event) => Effect.sync(() => follow(event)))
+})
+
+/** Looks up the status from time to time, and shows it. */
+const keepStatus = (
+  { refresh }: LiveStatus.LiveStatus,
+  screen: Transcript.Transcript
+): Effect.Effect<void, never, Scope.Scope> =>
+  refresh.pipe(
+    Effect.andThen(Effect.sync(screen.refresh)),
+    Effect.andThen(Effect.sleep(Duration.seconds(1))),
+    Effect.forever,
+    Effect.forkScoped,
+    Effect.asVoid
+  )
+
+/** Begins the live session, and shows it from now on. */
+const make = Effect.fnUntraced(function* (
+  options: InteractiveOptions,
+  screen: Transcript.Transcript,
+  feed: Feed
+): Effect.fn.Return<Dialog, never, Scope.Scope | SessionServices> {
+  const { about, display, input, newSession, preload, terminal } = options
+  const live = yield* LiveSession.make({
+    session: { id: options.session.id, cwd: about.cwd },
+    cwd: about.cwd,
+    newSession,
+    input: { streaming: display.streaming, platform: "cli", ...input },
+    mode: options.mode,
+    prepare: preload
+  })
+  // The terminal is written by this process: turns wait for it, and it is never cut off.
+  const reader = yield* live.subscribe({ whenBehind: "wait" })
+  const statusLine =
+    options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
+  if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
+  const notifications =
+    options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
+  const clock = yield* Clock.Clock
+  const context = yield* Effect.context<SessionServices>()
+  const { color, theme: current } = terminal.paint
+  const themes =
+    options.theme === undefined || current === undefined || !color
+      ? undefined
+      : ThemeCommand.make(options.theme, current)
+  if (themes !== undefined) terminal.write(Theme.query)
+  const dialog: Dialog = {
+    options,
+    live,
+    reader: followReader(reader, (event) => {
+      statusLine?.status.follow(event)
+      notifications?.follow(event, clock.currentTimeMillisUnsafe())
+    }),
+    screen,
+    feed,
+    statusLine,
+    files: yield* Completions.fileList,
+    argumentWords: ({ words }) =>
+      words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
+    keyboard: makeKeyboard(terminal, (report) => {
+      if (themes?.report(report) === true) screen.repaint()
+    }),
+    themes,
+    commands: [
+      ...BuiltinCommands.commands,
+      ...makeQuickCommands(options.quickCommands ?? {}),
+      ...(options.commands ?? [])
+    ],
+    verbosity: display.toolProgress,
+    plan: undefined,
+    shared: [],
+    vi: display.editingMode === "vi" ? ViKeys.begin : undefined,
+    editor: Editor.empty,
+    interruptedAt: -Infinity,
+    waiting: [],
+    sent: new Map(),
+    echoed: new Set(),
+    questions: [],
+    asked: undefined
+  }
+  return dialog
+})
+
+/** Logs are lines of the session. */
+const makeLogger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
+  Logger.make(({ logLevel, message }) => {
+    showNote({ feed }, screen.asidePaint.text(SafeText.toLine(LogLine.render(logLevel, message)), "yellow"))
+  })
+
+/** Shows what plugins print, line by line. */
+const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): ((text: string) => void) => {
+  let rest = ""
+  return (text) => {
+    // Nothing more comes behind an empty piece.
+    const lines = SafeText.toPlainText(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) showNote({ feed }, asidePaint.text(line, "dim"))
+  }
+}
+
+const formatCommandNames = (names: ReadonlyArray<string>): string => joinAlternatives(names.map((name) => `/${name}`))
+
+const describeUnknownCommand = (
+  typed: string,
+  found: Exclude<SlashCommands.CommandMatch<unknown>, { readonly _tag: "Command" }>
+): string => {
+  if (found._tag === "Several") return `/${typed} could be ${formatCommandNames(found.names)}.`
+  return found.meant.length === 0
+    ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
+    : `Unknown command /${typed}. Did you mean ${formatCommandNames(found.meant)}?`
+}
+
+/** Sends a message that is already on the screen. */
+const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect.Effect<undefined> =>
+  Effect.map(live.send(message), (sent) => {
+    echoed.add(sent.message.id)
+    return undefined
+  })
+
+/** Keeps a note of the user's in the memory. */
+const storeNote = (
+  dialog: Dialog,
+  text: string,
+  remember: NonNullable<InteractiveOptions["remember"]>
+): Effect.Effect<undefined> =>
+  Effect.match(remember(text), {
+    onFailure: (error) => void printError(dialog, error),
+    onSuccess: (where) =>
+      void printLines(
+        dialog,
+        dialog.screen.asidePaint.text(`Remembered in ${SafeText.toLine(where)}. New sessions begin with it.`, "muted"),
+        ""
+      )
+  })
+
+/** Performs a line. Turns wait while the terminal itself is working. */
+const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> =
+  Effect.fnUntraced(function* (dialog, { shown, text: line }, depth) {
+    const holdTurns = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
+    if (line.trim() === "") return undefined
+    if (line.startsWith("!") && !/^!+\s*$/.test(line)) return yield* holdTurns(ShellLine.run(dialog, line))
+    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined)
+      return yield* storeNote(dialog, line.slice(1).trim(), dialog.options.remember)
+    const parsed = SlashCommands.parse(line)
+    if (parsed === undefined)
+      return yield* Effect.flatMap(attachNamedFiles(dialog, line.trim()), (prompt) =>
+        sendMessage(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown })
+      )
+    const found = SlashCommands.find(dialog.commands, parsed.name)
+    if (found._tag !== "Command" || depth > maxTyped) {
+      const said =
+        found._tag === "Command"
+          ? `/${parsed.name} names itself: correct quick_commands.`
+          : describeUnknownCommand(parsed.name, found)
+      printLines(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
+      return undefined
+    }
+    const next = yield* holdTurns(found.command.run(parsed.argument, dialog))
+    switch (next._tag) {
+      case "Stay":
+        return undefined
+      case "Leave":
+        return next.code
+      case "Send":
+        return yield* sendMessage(dialog, { prompt: next.prompt })
+      case "Type":
+        return yield* performLine(dialog, { shown: next.line, text: next.line }, depth + 1)
+    }
+  })
+
+/** Shows an event that is not part of a turn that is shown already, or the turn that it begins. */
+const handleEvent = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  event: HostEvent
+): Effect.fn.Return<Outcome, never, SessionServices> {
+  switch (event._tag) {
+    case "TurnStarted": {
+      const { message } = event.turn
+      dialog.sent.delete(message.id)
+      if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
+      return yield* Turn.show(dialog, event.turn)
+    }
+    case "QuestionAsked":
+      if (event.question._tag === "Plan") dialog.plan = event.question
+      return undefined
+    case "QuestionClosed":
+      if (event.id === dialog.plan?.id) dialog.plan = undefined
+      return undefined
+    case "Notice":
+      if (event.level === "error") printError(dialog, new Error(event.message))
+      else printNotices(dialog, event.message.split("\n"))
+      return undefined
+    default:
+      return undefined
+  }
+})
+
+/**
+ * Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event
+ * came first.
+ */
+const waitForLine = Effect.fnUntraced(function* (
+  dialog: Dialog
+): Effect.fn.Return<PromptLine.PromptResult | undefined> {
+  const { live, reader, waiting } = dialog
+  const { queue, turn } = yield* live.state
+  const line = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
+  if (line !== undefined) return { _tag: "Line", ...line }
+  let typed: PromptLine.PromptResult | undefined
+  const prompted = Effect.map(PromptLine.prompt(dialog), (line) => {
+    typed = line
+  })
+  // A line that was sent in the same moment as an event came is kept all the same.
+  yield* Effect.raceFirst(prompted, reader.arrived)
+  return typed
+})
+
+/** Lets the user choose a line that was sent before, the newest first. */
+const searchHistory = Effect.fnUntraced(function* (dialog: Dialog) {
+  const entries = Array.from(new Set(dialog.options.history.entries().toReversed()))
+  const choices = entries.map((value) => ({ label: SafeText.toLine(redactText(value)), value }))
+  const found = yield* Picker.choose(dialog, { title: "History", choices })
+  if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
+})
+
+const runDialog = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
+  while (true) {
+    const event = dialog.reader.poll()
+    if (event !== undefined) {
+      const code = yield* handleEvent(dialog, event)
+      if (code !== undefined) return code
+      continue
+    }
+    const { plan } = dialog
+    if (plan !== undefined) {
+      dialog.plan = undefined
+      yield* ModeCommands.askForPlan(dialog, plan)
+      continue
+    }
+    const line = yield* waitForLine(dialog)
+    if (line === undefined) continue
+    if (line._tag === "Leave") return line.code
+    if (line._tag === "Search") {
+      yield* searchHistory(dialog)
+      continue
+    }
+    if (line._tag === "GoBack") {
+      yield* GoBack.goBack(dialog)
+      continue
+    }
+    if (line._tag === "Transcript") {
+      yield* PromptLine.showTranscript(dialog)
+      continue
+    }
+    if (line.text.trim() === "") continue
+    PromptLine.echo(dialog, line.shown)
+    yield* rememberLine(dialog, line)
+    const code = yield* performLine(dialog, line, 0)
+    if (code !== undefined) return code
+  }
+})
+
+/** Shows what reviews of the conversation did. */
+const printNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
+  if (notices.length > 0)
+    printLines(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.toLine(notice), "dim")), "")
+}
+
+/** Gives a review of the conversation a little time before the program is left. */
+const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
+  const { background } = dialog.live
+  if ((yield* background.list).some(({ kind }) => kind === "review")) {
+    printLines(
+      dialog,
+      dialog.screen.asidePaint.text(
+        `Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`,
+        "dim"
+      )
+    )
+    const pressed = PromptLine.readKeys(
+      dialog,
+      (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined),
+      Effect.void,
+      true
+    )
+    yield* Effect.raceAllFirst([
+      background.reviewed,
+      Effect.asVoid(pressed),
+      Effect.sleep(Duration.seconds(reviewSeconds))
+    ])
+  }
+  printNotices(dialog, yield* background.takeNotices)
+})
+
+const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
+  const { options, screen } = dialog
+  const { session } = options
+  printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
+  if (session.known === undefined) return
+  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) =>
+    Effect.sync(() => printError(dialog, error))
+  )
+})
+
+/** Talks until the user leaves. Gives the exit code. */
+export const run = (options: InteractiveOptions): Effect.Effect<number, never, SessionServices> =>
+  Effect.suspend(() => {
+    const { terminal } = options
+    const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
+    let getVerbosity = () => options.display.toolProgress
+    const own = terminal.isLinear
+      ? LinearScreen.make(terminal.write)
+      : Screen.make({ answer: sink, aside: sink, size: terminal.size })
+    const screen = Transcript.make(own, {
+      markdown: options.display.finalResponseMarkdown,
+      showReasoning: options.display.showReasoning,
+      previewLength: options.display.toolPreviewLength,
+      verbosity: () => getVerbosity()
+    })
+    const feed: Feed = { put: screen.put }
+    return Effect.gen(function* () {
+      const dialog = yield* make(options, screen, feed)
+      getVerbosity = () => dialog.verbosity
+      if (options.printed !== undefined) yield* options.printed(makePrinter(dialog))
+      if (options.attach !== undefined) yield* options.attach(dialog.live.conversation)
+      return yield* openDialog(dialog).pipe(
+        Effect.andThen(runDialog(dialog)),
+        // Ctrl+C leaves at once.
+        Effect.tap((code) => (code === 0 ? awaitReview(dialog) : Effect.void)),
+        Effect.ensuring(SessionSwitch.leave(dialog))
+      )
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([makeLogger(screen, feed)])), Effect.withSpan("Interactive.run"))
+  })

@@ -1,0 +1,127 @@
+/**
+ * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan` the
+ * user is asked if it is carried out, and in which mode; other words are the next message, and planning goes on.
+ *
+ * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Effect from "effect/Effect"
+import * as PermissionMode from "../../../base/config/PermissionMode.ts"
+import type { Answer, OpenQuestion, PlanQuestion } from "../../../serve/host/HostEvent.ts"
+import { planApproved } from "../../../serve/host/LiveTurns.ts"
+import { joinAlternatives } from "../Failure.ts"
+import { type Dialog, type DialogCommand, printLines } from "./Dialog.ts"
+import * as Picker from "./Picker.ts"
+import { type Next, stay } from "./SlashCommands.ts"
+
+const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
+  plan: "read only, then present a plan",
+  ask: "edit the working tree, ask about commands",
+  edits: "as ask, and edit files that something runs later",
+  auto: "a model rules on what is asked about",
+  yolo: "skip approvals; the deny lists still apply"
+}
+
+const parseMode = (word: string): PermissionMode.PermissionMode | undefined =>
+  PermissionMode.all.find((mode) => mode === word.toLowerCase())
+
+const formatMode = (mode: PermissionMode.PermissionMode): string => `Mode: ${mode} (${help[mode]}).`
+
+const setMode = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
+  dialog.live
+    .setMode(mode)
+    .pipe(
+      Effect.match({
+        onFailure: ({ message }) => printLines(dialog, message, ""),
+        onSuccess: () => printLines(dialog, formatMode(mode), "")
+      })
+    )
+
+const chooseMode = (dialog: Dialog, title: string, modes: ReadonlyArray<PermissionMode.PermissionMode>) =>
+  Picker.choose(dialog, { title, choices: modes.map((value) => ({ label: value, detail: help[value], value })) })
+
+const reportUnknownMode = (dialog: Dialog, name: string): void =>
+  printLines(dialog, `/${name} takes one of ${joinAlternatives(PermissionMode.all)}.`, "")
+
+const runModeCommand = Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+  const wanted = argument === "" ? yield* chooseMode(dialog, "Modes", PermissionMode.all) : parseMode(argument)
+  if (wanted !== undefined) return yield* setMode(dialog, wanted)
+  if (argument !== "") reportUnknownMode(dialog, "mode")
+})
+
+type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
+
+/** Keeps planning, with nothing to say. */
+const undecided: PlanAnswer = { _tag: "Plan", mode: "plan" }
+
+const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
+  Picker.choose<PlanAnswer>(dialog, {
+    title: "The plan",
+    choices: [
+      ...modes.map((mode) => ({
+        label: `Approve, go on in ${mode}`,
+        detail: help[mode],
+        value: { _tag: "Plan" as const, mode }
+      })),
+      { label: "Keep planning", detail: "or type what to change", value: undecided }
+    ],
+    ofWords: (words) => ({ ...undecided, words }),
+    nothing: "Enter sends this, and planning goes on."
+  })
+
+/** Asks if the plan that was presented is carried out, unless the user went on already. */
+export const askForPlan = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>
+) {
+  const hasGoneOn = dialog.waiting.length > 0 || dialog.editor.text !== ""
+  const answer = hasGoneOn ? undecided : ((yield* chooseForPlan(dialog, question)) ?? undecided)
+  if (answer.mode !== "plan") printLines(dialog, formatMode(answer.mode), "")
+  // It was taken back, or another client answered it.
+  yield* Effect.ignore(dialog.live.answer(id, answer))
+})
+
+const carryOut = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  wanted: PermissionMode.PermissionMode
+): Effect.fn.Return<Next> {
+  yield* setMode(dialog, wanted)
+  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: planApproved } : stay
+})
+
+const approvePlan = Effect.fnUntraced(function* (argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+  if ((yield* dialog.live.state).mode !== "plan") {
+    printLines(dialog, "Not in the mode plan: there is no plan to approve.", "")
+    return stay
+  }
+  const wanted =
+    argument === ""
+      ? yield* chooseMode(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"])
+      : parseMode(argument)
+  if (wanted === undefined || wanted === "plan") {
+    if (argument !== "") reportUnknownMode(dialog, "approve")
+    return stay
+  }
+  return yield* carryOut(dialog, wanted)
+})
+
+const makeModeWords =
+  (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] =>
+  () =>
+    Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
+
+export const commands: ReadonlyArray<DialogCommand> = [
+  {
+    name: "mode",
+    usage: "[MODE]",
+    help: "Choose what runs without a question: plan, ask, edits, auto or yolo",
+    words: makeModeWords(PermissionMode.all),
+    run: (argument, dialog) => Effect.as(runModeCommand(argument, dialog), stay)
+  },
+  {
+    name: "approve",
+    usage: "[MODE]",
+    help: "Approve the plan of the mode plan, and go on in another mode",
+    words: makeModeWords(["ask", "edits", "auto", "yolo"]),
+    run: approvePlan
+  }
+]

@@ -1,0 +1,125 @@
+/**
+ * Questions that a tool puts to the user while the agent works, one after the other.
+ *
+ * A question is a block of the session, shown in full regardless of its length; its choices are shown below it until it
+ * is answered. An answer is the number of a choice, several numbers if several choices are allowed, or the user's own
+ * words. Text that was being typed when the question appeared is restored afterwards. A question whose run is stopped
+ * no longer needs an answer.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { redactText } from "../../../base/domain/Redaction.ts"
+import { Secrets } from "../../../base/domain/Secrets.ts"
+import type { Answer, HostEvent } from "../../../serve/host/HostEvent.ts"
+import type { Question } from "../../../tools/builtin/Clarifier.ts"
+import * as SafeText from "../render/SafeText.ts"
+import { type Paint, plainStyle } from "../render/Paint.ts"
+import * as Wrap from "../render/Wrap.ts"
+import * as ApprovalQuestion from "./ApprovalQuestion.ts"
+import * as Dialog from "./Dialog.ts"
+import * as Editor from "./Editor.ts"
+
+/** A question that waits for its answer. */
+export interface Pending {
+  readonly id: string
+  /** The question and its choices as they are shown: without secrets. */
+  readonly shown: Question
+  /** Line below the choices that says what may be typed. */
+  readonly hint: string
+  /** Time since when it is shown. */
+  readonly shownAt: number
+  /** Text typed as its answer. */
+  editor: Editor.State
+  /** The answer that choices or other words mean. */
+  readonly answerOf: (answers: ReadonlyArray<string>) => Answer
+}
+
+/** A question as it is shown from now on. */
+const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
+  const secrets = yield* Secrets
+  const shownAt = yield* Clock.currentTimeMillis
+  if (open._tag === "Clarification") {
+    const toAnswer = (answers: ReadonlyArray<string>): Answer => ({ _tag: "Clarification", answers })
+    return {
+      id: open.id,
+      shown: open.question,
+      hint: formatHint(open.question),
+      shownAt,
+      editor: Editor.empty,
+      answerOf: toAnswer
+    }
+  }
+  const { choices, question, read } = ApprovalQuestion.toApprovalText(open.question)
+  return {
+    id: open.id,
+    shown: {
+      question: redactText(question, secrets),
+      choices: choices.map((choice) => redactText(choice, secrets)),
+      multiple: false
+    },
+    hint: `${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
+    shownAt,
+    editor: Editor.empty,
+    answerOf: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
+  }
+})
+
+/** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
+export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog, event: HostEvent) {
+  if (event._tag === "QuestionAsked" && event.question._tag !== "Plan")
+    dialog.questions = [...dialog.questions, event.question]
+  if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
+  const [first] = dialog.questions
+  if (first?.id === dialog.asked?.id) return
+  dialog.asked = first === undefined ? undefined : yield* makePending(first)
+  const { screen } = dialog
+  if (dialog.asked === undefined) return screen.refresh()
+  const diff = first?._tag === "Approval" ? first.question.preview : undefined
+  dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
+  // Choices are live lines, which a linear terminal does not show.
+  if (dialog.options.terminal.isLinear)
+    for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint))
+      Dialog.showNote(dialog, line)
+})
+
+/** Numbers of choices, as a hint names them: `1–4`. */
+const formatNumbers = (count: number): string => (count === 1 ? "1" : `1–${count}`)
+
+const formatHint = ({ choices, multiple }: Question): string =>
+  choices.length === 0
+    ? "Type your answer"
+    : `${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
+
+/** Reads a typed line as an answer; undefined for an empty line. */
+export const readAnswer = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
+  const words = line.trim()
+  if (words === "") return undefined
+  const numbers = /^\d+(?:[\s,]+\d+)*$/.test(words) ? words.split(/[\s,]+/).map(Number) : []
+  const chosen = numbers.map((number) => choices[number - 1]).filter((choice) => choice !== undefined)
+  const isChoice = numbers.length > 0 && chosen.length === numbers.length && (multiple || numbers.length === 1)
+  return isChoice ? [...new Set(chosen)] : [words]
+}
+
+/** Prefixes each line of a text with a mark and wraps it to the width. */
+const prefixLines = (
+  mark: string,
+  indent: number,
+  text: string,
+  columns: number,
+  paint: Paint
+): ReadonlyArray<string> => {
+  const room = Math.max(20, columns - indent - 1)
+  const lines = SafeText.sanitise(text)
+    .trim()
+    .split("\n")
+    .flatMap((line) => Wrap.wrapLines([{ text: line, style: plainStyle }], room, paint))
+  return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
+}
+
+/** Returns the choices of a question and the hint below them. */
+export const renderChoices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
+  ...shown.choices.flatMap((choice, index) =>
+    prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)
+  ),
+  paint.text(`  ${hint}`, "dim")
+]

@@ -1,0 +1,58 @@
+/**
+ * Going from one session to another, and out of the last one, as the terminal shows it.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SessionBusy, SessionNotFound, SessionStoreError } from "../../../base/domain/AgentError.ts"
+import { findOtherFolder } from "../SessionChoice.ts"
+import type { Dialog } from "./Dialog.ts"
+import * as Dialogs from "./Dialog.ts"
+import * as Overview from "./Overview.ts"
+import * as Recap from "./Recap.ts"
+
+/** Switches to the referenced session and shows its conversation. */
+export const resume = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  reference: string
+): Effect.fn.Return<void, SessionBusy | SessionNotFound | SessionStoreError> {
+  const { live, options, screen } = dialog
+  const { folder } = options
+  const { messages, session } = yield* live.resume(reference, folder)
+  const other = folder === undefined ? undefined : yield* findOtherFolder(folder, session)
+  const { columns } = screen.size()
+  const recap =
+    options.display.resumeDisplay === "full" ? Recap.render(messages, Recap.resumed, columns, screen.asidePaint) : []
+  const when = Overview.formatAgo((yield* Clock.currentTimeMillis) - (session.endedAt ?? session.startedAt))
+  Dialogs.printLines(
+    dialog,
+    screen.asidePaint.text(Overview.formatResumeLine(session, Recap.toExchanges(messages).length, when), "bold"),
+    ...(other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")]),
+    ...(recap.length === 0 ? [] : ["", ...recap]),
+    ""
+  )
+})
+
+/** Ends the last session: shows its summary and closes it. */
+export const leave = Effect.fnUntraced(function* (dialog: Dialog) {
+  const { live } = dialog
+  // No message of the queue begins a turn any more.
+  yield* live.hold
+  yield* live.interrupt
+  const session = yield* Effect.catch(live.known, (error) =>
+    Effect.as(
+      Effect.sync(() => Dialogs.printError(dialog, error)),
+      undefined
+    )
+  )
+  const now = yield* Clock.currentTimeMillis
+  if (session !== undefined) {
+    const { prompts, since } = (yield* live.state).session
+    Dialogs.printLines(
+      dialog,
+      ...Overview.renderFarewell(session, prompts, now - since, Dialogs.formatResumeCommand(session.id))
+    )
+  }
+  yield* live.close
+}, Effect.scoped)

@@ -1,0 +1,121 @@
+/**
+ * `/copy` and `/fork`: an answer on the clipboard, and the conversation as a second session.
+ *
+ * The text is written to the terminal (OSC 52), which also sets the clipboard over ssh, and to the clipboard program of
+ * this machine, if available.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import type * as Prompt from "effect/ai/Prompt"
+import type { AgentError } from "../../../base/domain/AgentError.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import * as SessionFork from "../../../store/SessionFork.ts"
+import { SessionStore } from "../../../store/SessionStore.ts"
+import * as Title from "../../../store/Title.ts"
+import * as SafeText from "../render/SafeText.ts"
+import { printError, type Dialog, type DialogCommand, printLines, type SessionServices } from "./Dialog.ts"
+import { stay } from "./SlashCommands.ts"
+
+const makeAction =
+  (
+    work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
+  ): DialogCommand["run"] =>
+  (argument, dialog) =>
+    work(argument, dialog).pipe(
+      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
+      Effect.as(stay)
+    )
+
+/** Texts of answers, the newest first; without those that only call tools. */
+const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
+  messages
+    .flatMap((message) => {
+      if (message.role !== "assistant") return []
+      const text =
+        typeof message.content === "string"
+          ? message.content
+          : message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
+      return text.trim() === "" ? [] : [text]
+    })
+    .toReversed()
+
+/** The last block of code of a text. */
+const findCodeBlock = (text: string): string | undefined =>
+  Array.from(text.matchAll(/^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)^\1[ \t]*$/gm)).at(-1)?.[2]
+
+/** Bytes that terminals take for the clipboard at most. */
+const mostForTerminal = 74_994
+
+/** Sequence that puts a text on the clipboard; in `tmux` it has to pass through it. */
+const makeClipboardSequence = (text: string, isInTmux: boolean): string => {
+  const sequence = `\u001b]52;c;${Base64.encode(text)}\u0007`
+  return isInTmux ? `\u001bPtmux;\u001b${sequence}\u001b\\` : sequence
+}
+
+const copy = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const number = /^\d+$/.test(argument) ? Number(argument) : 1
+    if (argument !== "" && argument !== "code" && !/^[1-9]\d*$/.test(argument)) {
+      return printLines(
+        dialog,
+        "/copy takes nothing (the last answer), code (its last block of code), or a number (2 is the answer before).",
+        ""
+      )
+    }
+    const answer = listAnswers(yield* dialog.live.messages)[number - 1]
+    if (answer === undefined)
+      return printLines(dialog, number === 1 ? "No answer to copy yet." : `There are fewer than ${number} answers.`, "")
+    const chosen = argument === "code" ? findCodeBlock(answer) : answer
+    if (chosen === undefined) return printLines(dialog, "The last answer has no block of code.", "")
+    const text = Redaction.redactText(SafeText.toPlainText(chosen))
+    const { clipboard, terminal } = dialog.options
+    const isTaken = (text.length * 4) / 3 <= mostForTerminal
+    if (isTaken) terminal.write(makeClipboardSequence(text, clipboard?.isInTmux === true))
+    const program = clipboard === undefined ? undefined : yield* clipboard.put(text)
+    const ways = [...(isTaken ? ["the terminal"] : []), ...(program === undefined ? [] : [program])]
+    printLines(
+      dialog,
+      ways.length === 0
+        ? `The text has ${text.length} characters, more than a terminal takes, and there is no clipboard program (wl-copy, xclip, xsel, pbcopy). /export writes it to a file.`
+        : `Copied ${text.length} characters by ${ways.join(" and ")}.`,
+      ""
+    )
+  })
+)
+
+const fork = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const session = yield* dialog.live.known
+    if (session === undefined) return printLines(dialog, "Nothing to fork: the session has no messages yet.", "")
+    const title = argument === "" ? undefined : yield* Title.clean("fork", argument)
+    const history = yield* SessionStore.use((store) => store.messages(session.id))
+    const made = yield* SessionFork.fork(session, {
+      history,
+      originals: history,
+      position: history.length,
+      changed: [],
+      source: session.source,
+      title
+    })
+    yield* dialog.live.resume(made.id)
+    printLines(
+      dialog,
+      `The conversation goes on in session ${made.id}.`,
+      dialog.screen.asidePaint.text(`The one before stays as it is: /resume ${session.id}`, "muted"),
+      ""
+    )
+  })
+)
+
+export const commands: ReadonlyArray<DialogCommand> = [
+  {
+    name: "copy",
+    usage: "[code|N]",
+    help: "Put the last answer on the clipboard, or its last code",
+    words: () => Effect.succeed([{ label: "code", detail: "the last block of code", value: "code" }]),
+    run: copy
+  },
+  { name: "fork", usage: "[TITLE]", help: "Go on in a copy of this session", run: fork }
+]

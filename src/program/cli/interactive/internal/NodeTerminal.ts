@@ -1,0 +1,139 @@
+/**
+ * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
+ *
+ * The terminal is restored on exit, also if the process ends by a signal or an error. Closing the terminal ends the
+ * input; later output is dropped.
+ */
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as CurrentProcess from "../../../../base/platform/CurrentProcess.ts"
+import * as Paint from "../../render/Paint.ts"
+import * as Theme from "../../render/Theme.ts"
+import { pasteOff, pasteOn } from "../Keys.ts"
+import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
+
+const showCursor = "\u001b[?25h"
+const alternateOn = "\u001b[?1049h"
+const alternateOff = "\u001b[?1049l"
+
+/** Writes to the process's two streams as they are, past what redirects plugins and libraries. */
+interface Writes {
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+}
+
+const makeProcessWrites = (): Writes => {
+  const { stderr, stdout } = CurrentProcess.getStandardStreams()
+  return { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) }
+}
+
+/** Takes the terminal for as long as the scope lives. */
+export const make = Effect.fnUntraced(function* (
+  { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = makeProcessWrites()
+): Effect.fn.Return<Terminal, never, Scope.Scope> {
+  const { stderr, stdin, stdout } = CurrentProcess.getStandardStreams()
+  const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
+  const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
+  const write = screen === stdout ? writes.stdout : writes.stderr
+
+  const writeText = (text: string): void => {
+    if (!screen.destroyed) write(text)
+  }
+  const takeTerminal = (): void => {
+    stdin.setRawMode?.(true)
+    if (!isLinear) writeText(pasteOn)
+  }
+  let isAlternate = false
+  const switchAlternate = (isOn: boolean): void => {
+    if (isOn !== isAlternate && !isLinear) writeText(isOn ? alternateOn : alternateOff)
+    isAlternate = isOn
+  }
+  const releaseTerminal = (): void => {
+    switchAlternate(false)
+    if (!isLinear) writeText(pasteOff + showCursor)
+    if (!stdin.destroyed) stdin.setRawMode?.(false)
+  }
+
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+  const onData = (chunk: Buffer): void => {
+    const text = decoder.decode(chunk, { stream: true })
+    if (text !== "") Queue.offerUnsafe(events, { _tag: "Input", text })
+  }
+  const onEnd = (): void => {
+    Queue.endUnsafe(events)
+  }
+  const onResize = (): void => {
+    Queue.offerUnsafe(events, { _tag: "Resized" })
+  }
+  const onContinue = (): void => {
+    takeTerminal()
+    Queue.offerUnsafe(events, { _tag: "Resumed" })
+  }
+
+  const listeners: ReadonlyArray<
+    readonly [emitter: NodeJS.EventEmitter, event: string, listener: (chunk: Buffer) => void]
+  > = [
+    [stdin, "data", onData],
+    [stdin, "end", onEnd],
+    [stdin, "close", onEnd],
+    // A terminal that went away cannot be read; that it is gone is all there is to know.
+    [stdin, "error", onEnd],
+    [screen, "error", onEnd],
+    [screen, "resize", onResize]
+  ]
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      takeTerminal()
+      for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
+      // A question that was asked before has paused it, and a paused stream does not begin again for a listener.
+      stdin.resume()
+      return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", releaseTerminal)]
+    }),
+    (stops) =>
+      Effect.sync(() => {
+        for (const stop of stops) stop()
+        for (const [emitter, event, listener] of listeners) emitter.off(event, listener)
+        releaseTerminal()
+        stdin.pause()
+      })
+  )
+
+  return {
+    write: writeText,
+    // A terminal that does not know its size says 0.
+    size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
+    paint: isLinear
+      ? Paint.plain
+      : Paint.make({
+          ...Paint.detectCapabilities(screen.isTTY, CurrentProcess.getProcessVariables()),
+          theme: Theme.makeCurrentTheme()
+        }),
+    events,
+    isLinear,
+    alternate: switchAlternate,
+    lend: (work) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          // Another program reads from the terminal now.
+          stdin.off("data", onData)
+          stdin.pause()
+          releaseTerminal()
+        }),
+        () => work,
+        () =>
+          Effect.sync(() => {
+            takeTerminal()
+            stdin.on("data", onData)
+            stdin.resume()
+            Queue.offerUnsafe(events, { _tag: "Resumed" })
+          })
+      ),
+    suspend: Effect.sync(() => {
+      releaseTerminal()
+      // The whole group: a launcher that waits for this process has to give the terminal back too.
+      CurrentProcess.sendSignal(0, "SIGTSTP")
+    })
+  }
+})

@@ -1,0 +1,175 @@
+/**
+ * Runs the program in this process: its streams, its signals, its exit code.
+ *
+ * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed
+ * after 1 s; after 1.5 s the program ends, whatever still hangs. A command that ends by itself behind a signal (a
+ * server, with requests under way) has 15 s. A second signal ends it at once. Either way nothing that it started is
+ * left.
+ *
+ * Variables that hold secrets are taken out of the environment before anything else; services get them from
+ * `Environment`, code that reads `process.env` does not.
+ *
+ * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
+ * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (of a plugin) is
+ * reported as one warning; an uncaught error is reported in one line and ends the program.
+ *
+ * Source: `hermes-product.md` §1.3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { isSecretName } from "../../../base/domain/CredentialNames.ts"
+import * as ChildProcesses from "../../../base/platform/ChildProcesses.ts"
+import * as CurrentProcess from "../../../base/platform/CurrentProcess.ts"
+import {
+  HiddenVariables,
+  ProcessEnvironment,
+  ProcessVariables,
+  takeOver
+} from "../../../base/platform/ProcessVariables.ts"
+import * as Secrets from "../../../base/domain/Secrets.ts"
+import { fromCause, toSafeLine, render } from "../ErrorLine.ts"
+import { execute } from "../CommandRunner.ts"
+import { EndSignal, failed, InterruptCode } from "../Failure.ts"
+import { Output } from "../ProgramOutput.ts"
+import { Program, type Service as Runtime } from "../Program.ts"
+import * as LogLine from "../LogLine.ts"
+import * as Streams from "./Streams.ts"
+
+/** Time until child processes are killed. The rest of the grace period is left for code that waits for their end. */
+const killAfterMillis = 1000
+const graceMillis = 1500
+/**
+ * Times of a command that ends by itself after a signal: they cover a server's pending requests and the responses to
+ * the aborted ones.
+ */
+const awaitedKillMillis = 13_000
+const awaitedGraceMillis = 15_000
+/** Time for unreferenced timers and sockets, which may still fire although they do not hold the event loop. */
+const idleMillis = 5000
+/** Time after the end of the wait in which an idle event loop is still the same idleness. */
+const sameIdleMillis = 50
+const showCursor = "\u001b[?25h"
+
+/** 128 and the number of the signal. */
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** Recognizes the value of a switch, whose name may resemble a secret (`HERMES_REDACT_SECRETS=false`). */
+const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
+
+const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
+  const told = new Set<string>()
+  CurrentProcess.listen("unhandledRejection", (reason) => {
+    const line = LogLine.render(
+      "Warn",
+      `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`,
+      secrets
+    )
+    if (told.has(line)) return
+    told.add(line)
+    say(line)
+  })
+}
+
+/** `runtime` loads what a runtime is made with, when a command wants one. */
+export const startProgram = (
+  argv: ReadonlyArray<string>,
+  runtime: () => Promise<{ readonly program: Runtime["layer"] }>
+): void => {
+  const own = takeOver((name, value) => isSecretName(name) && !isSwitch(value))
+  const secrets = Secrets.make()
+  const { flushed, output, say } = Streams.make(secrets)
+  let signalled: number | undefined
+  let isStuck = false
+  const program: Runtime = {
+    layer: (settings, start) =>
+      // Before plugins are loaded.
+      Layer.unwrap(
+        Effect.map(Effect.andThen(output.protect, Effect.promise(runtime)), ({ program }) => program(settings, start))
+      )
+  }
+  let isAwaited = false
+  /** Called by the first signal in the place of an interruption. */
+  let onSignal: (() => void) | undefined
+  const endSignal = Effect.flatMap(
+    Effect.acquireRelease(
+      Effect.map(Deferred.make<void>(), (ended) => {
+        onSignal = () => Deferred.doneUnsafe(ended, Effect.void)
+        return ended
+      }),
+      () => Effect.sync(() => void (onSignal = undefined))
+    ),
+    Deferred.await
+  )
+  const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
+
+  const fiber = execute(argv).pipe(
+    Effect.provide(
+      Layer.mergeAll(
+        ChildProcesses.layer,
+        Layer.succeed(Output, output),
+        Layer.succeed(Program, program),
+        Layer.succeed(Secrets.Secrets, secrets),
+        Layer.succeed(ProcessVariables, own.variables),
+        Layer.succeed(ProcessEnvironment, own.ofCommands),
+        Layer.succeed(HiddenVariables, own),
+        Layer.succeed(InterruptCode, () => signalled ?? (isStuck ? failed : signals.SIGINT)),
+        Layer.succeed(EndSignal, endSignal),
+        Logger.layer([log])
+      )
+    ),
+    Effect.runFork
+  )
+
+  /** Ends without waiting for anybody, the terminal's cursor shown again. */
+  const abandonProgram = (code: number): never => {
+    if (output.streams.aside.terminal) say(showCursor)
+    return CurrentProcess.exit(code)
+  }
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    const code = signals[signal]
+    CurrentProcess.listen(signal, () => {
+      if (signalled !== undefined) return abandonProgram(signalled)
+      signalled = code
+      isAwaited = onSignal !== undefined
+      if (onSignal === undefined) fiber.interruptUnsafe()
+      else onSignal()
+      setTimeout(ChildProcesses.killAll, isAwaited ? awaitedKillMillis : killAfterMillis).unref()
+      setTimeout(() => abandonProgram(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
+    })
+  }
+  warnAboutRejections(say, secrets)
+  CurrentProcess.listen("uncaughtException", (error) => {
+    // Anything can be thrown.
+    const message: unknown = error instanceof Error ? error.message : error
+    say(render(toSafeLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
+    abandonProgram(signalled ?? failed)
+  })
+
+  // Node ends the process with exit code 0 when only promises are waited for.
+  let waitedUntil = 0
+  const stopListening = CurrentProcess.listen("beforeExit", () => {
+    if (isStuck) return abandonProgram(failed)
+    if (Date.now() - waitedUntil > sameIdleMillis) {
+      return void setTimeout(() => {
+        waitedUntil = Date.now()
+      }, idleMillis)
+    }
+    isStuck = true
+    say(
+      render(
+        "Stopped: the command waits for code that never settles. Look for a plugin or hook whose promise is never resolved."
+      )
+    )
+    fiber.interruptUnsafe()
+  })
+  fiber.addObserver((exit) => {
+    stopListening()
+    if (Exit.isFailure(exit) && signalled === undefined && !isStuck) say(render(fromCause(exit.cause, secrets).line))
+    const code =
+      Exit.isSuccess(exit) && isAwaited ? exit.value : (signalled ?? (Exit.isSuccess(exit) ? exit.value : failed))
+    void flushed().then((written) => CurrentProcess.exit(code === 0 && !written ? failed : code))
+  })
+}

@@ -1,0 +1,351 @@
+/**
+ * The lines of a block at a width: pure, and kept for each block, so that a block is laid out once as long as nothing
+ * about it changes.
+ *
+ * Text of others passes `SafeText` and loses its secrets here, and nowhere else on its way to the screen.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as FileChange from "../../../base/domain/FileChange.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import type * as Block from "./Block.ts"
+import * as DiffText from "./DiffText.ts"
+import type * as Markdown from "./Markdown.ts"
+import * as Paint from "./Paint.ts"
+import * as RunText from "./RunText.ts"
+import * as SafeText from "./SafeText.ts"
+import * as ToolFeed from "./ToolFeed.ts"
+import * as ToolText from "./ToolText.ts"
+import * as UsageText from "./UsageText.ts"
+import * as Width from "./Width.ts"
+import * as Wrap from "./Wrap.ts"
+
+/** Appearance of all blocks. */
+export interface Look {
+  /** Columns that a line may take. */
+  readonly columns: number
+  readonly paint: Paint.Paint
+  readonly markdown: Markdown.Mode
+  /** Renderer of Markdown; text stays raw until it is there. */
+  readonly make: Markdown.Make | undefined
+  readonly verbosity: ToolFeed.Verbosity
+  readonly showReasoning: boolean
+  readonly previewLength: number
+}
+
+/** Lines of a difference that are shown of a file, and files of one call. */
+const diffLines = 12
+const verboseDiffLines = 200
+const shownFiles = 5
+
+/** Lines of the reason of a call that failed. */
+const reasonLines = 3
+
+/** Lines of a result that an open block shows. */
+const openLines = 5000
+
+const wrapIndented = (
+  text: string,
+  columns: number,
+  paint: Paint.Paint,
+  ...attributes: ReadonlyArray<Paint.Attribute>
+): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line) => {
+    const content = line.trimStart()
+    const indent = Math.min(line.length - content.length, columns >> 1)
+    const rows = Wrap.wrapLines([{ text: content, style: { attributes } }], Math.max(1, columns - indent), paint)
+    return rows.map((row) => " ".repeat(indent) + row)
+  })
+
+/** Lines behind a mark, those that follow indented as far. */
+const prefixLines = (mark: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const indent = " ".repeat(Width.measure(Paint.strip(mark)))
+  return lines.map((line, index) => (index === 0 ? mark : indent) + line)
+}
+
+const sanitiseText = (text: string): string => Redaction.redactText(SafeText.sanitise(text))
+
+const renderUser = ({ text }: Block.UserBlock, { columns, paint }: Look): ReadonlyArray<string> => [
+  ...prefixLines(`${paint.text("›", "bold", "cyan")} `, wrapIndented(SafeText.sanitise(text), columns - 2, paint)),
+  ""
+]
+
+const splitLines = (rendered: string): ReadonlyArray<string> =>
+  rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
+
+const renderText = ({ text }: Block.TextBlock, { columns, make, markdown, paint }: Look): ReadonlyArray<string> => {
+  if (make === undefined) return splitLines(SafeText.sanitise(text))
+  const renderer = make({ mode: markdown, paint, columns: () => columns })
+  return splitLines(renderer.push(text) + renderer.end())
+}
+
+const renderReasoning = (
+  { text }: Block.ReasoningBlock,
+  detail: Block.Detail,
+  { columns, paint, showReasoning }: Look
+): ReadonlyArray<string> => {
+  if (detail === "folded") {
+    const all = sanitiseText(text).trim().split("\n")
+    const first = Width.cut(SafeText.toLine(all[0] ?? ""), Math.max(1, columns - 2))
+    return [`${paint.text("┊", "dim")} ${paint.text(first, "dim")}`]
+  }
+  if (detail === "part" && !showReasoning) return []
+  const renderer = RunText.makeReasoningText(paint, () => columns)
+  return splitLines(renderer.push(Redaction.redactText(text)) + renderer.end())
+}
+
+const renderOutput = ({ output, params }: Block.ToolBlock, { columns, paint }: Look): ReadonlyArray<string> => {
+  const { lines, more } = ToolText.toLines(output, openLines)
+  const bar = `${paint.text("┊", "dim")}   `
+  const rest = more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]
+  return [ToolText.formatParams(params), ...lines, ...rest]
+    .filter((line, index) => index > 0 || line !== "")
+    .flatMap((line) => wrapIndented(line.replaceAll("\t", "  "), Math.max(8, columns - 4), paint, "dim"))
+    .map((line) => bar + line)
+}
+
+const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+  const { columns, paint, previewLength, verbosity } = look
+  if (detail === "part") {
+    if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
+  }
+  const room = { columns, paint, previewLength }
+  // The todo list follows as a separate block.
+  const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
+  const reason =
+    block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
+  const fits =
+    reason === "" ||
+    Width.measure(`┊ ✗ ${block.name} ${preview} · ${ToolText.formatDuration(block.durationMillis)} · ${reason}`) <=
+      columns
+  const [bar, said] = [
+    `${paint.text("┊", "dim")}   `,
+    wrapIndented(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")
+  ]
+  const first =
+    fits || detail === "folded"
+      ? [ToolFeed.renderLine(block, preview, room)]
+      : // A reason is not cut to a few words where lines are short.
+        [ToolFeed.renderLine(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
+  if (detail === "open") return [...first, ...renderOutput(block, look)]
+  return detail === "part" && verbosity === "verbose"
+    ? [...first, ...ToolFeed.renderDetails(block, block.params, room)]
+    : first
+}
+
+const renderDiff = (
+  { changes }: Block.DiffBlock,
+  detail: Block.Detail,
+  { columns, paint, verbosity }: Look
+): ReadonlyArray<string> => {
+  if (detail === "part" && verbosity === "off") return []
+  const most =
+    detail === "open" ? openLines : detail === "folded" ? 0 : verbosity === "verbose" ? verboseDiffLines : diffLines
+  const room = { paint, columns: columns - 2, most }
+  const shown = detail === "open" ? changes : changes.slice(0, shownFiles)
+  const lines = shown.flatMap((change) => {
+    const name = FileChange.readFileName(change)
+    return detail === "folded" ? [DiffText.renderTitle(change, name, room)] : DiffText.renderFile(change, name, room)
+  })
+  const left = changes.length - shown.length
+  const more =
+    left === 0
+      ? []
+      : [
+          paint.text(
+            Width.cut(`… ${left} more files: /diff or hermes sessions diff shows all of them`, columns - 2),
+            "dim"
+          )
+        ]
+  return [...lines, ...more].map((line) => `  ${line}`)
+}
+
+const todoMarks: Readonly<
+  Record<Block.TodoItem["status"], readonly [mark: string, mark: Paint.Attribute, text: ReadonlyArray<Paint.Attribute>]>
+> = {
+  pending: ["☐", "dim", []],
+  in_progress: ["◐", "cyan", ["bold"]],
+  completed: ["☑", "green", ["dim"]],
+  cancelled: ["☒", "dim", ["dim", "strike"]]
+}
+
+const renderTodo = ({ items }: Block.TodoBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> =>
+  verbosity === "off"
+    ? []
+    : items.flatMap(({ content, status }) => {
+        const [mark, attribute, attributes] = todoMarks[status]
+        return prefixLines(
+          `  ${paint.text(mark, attribute)} `,
+          wrapIndented(SafeText.toLine(Redaction.redactText(content)), columns - 4, paint, ...attributes)
+        )
+      })
+
+const noticeLooks: Readonly<Record<Block.NoticeBlock["level"], Paint.Attribute>> = {
+  info: "dim",
+  detail: "dim",
+  warning: "yellow",
+  error: "red"
+}
+
+const renderNotice = (
+  { level, text }: Block.NoticeBlock,
+  { columns, paint, verbosity }: Look
+): ReadonlyArray<string> => {
+  if (level === "detail" && verbosity !== "verbose") return []
+  const line = Redaction.redactText(SafeText.toLine(text))
+  const [mark = ""] = /^[┊!] /u.exec(line) ?? []
+  return prefixLines(
+    paint.text(mark, noticeLooks[level]),
+    wrapIndented(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level])
+  )
+}
+
+const renderQuestion = (
+  { diff, text }: Block.QuestionBlock,
+  detail: Block.Detail,
+  { columns, paint }: Look
+): ReadonlyArray<string> => {
+  const room = { paint, columns, most: detail === "open" ? openLines : detail === "folded" ? 0 : 40 }
+  const difference = diff === undefined ? [] : DiffText.renderLines(diff, room, "Ctrl+O shows the rest")
+  return [
+    ...difference,
+    ...prefixLines(
+      `${paint.text("?", "bold", "yellow")} `,
+      wrapIndented(SafeText.sanitise(text).trim(), columns - 2, paint)
+    )
+  ]
+}
+
+/** A painted line in lines of at most so many columns. */
+export const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
+  Width.measure(Paint.strip(painted)) <= columns ? [painted] : Wrap.wrapLines(Paint.parseSpans(painted), columns, paint)
+
+/** A painted line in pieces of at most so many columns, divided anywhere: code keeps its columns. */
+export const divideLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
+  if (Width.measure(Paint.strip(painted)) <= columns) return [painted]
+  const found: Array<string> = []
+  let row = ""
+  let room = columns
+  for (const { style, text } of Paint.parseSpans(painted)) {
+    let rest = text
+    while (rest !== "") {
+      const [head, tail] = Width.split(rest, room)
+      if (head === "" && room === columns) break
+      row += paint.span(head, style)
+      room -= Width.measure(head)
+      rest = tail
+      if (rest === "") break
+      found.push(row)
+      row = ""
+      room = columns
+    }
+  }
+  return row === "" ? found : [...found, row]
+}
+
+/** The lines of a block. */
+export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+  switch (block._tag) {
+    case "User":
+      return renderUser(block, look)
+    case "Text":
+      return renderText(block, look)
+    case "Reasoning":
+      return renderReasoning(block, detail, look)
+    case "Tool":
+      return renderTool(block, detail, look)
+    case "Diff":
+      return renderDiff(block, detail, look)
+    case "Todo":
+      return renderTodo(block, look)
+    case "Child":
+      return ToolFeed.isChildShown(block.event, detail === "part" ? look.verbosity : "all")
+        ? [ToolFeed.renderChild(block.event, look)]
+        : []
+    case "Notice":
+      return renderNotice(block, look)
+    case "Usage":
+      return wrapIndented(UsageText.formatLine(block.usage, block.cost), look.columns, look.paint, "dim")
+    case "Question":
+      return renderQuestion(block, detail, look)
+    case "Lines": {
+      const own = splitLines(block.text)
+      // The end of an unfinished line is not known yet.
+      const open = block.text.endsWith("\n") ? -1 : own.length - 1
+      return own.flatMap((line, index) => (index === open ? [line] : rewrapLine(line, look.columns, look.paint)))
+    }
+  }
+}
+
+/** Kinds that blank lines set apart. */
+type Kind = "text" | "reasoning" | "feed" | "own"
+
+const classifyBlock = (block: Block.Block): Kind => {
+  switch (block._tag) {
+    case "Text":
+      return "text"
+    case "Reasoning":
+      return "reasoning"
+    case "User":
+      return "own"
+    case "Lines":
+      return block.place === "own" ? "own" : "feed"
+    default:
+      return "feed"
+  }
+}
+
+const endsBlank = (block: Block.Block): boolean =>
+  block._tag === "User" || (block._tag === "Lines" && (block.text === "\n" || block.text.endsWith("\n\n")))
+
+/** Returns whether a blank line separates two visible blocks. The program's own lines include their blank lines. */
+export const isApart = (before: Block.Block | undefined, block: Block.Block): boolean => {
+  if (before === undefined || classifyBlock(block) === "own" || endsBlank(before)) return false
+  return classifyBlock(before) !== classifyBlock(block) || classifyBlock(block) === "text"
+}
+
+/** Returns whether a blank line separates a block from the live lines of a turn. */
+export const isLiveApart = (before: Block.Block | undefined): boolean =>
+  before !== undefined && (classifyBlock(before) === "text" || classifyBlock(before) === "reasoning")
+
+/** Lays blocks out, each once as long as the look and the detail stay. */
+export interface Layouts {
+  readonly lines: (block: Block.Block, detail: Block.Detail, look: Look) => ReadonlyArray<string>
+  /** Layouts that were made so far. */
+  readonly count: () => number
+}
+
+interface BlockLayout {
+  readonly detail: Block.Detail
+  readonly look: Look
+  readonly theme: unknown
+  readonly lines: ReadonlyArray<string>
+}
+
+const isSame = (one: Look, other: Look): boolean =>
+  one === other ||
+  (one.columns === other.columns &&
+    one.paint === other.paint &&
+    one.markdown === other.markdown &&
+    one.make === other.make &&
+    one.verbosity === other.verbosity &&
+    one.showReasoning === other.showReasoning &&
+    one.previewLength === other.previewLength)
+
+/** Makes a cache of the lines of blocks, each computed again only if its block or the view changed. */
+export const makeLayouts = (): Layouts => {
+  const made = new WeakMap<Block.Block, BlockLayout>()
+  let count = 0
+  return {
+    count: () => count,
+    lines: (block, detail, look) => {
+      const known = made.get(block)
+      const theme = look.paint.theme?.value
+      if (known?.detail === detail && known.theme === theme && isSame(known.look, look)) return known.lines
+      count++
+      const next = renderLines(block, detail, look)
+      made.set(block, { detail, look, theme, lines: next })
+      return next
+    }
+  }
+}

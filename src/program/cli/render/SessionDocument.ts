@@ -1,0 +1,179 @@
+/**
+ * A stored conversation as a document: Markdown, and a page that needs no script and nothing from the network.
+ *
+ * Texts come out without secrets and control sequences.
+ *
+ * Source: `hermes-product.md` §1.7 (`export --format md|html`).
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import * as Usage from "../../../base/domain/Usage.ts"
+import type { Session } from "../../../store/SessionStore.ts"
+import * as SafeText from "./SafeText.ts"
+
+/** A session and its messages. */
+export interface Conversation {
+  readonly session: Session
+  readonly messages: ReadonlyArray<Prompt.Message>
+}
+
+interface Block {
+  readonly kind: "text" | "reasoning" | "call" | "result"
+  /** Name of the tool; empty for text. */
+  readonly name: string
+  readonly text: string
+}
+
+interface Section {
+  readonly speaker: string
+  readonly blocks: ReadonlyArray<Block>
+}
+
+const speakers: Readonly<Record<Prompt.Message["role"], string>> = {
+  system: "System",
+  user: "You",
+  assistant: "Agent",
+  tool: "Tool"
+}
+
+const formatReadable = (value: unknown): string => (typeof value === "string" ? value : SafeText.toJson(value, 2))
+
+const cleanText = (text: string): string => Redaction.redactText(SafeText.toPlainText(text))
+
+const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return part.text.trim() === "" ? [] : [{ kind: part.type, name: "", text: cleanText(part.text) }]
+    case "file":
+      return [
+        {
+          kind: "text",
+          name: "",
+          text: cleanText(`[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`)
+        }
+      ]
+    case "tool-call":
+      return [{ kind: "call", name: cleanText(part.name), text: cleanText(formatReadable(part.params)) }]
+    case "tool-result":
+      return [
+        {
+          kind: "result",
+          name: cleanText(`${part.name}${part.isFailure ? " (failed)" : ""}`),
+          text: cleanText(formatReadable(part.result))
+        }
+      ]
+    default:
+      return []
+  }
+}
+
+const toSections = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> =>
+  messages.flatMap(({ content, role }) => {
+    const blocks =
+      typeof content === "string"
+        ? [{ kind: "text", name: "", text: cleanText(content) } as const]
+        : content.flatMap(toBlocks)
+    return blocks.length === 0 ? [] : [{ speaker: speakers[role], blocks }]
+  })
+
+const formatTitle = ({ id, title }: Session): string => cleanText(SafeText.toLine(title ?? `Session ${id}`))
+
+const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =>
+  [
+    ["Session", session.id],
+    ["Started", new Date(session.startedAt).toISOString()],
+    ["Model", `${session.model} (${session.provider})`],
+    ["Source", session.source],
+    ["Directory", session.cwd ?? "unknown"],
+    ["Ended", session.endReason ?? "not ended"],
+    ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
+  ].map(([name = "", value = ""]) => [name, cleanText(SafeText.toLine(value))] as const)
+
+const fenceText = (text: string): string => {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/gu), ([run]) => run.length))
+  const fence = "`".repeat(longest + 1)
+  return `${fence}\n${text.replace(/\n$/u, "")}\n${fence}`
+}
+
+const renderMarkdownBlock = ({ kind, name, text }: Block): string => {
+  if (kind === "text") return text
+  return kind === "reasoning"
+    ? `_Reasoning_\n\n${fenceText(text)}`
+    : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenceText(text)}`
+}
+
+/** The conversations as one Markdown document. */
+export const renderMarkdown = (all: ReadonlyArray<Conversation>): string =>
+  all
+    .map(
+      ({ messages, session }) =>
+        [
+          `# ${formatTitle(session)}`,
+          listFacts(session)
+            .map(([name, value]) => `- ${name}: ${value}`)
+            .join("\n"),
+          ...toSections(messages).flatMap(({ blocks, speaker }) => [
+            `## ${speaker}`,
+            ...blocks.map(renderMarkdownBlock)
+          ])
+        ].join("\n\n") + "\n"
+    )
+    .join("\n---\n\n")
+
+const signs: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (sign) => signs[sign] ?? sign)
+
+const renderHtmlBlock = ({ kind, name, text }: Block): string => {
+  if (kind === "text") return `<pre class="text">${escapeHtml(text)}</pre>`
+  const title = kind === "reasoning" ? "Reasoning" : `${kind === "call" ? "Call" : "Result"}: ${name}`
+  return `<details><summary>${escapeHtml(title)}</summary><pre>${escapeHtml(text)}</pre></details>`
+}
+
+const style = `:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 14px/1.5 ui-monospace, monospace; margin: .25rem 0; }
+pre.text { font: inherit; }
+section { border-left: 3px solid #8888; padding-left: 1rem; margin: 1.25rem 0; }
+section.You { border-color: #2a7; } section.Agent { border-color: #27a; }
+h3 { font-size: .85rem; margin: 0; opacity: .7; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-size: .9rem; }
+dd { margin: 0; overflow-wrap: anywhere; }
+summary { cursor: pointer; font: 14px ui-monospace, monospace; }`
+
+const renderHtmlSession = ({ messages, session }: Conversation): string =>
+  `<article>
+<h1>${escapeHtml(formatTitle(session))}</h1>
+<dl>${listFacts(session)
+    .map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`)
+    .join("")}</dl>
+${toSections(messages)
+  .map(
+    ({ blocks, speaker }) =>
+      `<section class="${speaker}"><h3>${speaker}</h3>${blocks.map(renderHtmlBlock).join("\n")}</section>`
+  )
+  .join("\n")}
+</article>`
+
+/** The conversations as one page. It has no script, and its policy allows none. */
+export const renderHtml = (all: ReadonlyArray<Conversation>): string => {
+  const [only, ...more] = all
+  const title = only !== undefined && more.length === 0 ? formatTitle(only.session) : `${all.length} sessions`
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<style>
+${style}
+</style>
+</head>
+<body>
+${all.map(renderHtmlSession).join("\n<hr>\n")}
+</body>
+</html>
+`
+}

@@ -1,0 +1,349 @@
+/**
+ * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with
+ * how it ended; and lines about sub-agents.
+ *
+ * - `off` shows nothing, `new` the first call of each tool and every one that failed, `all` each, `verbose` also all
+ *   arguments and the beginning of the result.
+ * - Calls that run at the same time have a live line each; each gets its line in the feed when it ends.
+ * - A call that was refused before it ran, or was cut, has a line like any other.
+ * - Lines of children are indented one step more than lines of the agent's own tools. `new` shows only children that
+ *   did not complete.
+ *
+ * Source: `hermes-product.md` §1.8 and §3.5.
+ */
+import * as Option from "effect/Option"
+import * as Json from "../../../base/domain/Json.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import type { RunEvent, ToolStatus } from "../../../base/domain/RunEvent.ts"
+import * as Usage from "../../../base/domain/Usage.ts"
+import type { Attribute, Paint } from "./Paint.ts"
+import * as SafeText from "./SafeText.ts"
+import * as ToolText from "./ToolText.ts"
+import * as Width from "./Width.ts"
+
+/** Detail of tool output (`display.tool_progress`). */
+export type Verbosity = "off" | "new" | "all" | "verbose"
+
+export interface Options {
+  readonly verbosity: () => Verbosity
+  /** Characters of the arguments; 0 is as many as fit (`display.tool_preview_length`). */
+  readonly previewLength: number
+}
+
+/** Lines of a result that `verbose` shows. */
+const resultLines = 12
+
+/** Live lines at most; more calls than that are counted. */
+const liveLines = 6
+
+/** Columns of a line without a terminal. */
+const wide = 160
+
+/** Characters of streamed arguments that are kept for a preview. */
+const keptInput = 4000
+
+const marks: Readonly<Record<ToolStatus, readonly [mark: string, attribute: Attribute]>> = {
+  ok: ["✓", "green"],
+  error: ["✗", "red"],
+  blocked: ["⊘", "yellow"],
+  cancelled: ["○", "dim"]
+}
+
+/** A call whose arguments the model writes, or that runs. */
+export interface Call {
+  readonly name: string
+  readonly params: unknown
+  readonly preview: string
+  readonly startedAt: number | undefined
+  readonly progress: string
+  readonly input: string
+  readonly inputLength: number
+}
+
+/** The event of a tag. */
+export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+
+/** An event about a tool call. */
+export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
+
+interface ToolFeed {
+  /** Processes an event and returns the lines to add to the feed. */
+  readonly take: (event: ToolEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
+  /** Returns the lines of running calls, at most `columns` wide. */
+  readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
+}
+
+const makeIdleCall = (name: string): Call => ({
+  name,
+  params: undefined,
+  preview: "",
+  startedAt: undefined,
+  progress: "",
+  input: "",
+  inputLength: 0
+})
+
+/** Calls that are not closed yet, by their ids. */
+export type Calls = ReadonlyMap<string, Call>
+
+/** The open calls after an event. */
+export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls => {
+  const call = calls.get(event.callId)
+  const putCall = (next: Call): Calls => new Map(calls).set(event.callId, next)
+  switch (event._tag) {
+    case "ToolInputStarted":
+      return putCall(makeIdleCall(event.name))
+    case "ToolInputDelta": {
+      if (call === undefined) return calls
+      const input = call.input.length < keptInput ? call.input + event.text : call.input
+      return putCall({ ...call, input, inputLength: call.inputLength + event.text.length })
+    }
+    case "ToolStarted":
+      return putCall({
+        ...(call ?? makeIdleCall(event.name)),
+        params: event.params,
+        preview: ToolText.summariseParams(event.params),
+        startedAt: now
+      })
+    case "ToolProgress":
+      return call === undefined ? calls : putCall({ ...call, progress: event.text })
+    case "ToolFinished": {
+      const next = new Map(calls)
+      next.delete(event.callId)
+      return next
+    }
+  }
+}
+
+/** Returns the arguments of a call, as written by the model if the call never ran. */
+export const readParams = (call: Call | undefined): unknown =>
+  call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
+
+const formatSize = (length: number): string => (length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`)
+
+const formatName = (name: string): string => Width.cut(SafeText.toLine(name), 40)
+
+/** Place for lines about calls. */
+interface Room {
+  readonly columns: number
+  readonly paint: Paint
+  /** Characters of the arguments; 0 is as many as fit. */
+  readonly previewLength: number
+}
+
+/** Cuts the arguments to the remaining room of the line, after a space. */
+const fitPreview = (preview: string, room: number, previewLength: number): string => {
+  const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
+  return text === "" ? "" : ` ${text}`
+}
+
+const renderBar = (paint: Paint): string => paint.text("┊", "dim")
+
+/** A call that is closed, in one line. */
+export const renderLine = (
+  event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
+  preview: string,
+  { columns, paint, previewLength }: Room,
+  outcome = ToolText.describeOutcome(event.status, event.output)
+): string => {
+  const [mark, attribute] = marks[event.status]
+  const room = Math.max(0, columns - Width.measure(`┊ ${mark} `))
+  const name = Width.cut(formatName(event.name), room)
+  const time =
+    event.status === "ok" || event.status === "error" ? ` · ${ToolText.formatDuration(event.durationMillis)}` : ""
+  const shownTime = Width.measure(name + time) > room ? "" : time
+  const told = Width.cut(outcome, Math.max(16, columns >> 1))
+  const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.measure(name + shownTime)))
+  const what = fitPreview(preview, columns - Width.measure(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
+  return `${renderBar(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${paint.text(
+    ending,
+    event.status === "ok" ? "yellow" : attribute
+  )}`
+}
+
+/** The beginning of a result below its call, at most so many lines. */
+export const renderDetails = (
+  event: Pick<EventOf<"ToolFinished">, "output">,
+  params: unknown,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): ReadonlyArray<string> => {
+  const { lines, more } = ToolText.toLines(event.output, resultLines)
+  return [
+    ToolText.formatParams(params),
+    ...lines,
+    ...(more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`])
+  ]
+    .filter((text) => text !== "")
+    .map((text) => `${renderBar(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
+}
+
+/** Makes the lines about tool calls. */
+export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolFeed => {
+  let calls: Calls = new Map()
+  const seen = new Set<string>()
+
+  const renderFinishedCall = (
+    event: EventOf<"ToolFinished">,
+    call: Call | undefined,
+    columns: number
+  ): ReadonlyArray<string> => {
+    const isNew = !seen.has(event.name)
+    seen.add(event.name)
+    const shown = verbosity()
+    if (shown === "off" || (shown === "new" && !isNew && event.status === "ok")) return []
+    const params = readParams(call)
+    const room = { columns, paint, previewLength }
+    const first = renderLine(event, call?.preview || ToolText.summariseParams(params), room)
+    return shown === "verbose" ? [first, ...renderDetails(event, params, room)] : [first]
+  }
+
+  return {
+    take: (event, now, columns) => {
+      const call = calls.get(event.callId)
+      calls = updateCalls(calls, event, now)
+      return event._tag === "ToolFinished" ? renderFinishedCall(event, call, columns ?? wide) : []
+    },
+    live: (now, columns, frame) =>
+      verbosity() === "off" ? [] : renderLiveCalls(calls, now, frame, { columns, paint, previewLength })
+  }
+}
+
+const readLastLine = (text: string): string =>
+  SafeText.sanitise(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
+
+const renderLiveLine = (call: Call, now: number, frame: string, { columns, paint, previewLength }: Room): string => {
+  const spinner = `${renderBar(paint)} ${paint.text(frame, "cyan")} `
+  const room = Math.max(0, columns - Width.measure(`┊ ${frame} `))
+  const name = Width.cut(formatName(call.name), room)
+  const cutToRoom = (text: string): string => Width.cut(text, Math.max(0, room - Width.measure(name)))
+  if (call.startedAt === undefined)
+    return `${spinner}${name}${paint.text(cutToRoom(` … ${formatSize(call.inputLength)}`), "dim")}`
+  const time = cutToRoom(` · ${ToolText.formatElapsed(now - call.startedAt)}`)
+  const what = fitPreview(call.preview, columns - Width.measure(`┊ ${frame} ${name}${time}`), previewLength)
+  const rest = columns - Width.measure(`┊ ${frame} ${name}${what}${time}`) - 3
+  const told = call.progress === "" || rest < 12 ? "" : ` · ${Width.cut(readLastLine(call.progress), rest)}`
+  return `${spinner}${paint.text(name, "bold")}${what}${paint.text(time + told, "dim")}`
+}
+
+/** The lines of calls that are under way. */
+export const renderLiveCalls = (calls: Calls, now: number, frame: string, room: Room): ReadonlyArray<string> => {
+  const under = Array.from(calls.values())
+  const running = under.filter(({ startedAt }) => startedAt !== undefined)
+  const shown = running.length > 0 ? running : under.slice(-1)
+  const lines = shown.slice(0, liveLines).map((call) => renderLiveLine(call, now, frame, room))
+  const more = shown.length - lines.length
+  return more > 0 ? [...lines, `${renderBar(room.paint)} ${room.paint.text(`… and ${more} more`, "dim")}`] : lines
+}
+
+/** Live lines of children at most. */
+const liveChildren = 4
+
+/** An event about a child agent. */
+export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
+
+interface ChildFeed {
+  /** Takes an event, and answers with the lines that the feed gets. */
+  readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
+  /** The lines of the children that work, at most so many columns wide. */
+  readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
+}
+
+interface Child {
+  readonly goal: string
+  readonly since: number
+  readonly at: string
+}
+
+/** Children that work, by their ids. */
+export type Children = ReadonlyMap<string, Child>
+
+/** The children after an event. */
+export const updateChildren = (children: Children, event: ChildEvent, now: number): Children => {
+  const next = new Map(children)
+  const child = children.get(event.subagentId)
+  if (event._tag === "SubagentStarted") next.set(event.subagentId, { goal: event.goal, since: now, at: "" })
+  else if (event._tag === "SubagentFinished") next.delete(event.subagentId)
+  else if (child !== undefined) next.set(event.subagentId, { ...child, at: event.text })
+  return next
+}
+
+const toSafeLine = (text: string): string => Redaction.redactText(SafeText.toLine(text))
+
+const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Attribute]>> = {
+  completed: ["✓", "green"],
+  partial: ["◐", "yellow"],
+  interrupted: ["○", "dim"]
+}
+
+const renderChildBar = (paint: Paint): string => `${renderBar(paint)}   `
+
+const renderChildText = (
+  mark: string,
+  attribute: Attribute,
+  goal: string,
+  facts: string,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): string => {
+  const room = Math.max(8, columns - Width.measure(`┊   ${mark} ${facts}`))
+  const cut = Width.cut(toSafeLine(goal), room)
+  const rest = Width.cut(facts, Math.max(0, columns - Width.measure(`┊   ${mark} ${cut}`)))
+  return `${renderChildBar(paint)}${paint.text(mark, attribute)} ${cut}${paint.text(rest, "dim")}`
+}
+
+/** A child that began or ended, in one line. */
+export const renderChild = (
+  event: EventOf<"SubagentStarted" | "SubagentFinished">,
+  room: Pick<Room, "columns" | "paint">
+): string => {
+  if (event._tag === "SubagentStarted") return renderChildText("▸", "cyan", event.goal, "", room)
+  const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
+  const status = event.status === "completed" ? "" : ` · ${event.status}`
+  const tools =
+    event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
+  const facts = `${status}${tools} · ${Usage.countTotalTokens(event.usage)} tokens · ${ToolText.formatDuration(event.durationMillis)}`
+  return renderChildText(mark, attribute, event.goal, facts, room)
+}
+
+/** Tells if a line about a child is wanted. */
+export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinished">, shown: Verbosity): boolean =>
+  event._tag === "SubagentStarted"
+    ? shown === "all" || shown === "verbose"
+    : shown !== "off" && (shown !== "new" || event.status !== "completed")
+
+/** The lines of children that work. */
+export const renderLiveChildren = (
+  children: Children,
+  now: number,
+  frame: string,
+  room: Pick<Room, "columns" | "paint">
+): ReadonlyArray<string> => {
+  const all = Array.from(children.values())
+  const lines = all
+    .slice(0, liveChildren)
+    .map(({ at, goal, since }) =>
+      renderChildText(
+        frame,
+        "cyan",
+        goal,
+        `${at === "" ? "" : ` · ${toSafeLine(at)}`} · ${ToolText.formatElapsed(now - since)}`,
+        room
+      )
+    )
+  const more = all.length - lines.length
+  return more > 0 ? [...lines, `${renderChildBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
+}
+
+/** Makes the lines about sub-agents: one when one begins, one when it ends, and a live line for each that works. */
+export const makeChildFeed = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
+  let working: Children = new Map()
+  return {
+    take: (event, now, columns) => {
+      working = updateChildren(working, event, now)
+      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity())
+        ? [renderChild(event, { columns: columns ?? wide, paint })]
+        : []
+    },
+    live: (now, columns, frame) =>
+      verbosity() === "off" ? [] : renderLiveChildren(working, now, frame, { columns, paint })
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Describes a tool call as text: its arguments and its result. Pure; the text is sanitized and does not contain
+ * secrets.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Option from "effect/Option"
+import * as Json from "../../../base/domain/Json.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
+import * as SafeText from "./SafeText.ts"
+
+/** Arguments that say best what a call is about, the first that is there. */
+const telling = [
+  "command",
+  "pattern",
+  "query",
+  "path",
+  "file_path",
+  "url",
+  "urls",
+  "goal",
+  "action",
+  "name",
+  "code",
+  "question",
+  "prompt"
+]
+
+/** Characters of an argument that are looked at: a file's whole text is no preview. */
+const looked = 2000
+
+const toSafeText = (text: string): string =>
+  Redaction.redactText(SafeText.sanitise(Redaction.takeBeginning(text, looked))).slice(0, looked)
+
+/** The first line of a text that has any, and how many more there are. */
+const readFirstLine = (text: string): string => {
+  const lines = toSafeText(text)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+  const [first = ""] = lines
+  const more = lines.length - 1
+  return more < 1 ? first : `${first} … (+${more} ${more === 1 ? "line" : "lines"})`
+}
+
+/** The arguments in a few words: the telling one, or the first. */
+export const summariseParams = (params: unknown): string => {
+  if (!Json.isFields(params)) return ""
+  const entries = Object.entries(params)
+  const name = telling.find((name) => Object.hasOwn(params, name))
+  const value = name === undefined ? entries[0]?.[1] : params[name]
+  return value === undefined ? "" : readFirstLine(Json.toText(value))
+}
+
+/** All arguments, as one line of JSON. */
+export const formatParams = (params: unknown): string =>
+  Json.isFields(params) && Object.keys(params).length > 0 ? SafeText.toLine(toSafeText(JSON.stringify(params))) : ""
+
+const parseOutput = (output: string): Readonly<Record<string, unknown>> | undefined => {
+  if (!output.startsWith("{")) return undefined
+  const value = Option.getOrUndefined(Json.parse(output))
+  return Json.isFields(value) ? value : undefined
+}
+
+/** Returns the outcome of a call in a few words; empty for success. */
+export const describeOutcome = (status: ToolStatus, output: string): string => {
+  if (status === "cancelled") return "stopped"
+  const result = parseOutput(output)
+  if (status === "ok") {
+    const code = result?.["exit_code"]
+    return typeof code === "number" && code !== 0 ? `exit ${code}` : ""
+  }
+  const error = result?.["error"]
+  const said = readFirstLine(typeof error === "string" ? error : output)
+  return said === "" ? status : said
+}
+
+/** Returns the readable part of a result: the longest multi-line text of a record, otherwise the whole result. */
+const selectReadable = (output: string): string => {
+  const texts = Object.values(parseOutput(output) ?? {}).filter(
+    (value) => typeof value === "string" && value.includes("\n")
+  )
+  return (
+    texts.reduce<string>(
+      (longest, text) => (typeof text === "string" && text.length > longest.length ? text : longest),
+      ""
+    ) || output
+  )
+}
+
+/** The result as lines, at most so many, and how many were left out. */
+export const toLines = (
+  output: string,
+  most: number
+): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
+  const all = Redaction.redactText(SafeText.sanitise(selectReadable(output))).trimEnd()
+  const found = all === "" ? [] : all.split("\n")
+  return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
+}
+
+/** A length of time, as short as it can be read: `12 ms`, `1.2 s`, `2 min 5 s`, `1 h 4 min`. */
+export const formatDuration = (millis: number): string => {
+  if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
+  if (millis < 59_950) return `${(millis / 1000).toFixed(1)} s`
+  const seconds = Math.round(millis / 1000)
+  return seconds < 3600
+    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}
+
+/** The time that something takes so far, in whole seconds, so that it does not flicker. */
+export const formatElapsed = (millis: number): string =>
+  millis < 60_000 ? `${Math.floor(millis / 1000)} s` : formatDuration(millis)

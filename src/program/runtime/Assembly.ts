@@ -1,0 +1,255 @@
+/**
+ * Puts the layers of a runtime on top of each other, for applications and for the program. Used by `Runtime` and
+ * `ProgramRuntime`.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import * as Agent from "../../agent/Agent.ts"
+import * as BackgroundReview from "../../agent/BackgroundReview.ts"
+import * as BackgroundWork from "../../agent/BackgroundWork.ts"
+import * as Children from "../../agent/Children.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { MemoryProvider, type Service as Memory } from "../../base/domain/MemoryProvider.ts"
+import * as RunContext from "../../base/domain/RunContext.ts"
+import { findNearest } from "../../base/domain/Similarity.ts"
+import * as CommandEnvironment from "../../places/CommandEnvironment.ts"
+import type { Hook } from "../../hooks/Hook.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import type * as Middleware from "../../middleware/Middleware.ts"
+import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
+import type { ContextEngine } from "../../agent/plugin/ContextEngines.ts"
+import type { Options as PluginOptions } from "../../agent/plugin/PluginManager.ts"
+import { none, Plugins } from "../../agent/plugin/Plugins.ts"
+import { CompactionPort } from "../../models/routing/CompactionPort.ts"
+import type { Auxiliary } from "../../models/routing/Auxiliary.ts"
+import { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import { UsageAccounts } from "../../agent/Budget.ts"
+import * as Compaction from "../../tools/prompt/Compaction.ts"
+import { SkillStore } from "../../tools/prompt/SkillStore.ts"
+import { layerDefault as runRecordDefault, RunRecord } from "../../store/RunRecord.ts"
+import type { SessionSearch } from "../../store/SessionSearch.ts"
+import * as SessionStore from "../../store/SessionStore.ts"
+import type { ApprovalJudge } from "../../tools/approval/ApprovalJudge.ts"
+import * as Approvals from "../../tools/Approvals.ts"
+import * as FileState from "../../tools/builtin/file/FileState.ts"
+import { Places } from "../../tools/builtin/file/Places.ts"
+import * as ProcessEvents from "../../tools/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../../tools/builtin/terminal/ProcessRegistry.ts"
+import * as Todo from "../../tools/builtin/Todo.ts"
+import * as FileUndo from "../../tools/FileUndo.ts"
+import * as ToolRegistry from "../../tools/ToolRegistry.ts"
+import type { Any as AnyToolset } from "../../tools/Toolset.ts"
+import * as SideTasks from "./SideTasks.ts"
+
+/** Decides which dangerous calls may run. */
+export type ApprovalsLayer = Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge>
+
+/** The services of a program's runtime. */
+export type Services =
+  | Agent.Agent
+  | Approvals.Approvals
+  | Auxiliary
+  | BackgroundReview.BackgroundReviews
+  | BackgroundWork.BackgroundWork
+  | Children.Children
+  | FileUndo.FileUndo
+  | ModelRouter
+  | Plugins
+  | ToolRegistry.ToolRegistry
+  | SessionStore.SessionStore
+  | SessionSearch
+  | SkillStore
+  | RunRecord
+  | Hooks.Hooks
+
+/** Layers under an agent, besides the lists of the application. */
+interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
+  readonly places: Layer.Layer<Places, never, PlacesNeeds>
+  /** Places of long tool results, and of the changes of files. */
+  readonly kept: Layer.Layer<never, never, ChildProcesses.Platform | CommandEnvironment.CommandEnvironment>
+  readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
+  readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
+  /** The models that may be asked for side tasks. */
+  readonly helpers: SideTasks.SideTaskSources
+}
+
+/** Layer of plugins over the registries that they contribute to. */
+export type PluginLayer<R = never> = Layer.Layer<
+  Plugins,
+  never,
+  Hooks.Hooks | ToolRegistry.ToolRegistry | FileSystem.FileSystem | Path.Path | R
+>
+
+/** No plugins. */
+export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
+
+/** Loads plugins, and the code that does that. */
+export const makePluginLayer = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("../../agent/plugin/PluginManager.ts")),
+      ({ layer }) => layer(options)
+    )
+  )
+
+/** Adds what an agent works with in the background. */
+export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
+  agent.pipe(
+    Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
+    Layer.provideMerge(Layer.fresh(Children.layer)),
+    Layer.provideMerge(Layer.fresh(BackgroundReview.layer))
+  )
+
+/** Services that `Agent.make` silently does without; a runtime has them. */
+export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
+
+/** Choice of the external memory: the one from the context, none, or a plugin's memory with this name. */
+export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
+
+/** The external memory of an agent. */
+const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
+  if (choice === "none") return undefined
+  const own = yield* MemoryProvider
+  const [first] = brought
+  // An application that lists a plugin means what it brings.
+  if (choice === "own") return own ?? first
+  const { named } = choice
+  if (named === undefined) return own
+  const found = brought.find(({ name }) => name === named)
+  if (found !== undefined) return found
+  const meant = findNearest(
+    named,
+    brought.map(({ name }) => name)
+  )
+  yield* Effect.logWarning(
+    `memory.provider: no plugin brings a memory provider "${named}"; ${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
+  )
+  return undefined
+})
+
+/**
+ * Selects the engine that compacts conversations: a plugin's engine if the settings name it, or if an application lists
+ * the plugin without naming an engine; otherwise the engine from the context.
+ */
+const chooseCompaction = Effect.fnUntraced(function* (
+  named: string | undefined,
+  brought: ReadonlyArray<ContextEngine>
+) {
+  const own = yield* CompactionPort
+  const settings = yield* Compaction.CompactionSettings
+  const builtIn: ReadonlyArray<string> = Compaction.engines
+  if (settings === "off" || (named !== undefined && builtIn.includes(named))) return own
+  const found = named === undefined ? brought[0] : brought.find(({ name }) => name === named)
+  if (found !== undefined)
+    return (yield* Effect.promise(() => import("../../agent/plugin/ContextEngines.ts"))).makePort(found)
+  if (named === undefined) return own
+  const known = [...builtIn, ...brought.map(({ name }) => name)]
+  const meant = findNearest(named, known) ?? known.join(", ")
+  yield* Effect.logWarning(`context.engine: unknown engine "${named}", compressor is used; did you mean ${meant}?`)
+  return own
+})
+
+/** An agent under `key` that works with the plugins of its surroundings. */
+export const makeAgentLayer = <Self, E, R, Needs>(
+  key: Context.Key<Self, Agent.Service<E, R>>,
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, ConfigError, Needs>,
+  memory: MemoryChoice = "own",
+  engine?: string
+) =>
+  withBackground(
+    Layer.effect(
+      key,
+      Effect.gen(function* () {
+        yield* complete
+        const plugins = yield* Plugins
+        const { contextEngines, memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
+        const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
+        yield* (
+          skills?.bring(
+            loaded.flatMap(({ enabled, error, key, path }) =>
+              enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : []
+            )
+          ) ?? Effect.void
+        )
+        const service = yield* agent(middleware).pipe(
+          Effect.provideService(MemoryProvider, yield* chooseMemory(memory, memoryProviders)),
+          Effect.provideService(CompactionPort, yield* chooseCompaction(engine, contextEngines))
+        )
+        yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
+        return service
+      })
+    )
+  )
+
+/** The layers of a runtime in order: each layer can use the layers below it. */
+export const assemble = <
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  A,
+  AgentFailure,
+  AgentNeeds,
+  StoreError,
+  StoreNeeds,
+  PlacesNeeds,
+  PluggedNeeds,
+  RouterError,
+  RouterNeeds,
+  EnvironmentError
+>(
+  agent: Layer.Layer<A, AgentFailure, AgentNeeds>,
+  options: {
+    readonly hookSettings: Hooks.Settings | undefined
+    readonly tools: (Tools & ToolRegistry.ListOf<Tools>) | undefined
+    readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
+    readonly approvals: ApprovalsLayer | undefined
+    readonly middleware: Middlewares | undefined
+    readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+    readonly record: Layer.Layer<RunRecord> | undefined
+    readonly environment:
+      | Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform>
+      | undefined
+  },
+  { helpers, kept, places, plugged, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
+) => {
+  // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
+  const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    options.store ?? Layer.fresh(SessionStore.layerMemory)
+  const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
+  const side = SideTasks.make(helpers, options.middleware ?? [])
+  const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []
+  const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
+  const listening = Layer.effectDiscard(
+    Effect.flatMap(Hooks.Hooks, ({ register }) =>
+      Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook)), { discard: true })
+    )
+  )
+  const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> =
+    options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
+  const support = Layer.mergeAll(
+    places,
+    FileState.layer,
+    ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
+  )
+  return agent.pipe(
+    Layer.provideMerge(approvals.pipe(Layer.provide(side.forApprovals))),
+    Layer.provide(side.forAgent),
+    Layer.provideMerge(side.service),
+    Layer.provideMerge(router),
+    Layer.provideMerge(listening),
+    Layer.provideMerge(plugged),
+    Layer.provideMerge(ToolRegistry.layerFromList(toolsets).pipe(Layer.provide(side.forTools))),
+    Layer.provideMerge(Hooks.layer([], options.hookSettings)),
+    Layer.provideMerge(Layer.provide(FileUndo.layer, kept)),
+    Layer.provideMerge(Layer.fresh(options.record ?? runRecordDefault)),
+    Layer.provide(Layer.fresh(Todo.layerOfSessions)),
+    Layer.provideMerge(sessions),
+    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, kept)),
+    Layer.provide(environment),
+    Layer.provide(ChildProcesses.layerDefault())
+  )
+}

@@ -1,0 +1,288 @@
+/**
+ * Maps a program's settings to the options of the parts of its runtime. Used by `ProgramRuntime` alone.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Limits } from "../../agent/Budget.ts"
+import type { AgentSettings, DelegationSettings } from "../../agent/RunInput.ts"
+import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
+import { makeAddressGetter, type Environment, type Home } from "../../base/config/Environment.ts"
+import { canonicalize } from "../../base/config/KnownProviders.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { awsSecrets } from "../../base/domain/CredentialNames.ts"
+import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
+import { layer as leasesIn } from "../../base/platform/Leases.ts"
+import { RedactSecrets } from "../../base/domain/Redaction.ts"
+import type { Settings as HookSettings } from "../../hooks/Hooks.ts"
+import * as Compaction from "../../tools/prompt/Compaction.ts"
+import type * as MemoryStore from "../../tools/prompt/MemoryStore.ts"
+import { readPrefill } from "../../tools/prompt/Prefill.ts"
+import type * as SkillStore from "../../tools/prompt/SkillStore.ts"
+import * as SystemPrompt from "../../tools/prompt/SystemPrompt.ts"
+import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import { detectRoute } from "../../models/routing/Detection.ts"
+import * as Places from "../../tools/builtin/file/Places.ts"
+import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../../tools/builtin/BuiltinSettings.ts"
+import type { Settings as LoopGuardSettings } from "../../tools/calls/LoopGuard.ts"
+
+/**
+ * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a
+ * route of this program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names
+ * credentials of other programs that commands need.
+ */
+export const selectCommandVariables = ({
+  auxiliary,
+  customProviders,
+  delegation,
+  fallbackProviders,
+  model,
+  terminal
+}: Values): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
+  const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
+  const signs = routes.some((route) => {
+    const provider = "provider" in route ? canonicalize(route.provider ?? "") : undefined
+    return (
+      detectRoute({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode ===
+      "bedrock_converse"
+    )
+  })
+  return {
+    passThrough: [...terminal.envPassthrough, ...(terminal.backend === "docker" ? terminal.dockerForwardEnv : [])],
+    reserved: [
+      ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
+      ...(signs ? awsSecrets : [])
+    ]
+  }
+}
+
+/** Layer of the settings of the built-in tools and of the bounds of their results. */
+export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
+  const { fileReadMaxChars, security, terminal, toolOutput } = settings
+  return Layer.mergeAll(
+    Layer.succeed(TerminalSettings, {
+      timeoutSeconds: terminal.timeout,
+      outputChars: toolOutput.maxBytes,
+      environment: selectCommandVariables(settings)
+    }),
+    Layer.succeed(FileLimits, {
+      chars: fileReadMaxChars,
+      lines: toolOutput.maxLines,
+      lineChars: toolOutput.maxLineLength
+    }),
+    Layer.succeed(InlineShell, settings.skills.inlineShell),
+    Layer.succeed(RedactSecrets, security.redactSecrets),
+    Layer.succeed(InheritedLimits.Current, InheritedLimits.fromSettings(settings, inherited))
+  )
+}
+
+/**
+ * Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its
+ * tool.
+ */
+export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() =>
+        Promise.all([
+          import("../../tools/fence/Urls.ts"),
+          import("../../tools/fence/EgressGate.ts"),
+          import("../../tools/builtin/SearchProvider.ts"),
+          import("../../tools/cron/CronJobs.ts"),
+          import("../../tools/cron/CronContext.ts"),
+          import("../../tools/cron/JobDraft.ts")
+        ])
+      ),
+      ([urls, gate, search, cron, { CronDefaults }, { readCurrentModel: currentModel }]) =>
+        Layer.mergeAll(
+          cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
+          Layer.sync(CronDefaults, () => ({
+            timezone: settings.cron.timezone,
+            model: currentModel(settings, environment)
+          })),
+          Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
+          Layer.succeed(
+            search.WebSearch,
+            search.fromEnvironment((name) =>
+              // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
+              makeAddressGetter(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name)
+            )
+          ),
+          Layer.succeed(CodeSettings, {
+            mode: settings.codeExecution.mode,
+            timeoutSeconds: settings.codeExecution.timeout,
+            maxToolCalls: settings.codeExecution.maxToolCalls,
+            environment: selectCommandVariables(settings)
+          })
+        )
+    )
+  )
+
+/** Example messages of every call. */
+const loadPrefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
+  readPrefill(prefillMessagesFile, {
+    agentHome: home.root,
+    userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
+  })
+
+/** Bounds of payloads and of listeners. */
+export const toHookSettings = ({ plugins }: Values): HookSettings => ({
+  payloadMaxChars: plugins.payloadMaxChars,
+  answerDeadline: plugins.hookCallbackTimeout === 0 ? Duration.infinity : Duration.seconds(plugins.hookCallbackTimeout)
+})
+
+/** Limits of one run besides model calls. */
+const toLimits = ({ agent }: Values): Limits => ({
+  tokens: agent.runBudgetTokens,
+  dollars: agent.runBudgetDollars,
+  seconds: agent.runBudgetSeconds,
+  toolCalls: agent.runBudgetToolCalls
+})
+
+/** Thresholds at which a run that goes in circles is warned or halted. */
+const toLoopGuardSettings = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
+  const toThresholds = ({
+    exactFailure,
+    idempotentNoProgress,
+    sameToolFailure
+  }: Values["toolLoopGuardrails"]["warnAfter"]) => ({ exactFailure, sameToolFailure, noProgress: idempotentNoProgress })
+  return {
+    warnings: toolLoopGuardrails.warningsEnabled,
+    hardStop: toolLoopGuardrails.hardStopEnabled,
+    warnAfter: toThresholds(toolLoopGuardrails.warnAfter),
+    hardStopAfter: toThresholds(toolLoopGuardrails.hardStopAfter)
+  }
+}
+
+/** Settings of children, and the model that they ask; where something answers in its place, that answers them too. */
+const toDelegationSettings = (
+  settings: Values,
+  { environment, logins }: Omit<ConfiguredRoutes.RouteSources, "settings">,
+  isReplaced: boolean
+): Effect.Effect<DelegationSettings, ConfigError> => {
+  const {
+    childTimeoutSeconds,
+    maxCallsPerStep,
+    maxConcurrentChildren,
+    maxIterations,
+    maxSpawnDepth,
+    subagentAutoApprove
+  } = settings.delegation
+  const limits: DelegationSettings = {
+    inheritMcpToolsets: settings.delegation.inheritMcpToolsets,
+    reasoningEffort: settings.delegation.reasoningEffort,
+    autoApprove: subagentAutoApprove,
+    maxCallsPerStep,
+    maxConcurrentChildren,
+    maxIterations,
+    maxSpawnDepth,
+    childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
+  }
+  // The router, which knows the plugins, finds out if one of them brings these.
+  const brought = ConfiguredRoutes.findUnknownProviders(settings)
+  return isReplaced
+    ? Effect.succeed(limits)
+    : Effect.map(
+        Effect.fromResult(ConfiguredRoutes.resolveDelegated({ settings, environment, logins, brought })),
+        (entry) => ({ ...limits, route: entry?.route })
+      )
+}
+
+/** The part of a program that its settings alone do not say. */
+interface Host {
+  readonly environment: Environment["Service"]
+  readonly home: Home["Service"]
+}
+
+/** Settings of the program's agent. */
+export const toAgentSettings = Effect.fnUntraced(function* (
+  settings: Values,
+  { environment, home, logins }: Host & Pick<ConfiguredRoutes.RouteSources, "logins">,
+  isReplaced: boolean
+) {
+  return {
+    platform: "cli",
+    promptCache: settings.promptCaching.cacheTtl === "1h" ? "1h" : "5m",
+    toolUseEnforcement: settings.agent.toolUseEnforcement,
+    prefill: yield* loadPrefill(settings, environment, home),
+    maxIterations: settings.agent.maxTurns,
+    budget: toLimits(settings),
+    maxOutputTokens: settings.model.maxTokens,
+    reasoningEffort: settings.agent.reasoningEffort,
+    loopGuard: toLoopGuardSettings(settings),
+    // A scenario or a recording does not contain answers to side requests.
+    reviews: isReplaced
+      ? undefined
+      : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
+    delegation: yield* toDelegationSettings(settings, { environment, logins }, isReplaced)
+  } satisfies AgentSettings
+})
+
+/** Returns the built-in engine with this name, or the default for any other name, including a plugin's engine. */
+const chooseEngine = (name: string): Compaction.Settings["engine"] =>
+  Compaction.engines.find((engine) => engine === name) ?? "compressor"
+
+/** Layer of the engine and the bounds of compaction. */
+export const makeCompactionLayer = ({ compression, context }: Values) =>
+  Layer.succeed(
+    Compaction.CompactionSettings,
+    compression.enabled
+      ? {
+          engine: chooseEngine(context.engine),
+          threshold: compression.threshold,
+          targetRatio: compression.targetRatio,
+          protectFirst: compression.protectFirstN,
+          protectLast: compression.protectLastN
+        }
+      : "off"
+  )
+
+/**
+ * Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`.
+ */
+export const makePromptSourcesLayer = (
+  settings: Values,
+  {
+    commands,
+    directory,
+    environment,
+    home,
+    memory,
+    skills,
+    withoutRules
+  }: Host & {
+    /** Description of the place where commands run. */
+    readonly commands: string | undefined
+    /** Working directory on the remote machine, if commands run on one. */
+    readonly directory: string | undefined
+    readonly memory: MemoryStore.Service
+    readonly skills: SkillStore.Service
+    readonly withoutRules: boolean
+  }
+) =>
+  SystemPrompt.layerSources({
+    skills: skills.block,
+    ...(withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true }),
+    help: SystemPrompt.help,
+    variable: environment.get,
+    remoteDirectory: directory,
+    environmentHints: [
+      ...(commands === undefined ? [] : [commands]),
+      ...(settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint])
+    ]
+  })
+
+/**
+ * Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent.
+ */
+export const makePlacesLayer = (
+  { security }: Values,
+  { environment, home, inherited }: Host & { readonly inherited: InheritedLimits.Limits | undefined }
+) =>
+  Places.layer({
+    home: environment.get("HOME") ?? environment.get("USERPROFILE"),
+    agentHome: home.root,
+    safeRoots: security.writeSafeRoot,
+    inherited: inherited?.roots
+  })

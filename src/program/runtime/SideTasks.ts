@@ -1,0 +1,243 @@
+/**
+ * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
+ * approvals are made before the router is, so they get a promise of it. Used by `Assembly`, `ProgramRuntime` and
+ * `Runtime`.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type { Environment } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Route from "../../base/domain/Route.ts"
+import * as RunRecorder from "../../base/domain/RunRecorder.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import type * as Middleware from "../../middleware/Middleware.ts"
+import * as Stack from "../../middleware/Stack.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import { Plugins } from "../../agent/plugin/Plugins.ts"
+import type { PluginServices } from "../../agent/plugin/PluginToolAccess.ts"
+import * as Compaction from "../../tools/prompt/Compaction.ts"
+import * as Auxiliary from "../../models/routing/Auxiliary.ts"
+import * as CompactionPort from "../../models/routing/CompactionPort.ts"
+import type { PoolKey } from "../../models/routing/TaskRoutes.ts"
+import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import type { Credential } from "../../models/routing/CredentialPool.ts"
+import { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import type { Lookup } from "../../models/routing/RouteKeys.ts"
+import { RouterStatus } from "../../models/routing/ModelRouter.ts"
+import { OwnAccount, UsageAccounts } from "../../agent/Budget.ts"
+import { RunRecord } from "../../store/RunRecord.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
+import { ApprovalJudge, makeAuxiliary as judgeOf } from "../../tools/approval/ApprovalJudge.ts"
+import { fromAuxiliary, SideModel } from "../../tools/builtin/SideModel.ts"
+
+/** Models and credentials of side tasks besides the runtime's own provider. */
+export interface SideTaskSources {
+  readonly settings: Auxiliary.Options["settings"]
+  readonly lookup?: Lookup | undefined
+  readonly logins?: ReadonlyMap<string, Credential> | undefined
+}
+
+/** Sources without any additional provider. */
+export const ownProvider: SideTaskSources = {
+  settings: { model: { provider: "auto", streaming: true }, auxiliary: {}, customProviders: [], credentials: {} }
+}
+
+/** Sources from a program's settings, environment and logins. */
+export const fromProgram = (
+  settings: Values,
+  environment: Environment["Service"],
+  logins: ReadonlyMap<string, Credential> | undefined
+): SideTaskSources => ({ settings, logins, lookup: ConfiguredRoutes.makeLookup(environment) })
+
+class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()(
+  "hermes-effect/internal/SideTasks/Promised"
+) {}
+
+const makePort = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service => ({
+  call: (task, ask) => Effect.flatMap(Deferred.await(promised), ({ call }) => call(task, ask)),
+  resolve: (task, overrides) => Effect.flatMap(Deferred.await(promised), ({ resolve }) => resolve(task, overrides)),
+  used: Effect.flatMap(Deferred.await(promised), ({ used }) => used)
+})
+
+/** The key that a provider's pool would give; spent where the router has set all of them aside. */
+const makePool =
+  (
+    { logins, settings }: SideTaskSources,
+    status: RouterStatus["Service"] | undefined
+  ): NonNullable<Auxiliary.Options["pool"]> =>
+  (provider) =>
+    Effect.map(status?.routes ?? Effect.succeed([]), (routes): PoolKey | undefined => {
+      const keys = routes.flatMap((one) => (one.route.provider === provider ? one.keys : []))
+      if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
+      const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
+      const login = logins?.get(provider)
+      // The choice asks a provider at its own address: a login that another service issued is not for it.
+      const key = own ?? (login?.issuer === undefined ? login?.key : undefined)
+      return key === undefined ? undefined : { _tag: "Key", key }
+    })
+
+/**
+ * Charges the run of a session, or the session alone if there is no run. A task without a session is counted only in
+ * the totals of its task.
+ */
+const makeAccount =
+  (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
+  (sessionId, entry) =>
+    Effect.flatMap(OwnAccount, (own) => {
+      const charge = own ?? accounts.of(sessionId)
+      if (charge !== undefined) return charge(entry)
+      const {
+        cost,
+        route: { model, provider },
+        usage
+      } = entry
+      const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.toSpent(cost) })
+      return Effect.flatMap(RunRecorder.RunRecorder, (recorder) =>
+        recorder === undefined ? stored : recorder.storing(stored, () => {})
+      ).pipe(
+        Effect.catch((error) =>
+          Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`)
+        )
+      )
+    })
+
+/**
+ * Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record
+ * already.
+ */
+const recordTask =
+  (record: RunRecord["Service"], store: SessionStore["Service"]) =>
+  <A, E, R>(
+    { context: { sessionId, turnId } }: Auxiliary.TaskRequest,
+    task: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    Effect.gen(function* () {
+      if ((yield* RunRecorder.RunRecorder) !== undefined) return yield* task
+      const session = yield* Effect.orElseSucceed(store.get(sessionId), Option.none)
+      if (Option.isNone(session)) return yield* task
+      const clock = yield* Clock.Clock
+      const recorder = RunRecorder.make({
+        sessionId,
+        turnId,
+        history: [],
+        now: RunRecorder.makeStartTimes(clock),
+        hash: (text) => Digest.toHex(text, 16),
+        sink: record.append,
+        together: record.together === store.together ? record.together : undefined
+      })
+      return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
+    })
+
+/** Name of the side task in which the main provider compacts. */
+const compactTask = "provider_compaction"
+
+/** Compaction by the provider of the main route. */
+const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
+  ability: Effect.map(
+    Effect.orElseSucceed(auxiliary.resolve(compactTask, { provider: "main" }), () => undefined),
+    (route) => (route === undefined ? "none" : Route.abilities(route).compaction)
+  ),
+  compact: (ask) =>
+    Effect.map(auxiliary.call(compactTask, { ...ask, provider: "main", compact: true }), ({ response }) => {
+      const items = response.parts.flatMap(
+        ({ metadata }) => Json.readString(Json.readFields(metadata["codex_responses"])["compaction"]) ?? []
+      )
+      return items.at(-1)
+    })
+})
+
+/** The layers of one runtime; they share the promise, so each runtime has its own. */
+export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
+  const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
+
+  const service = Layer.effect(
+    Auxiliary.Auxiliary,
+    Effect.gen(function* () {
+      const { loaded } = yield* Plugins
+      const plugged = yield* loaded
+      const hooks = yield* Hooks.Hooks
+      const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
+      const context = yield* Effect.context<never>()
+      const store = yield* SessionStore
+      const inRecord = recordTask(yield* RunRecord, store)
+      const made = Auxiliary.make<never>({
+        settings: given.settings,
+        lookup: given.lookup,
+        router: yield* ModelRouter,
+        interceptors: { stack: yield* Stack.makeChecked([...plugged.middleware, ...middleware]), hooks },
+        account: makeAccount(yield* UsageAccounts, store),
+        pool: makePool(given, status)
+      })
+      const auxiliary: Auxiliary.Service = {
+        ...made,
+        // The services that middleware needs, wherever a side task is asked for.
+        call: (task, ask) =>
+          Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) =>
+            Context.merge(context, own)
+          )
+      }
+      yield* Deferred.succeed(yield* Promised, auxiliary)
+      return auxiliary
+    })
+  )
+
+  return {
+    service: service.pipe(Layer.provide(promised)),
+    /** For tools; an application's own side model goes before. */
+    forTools: Layer.effect(
+      SideModel,
+      Effect.gen(function* () {
+        const own = yield* SideModel
+        const promise = yield* Promised
+        return own ?? fromAuxiliary(makePort(promise))
+      })
+    ).pipe(Layer.provide(promised)),
+    /** For agents: the engine that makes conversations smaller, unless the application brings its own. */
+    forAgent: Layer.effect(
+      CompactionPort.CompactionPort,
+      Effect.gen(function* () {
+        const own = yield* CompactionPort.CompactionPort
+        const settings = yield* Compaction.CompactionSettings
+        if (own !== CompactionPort.none || settings === "off") return own
+        const auxiliary = makePort(yield* Promised)
+        return Compaction.make(
+          settings,
+          ({ message, ...ask }) =>
+            Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
+          makeProviderCompaction(auxiliary)
+        )
+      })
+    ).pipe(Layer.provide(promised)),
+    /** For approvals that ask a judge. */
+    forApprovals: Layer.effect(
+      ApprovalJudge,
+      Effect.gen(function* () {
+        const own = yield* Effect.serviceOption(ApprovalJudge)
+        const promise = yield* Promised
+        return Option.getOrElse(own, () => judgeOf(makePort(promise)))
+      })
+    ).pipe(Layer.provide(promised))
+  }
+}
+
+/** Answers questions of plugins as a separate task, under a newly generated session id. */
+export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
+  Effect.fnUntraced(function* ({ maxOutputTokens, messages }) {
+    const sessionId = yield* Ids.makeSessionId
+    const taskId = Ids.TaskId.make(sessionId)
+    const turnId = yield* Ids.makeTurnId(sessionId, taskId)
+    const { text } = yield* auxiliary.call("plugin", {
+      messages,
+      maxOutputTokens,
+      context: { sessionId, taskId, turnId }
+    })
+    return text
+  })
+)

@@ -1,0 +1,328 @@
+/**
+ * The files of a batch run in `data/<run name>/`: rows, checkpoint, statistics, and the merged trajectories.
+ *
+ * **Details**
+ *
+ * | file | content |
+ * | --- | --- |
+ * | `run.json` | what the run was begun with: dataset, rows, distribution, seed, model, known tools |
+ * | `batch_<n>.jsonl` | rows, appended and synced one by one; a discarded row is a line with `discarded` |
+ * | `attempts.jsonl` | starts and failures of rows |
+ * | `state.db` | sessions and run record of all rows, which `hermes batch view` shows |
+ * | `checkpoint.json` | indices of completed rows; replaced as a whole after each batch |
+ * | `trajectories.jsonl` | rows of all batches, without discarded ones and those that name unknown tools |
+ * | `trajectories.atif.jsonl` | the same rows as ATIF documents, with `--format atif` or `both` |
+ * | `statistics.json` | counts, tools, reasoning, usage and cost |
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Json from "../../base/domain/Json.ts"
+import { describeReason } from "../../base/domain/PathProblem.ts"
+import type { JournalError, ResultLine } from "./RowJournal.ts"
+import * as ShareGpt from "./ShareGpt.ts"
+
+/** A batch run cannot begin or go on; `message` is one line with the remedy. */
+export class BatchError extends Schema.TaggedError<BatchError>("hermes-effect/BatchError")("BatchError", {
+  message: Schema.String,
+  /** True when the input has to be changed. */
+  isInput: Schema.Boolean
+}) {}
+
+/** Forms in which trajectories are written. */
+export const formats = ["sharegpt", "atif", "both"] as const
+/** One of {@link formats}. */
+export type Format = (typeof formats)[number]
+
+/** Description of a run, kept from its beginning. */
+export const Manifest = Schema.Struct({
+  version: Schema.Literal(1),
+  run_name: Schema.String,
+  created_at: Schema.String,
+  dataset: Schema.Struct({
+    path: Schema.String,
+    digest: Schema.String,
+    rows: Schema.Array(Schema.Tuple([Schema.String, Schema.String]))
+  }),
+  batch_size: Schema.Int,
+  distribution: Schema.String,
+  seed: Schema.String,
+  /** True when the seed is sent to models. Files without this field imply it if the seed is not the run's name. */
+  seeds_models: Schema.optionalKey(Schema.Boolean),
+  model: Schema.String,
+  format: Schema.Literals(formats),
+  tools: Schema.Array(Schema.String)
+})
+/** Type of {@link Manifest}. */
+export type Manifest = typeof Manifest.Type
+
+/** Names of the files. */
+export const names = {
+  manifest: "run.json",
+  database: "state.db",
+  checkpoint: "checkpoint.json",
+  statistics: "statistics.json",
+  trajectories: "trajectories.jsonl",
+  atif: "trajectories.atif.jsonl",
+  batch: (number: number): string => `batch_${number}.jsonl`,
+  isBatch: (name: string): boolean => /^batch_\d+\.jsonl$/.test(name)
+} as const
+
+const toWriteError =
+  (path: string) =>
+  (error: PlatformError): BatchError =>
+    new BatchError({
+      message: `${path} cannot be written: ${describeReason(error)}; finished rows are safe, resume when it can be`,
+      isInput: false
+    })
+
+/** Replaces a file as a whole: readers see the old or the new one. */
+export const replaceFile = Effect.fnUntraced(function* <R>(
+  path: string,
+  content: Stream.Stream<string, BatchError, R>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const draft = `${path}.new`
+  yield* Effect.mapError(fs.writeFileString(draft, "", { mode: 0o600 }), toWriteError(path))
+  yield* Stream.run(Stream.encodeText(content), fs.sink(draft, { mode: 0o600 })).pipe(
+    Effect.mapError((error) => (error._tag === "BatchError" ? error : toWriteError(path)(error))),
+    Effect.onError(() => Effect.ignore(fs.remove(draft)))
+  )
+  yield* Effect.mapError(fs.rename(draft, path), toWriteError(path))
+})
+
+/** Replaces a JSON file. */
+export const replaceJson = (path: string, value: unknown) =>
+  replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
+
+/** The manifest of a directory, or undefined if it is missing. */
+export const readManifest = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = (yield* Path.Path).join(directory, names.manifest)
+  const text = yield* fs.readFileString(path).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.undefined
+    ),
+    Effect.mapError(
+      (error) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
+    )
+  )
+  if (text === undefined) return undefined
+  const found = Schema.decodeUnknownOption(Manifest)(Json.parseOrKeep(text))
+  if (Option.isSome(found)) return found.value
+  return yield* new BatchError({
+    message: `${path} is not readable: another version wrote it, or it is damaged. Choose another --run-name`,
+    isInput: true
+  })
+})
+
+/** Names of tools in a row that there are not. */
+export const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
+  Array.from(
+    new Set(
+      (ShareGpt.read(fields["conversations"]) ?? [])
+        .filter(({ from }) => from === "gpt")
+        .flatMap(ShareGpt.parseCalls)
+        .map(({ name }) => name)
+    )
+  ).filter((name) => !known.has(name))
+
+/** Sums of the rows of a run. */
+export interface Totals {
+  rows: number
+  /** Rows that the dataset has no more, or has with another content. */
+  gone: number
+  finished: number
+  completed: number
+  discarded: number
+  withUnknownTools: number
+  apiCalls: number
+  promptTokens: number
+  completionTokens: number
+  costUsd: number
+  readonly exits: Map<string, number>
+  readonly tools: Map<string, { count: number; success: number; failure: number }>
+  readonly discards: Map<string, number>
+  turns: number
+  turnsWithReasoning: number
+}
+
+/** Sums before the first row. */
+export const makeTotals = (): Totals => ({
+  rows: 0,
+  gone: 0,
+  finished: 0,
+  completed: 0,
+  discarded: 0,
+  withUnknownTools: 0,
+  apiCalls: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+  exits: new Map(),
+  tools: new Map(),
+  discards: new Map(),
+  turns: 0,
+  turnsWithReasoning: 0
+})
+
+const toCount = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
+const incrementCount = (counts: Map<string, number>, key: string): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1)
+
+/** Tools and rows that a run has. */
+export interface KnownItems {
+  readonly tools: ReadonlySet<string>
+  /** Digests by id. */
+  readonly rows: ReadonlyMap<string, string>
+}
+
+/** Tools and rows of a manifest. */
+export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({
+  tools: new Set(tools),
+  rows: new Map(dataset.rows)
+})
+
+/** Adds a row. Of a discarded one the cost counts, and nothing else. */
+export const addRow = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: KnownItems): void => {
+  const now = known.rows.get(id)
+  if (now === undefined || (digest !== undefined && digest !== now)) totals.gone++
+  const run = Json.readFields(fields["run"])
+  const usage = Json.readFields(run["usage"])
+  totals.rows++
+  totals.promptTokens += toCount(usage["prompt_tokens"])
+  totals.completionTokens += toCount(usage["completion_tokens"])
+  totals.costUsd += toCount(Json.readFields(run["cost"])["estimated_cost_usd"])
+  totals.apiCalls += toCount(fields["api_calls"])
+  if (discarded !== undefined) {
+    totals.discarded++
+    return incrementCount(totals.discards, discarded)
+  }
+  totals.finished++
+  if (fields["completed"] === true) totals.completed++
+  if (findUnknownTools(fields, known.tools).length > 0) totals.withUnknownTools++
+  incrementCount(totals.exits, Json.readWord(run["exit"]) || "unknown")
+  for (const [name, value] of Object.entries(Json.readFields(fields["tool_stats"]))) {
+    const stat = Json.readFields(value)
+    const sum = totals.tools.get(name) ?? { count: 0, success: 0, failure: 0 }
+    for (const key of ["count", "success", "failure"] as const) sum[key] += toCount(stat[key])
+    totals.tools.set(name, sum)
+  }
+  for (const { from, value } of ShareGpt.read(fields["conversations"]) ?? []) {
+    if (from !== "gpt") continue
+    totals.turns++
+    if (/^<think>\s*[^\s<]/.test(value)) totals.turnsWithReasoning++
+  }
+}
+
+const computeRate = (part: number, whole: number): number =>
+  whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000
+
+/** `statistics.json`. */
+export const toStatistics = (
+  totals: Totals,
+  { batch_size: batchSize, dataset, distribution, model, run_name: runName }: Manifest,
+  { at, seconds }: { readonly at: string; readonly seconds: number }
+) => ({
+  run_name: runName,
+  distribution,
+  total_prompts: dataset.rows.length,
+  total_batches: Math.ceil(dataset.rows.length / batchSize),
+  batch_size: batchSize,
+  model,
+  completed_at: at,
+  duration_seconds: seconds,
+  rows: {
+    finished: totals.finished,
+    completed: totals.completed,
+    discarded: totals.discarded,
+    with_unknown_tools: totals.withUnknownTools,
+    missing: dataset.rows.length - (totals.rows - totals.gone),
+    gone: totals.gone
+  },
+  exits: Object.fromEntries(totals.exits),
+  discards: Object.fromEntries(totals.discards),
+  usage: {
+    api_calls: totals.apiCalls,
+    prompt_tokens: totals.promptTokens,
+    completion_tokens: totals.completionTokens,
+    cost_usd: totals.costUsd
+  },
+  tool_statistics: Object.fromEntries(
+    Array.from(totals.tools, ([name, stat]) => [
+      name,
+      {
+        ...stat,
+        success_rate: computeRate(stat.success, stat.count),
+        failure_rate: computeRate(stat.failure, stat.count)
+      }
+    ])
+  ),
+  reasoning_statistics: {
+    total_assistant_turns: totals.turns,
+    turns_with_reasoning: totals.turnsWithReasoning,
+    turns_without_reasoning: totals.turns - totals.turnsWithReasoning
+  }
+})
+
+/** Duration from earlier statistics, or 0 without any. */
+export const readDuration = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
+    Effect.map((text) => toCount(Json.readFields(Json.parseOrKeep(text))["duration_seconds"])),
+    Effect.orElseSucceed(() => 0)
+  )
+
+/** Counts of {@link merge}. */
+export interface MergeCounts {
+  readonly written: number
+  readonly discarded: number
+  readonly withUnknownTools: number
+}
+
+const dropAtif = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
+
+/** Writes the merged files of rows in the forms that are asked for, and sums the rows. */
+export const merge = Effect.fnUntraced(function* (
+  directory: string,
+  results: Stream.Stream<ResultLine, JournalError>,
+  manifest: Pick<Manifest, "dataset" | "format" | "tools">
+) {
+  const paths = yield* Path.Path
+  const known = collectKnown(manifest)
+  const totals = makeTotals()
+  const isKept = ({ discarded, fields }: ResultLine): boolean =>
+    discarded === undefined && findUnknownTools(fields, known.tools).length === 0
+  const lines = Stream.mapError(results, ({ message }) => new BatchError({ message, isInput: false }))
+  const toJsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+  yield* replaceFile(
+    paths.join(directory, names.trajectories),
+    lines.pipe(
+      Stream.filter((line) => {
+        addRow(totals, line, known)
+        return isKept(line)
+      }),
+      Stream.map(({ fields, id }) => toJsonLine({ row_id: id, ...dropAtif(fields) }))
+    )
+  )
+  if (manifest.format !== "sharegpt") {
+    yield* replaceFile(
+      paths.join(directory, names.atif),
+      lines.pipe(
+        Stream.filter(isKept),
+        Stream.flatMap(({ fields }) =>
+          fields["atif"] === undefined ? Stream.empty : Stream.succeed(toJsonLine(fields["atif"]))
+        )
+      )
+    )
+  }
+  const { discarded, finished, withUnknownTools } = totals
+  const merged: MergeCounts = { written: finished - withUnknownTools, discarded, withUnknownTools }
+  return { merged, totals }
+})

@@ -1,0 +1,257 @@
+/**
+ * One row of a batch: one run of the agent in a session and a workspace of its own, and the row that is written of it.
+ *
+ * **Details**
+ *
+ * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a
+ * process goes on in its session: calls that had begun are told to the model as "may have happened" and are not made
+ * again; a run that had answered already is only written. A row works in its `cwd`, or in an empty directory that goes
+ * when the row is finished.
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import { Agent } from "../../agent/Agent.ts"
+import { waitForSession } from "../../agent/BusySession.ts"
+import type { Limits } from "../../agent/Budget.ts"
+import type { RunInput } from "../../agent/RunInput.ts"
+import type { AgentError } from "../../base/domain/AgentError.ts"
+import * as Conversation from "../../base/domain/Conversation.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import { ownTree } from "../../places/WorkingTree.ts"
+import * as StoredRuns from "../../observe/StoredRuns.ts"
+import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import * as SessionChain from "../../store/SessionChain.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
+import { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as Toolsets from "../../tools/Toolsets.ts"
+import type { Row } from "./Dataset.ts"
+import * as RowPool from "./RowPool.ts"
+import * as RowRecord from "./RowRecord.ts"
+
+/** A row that cannot be run as the dataset has it; nothing was asked of a model. */
+export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/RowRefused")("RowRefused", {
+  message: Schema.String
+}) {}
+
+/** Failure of a row. */
+export type RowError = AgentError | RowRefused
+
+/** Settings of all rows. */
+export interface Options {
+  /** Directory of the batch. */
+  readonly directory: string
+  /** Field with the prompt. */
+  readonly promptField: string
+  /** Toolsets (and single tools) of a row, drawn or fixed. */
+  readonly toolsetsOf: (row: Row) => ReadonlyArray<string>
+  readonly disabledToolsets: ReadonlyArray<string>
+  readonly batchOf: (row: Row) => number
+  readonly knownTools: ReadonlyArray<string>
+  readonly ephemeralSystemPrompt: string | undefined
+  readonly maxIterations: number | undefined
+  /** Other limits of the agent in a row. */
+  readonly budget?: Limits | undefined
+  /** Seed that the model calls of a row ask for. */
+  readonly seedOf?: ((row: Row) => number) | undefined
+  /** False to keep rows of which no answer has reasoning. */
+  readonly needsReasoning: boolean
+  readonly withAtif: boolean
+  /** False to remove the directory that a row worked in, when it is finished. */
+  readonly keepsWorkspaces: boolean
+  /** Makes the environment of a row ready, before a token is spent. */
+  readonly prepare: (row: Row, workspace: string) => Effect.Effect<void, RowRefused>
+  /** Begins the names of the sessions, where other batch runs keep theirs in the same store; `batch` when absent. */
+  readonly sessionPrefix?: string | undefined
+}
+
+/** Reason of a row that is discarded by the reasoning filter. */
+export const noReasoning = "no reasoning in any turn"
+
+/** Name of a row in ids and paths. */
+const formatRowName = ({ id }: Row): string =>
+  /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
+
+/** Session of an attempt at a row. */
+export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId =>
+  SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
+
+/** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
+export const decideOnFailure = (error: unknown): RowPool.Decision => {
+  if (error instanceof RowRefused) return "fail"
+  if (AiError.isAiError(error)) {
+    const { _tag: tag } = error.reason
+    if (tag === "AuthenticationError" || tag === "QuotaExhaustedError") return "stop"
+    return error.isRetryable ? "retry" : "fail"
+  }
+  if (typeof error !== "object" || error === null || !("_tag" in error)) return "retry"
+  if (error._tag === "ConfigError" || error._tag === "SessionStoreError") return "stop"
+  return error._tag === "InvalidInput" || error._tag === "CompressionExhausted" || error._tag === "ExecutionBlocked"
+    ? "fail"
+    : "retry"
+}
+
+/** The directory that a row works in. */
+const prepareWorkspace = Effect.fnUntraced(function* (
+  row: Row,
+  { goesOn, number }: RowPool.Attempt,
+  { directory }: Options
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const cwd = row.fields["cwd"]
+  if (typeof cwd === "string" && cwd !== "") {
+    const path = paths.resolve(getWorkingDirectory(), cwd)
+    const isThere = yield* Effect.orElseSucceed(
+      Effect.map(fs.stat(path), ({ type }) => type === "Directory"),
+      () => false
+    )
+    return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
+  }
+  const path = paths.join(directory, "workspaces", `${formatRowName(row)}-${number}`)
+  const make = fs.makeDirectory(path, { mode: 0o700 })
+  const made = Effect.gen(function* () {
+    yield* Effect.catch(make, (error) => {
+      if (error.reason._tag === "NotFound") return fs.makeDirectory(path, { recursive: true, mode: 0o700 })
+      // Something is there after a process that died.
+      if (error.reason._tag === "AlreadyExists")
+        return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
+      return Effect.fail(error)
+    })
+    yield* fs.writeFileString(paths.join(path, ownTree), "")
+  })
+  yield* Effect.mapError(made, ({ message }) => new RowRefused({ message: `no workspace: ${message}` }))
+  return { path, isOwn: true }
+})
+
+/**
+ * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have
+ * begun it. Returns true where the session had its answer.
+ */
+const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly sessionId: SessionId }) {
+  const agent = yield* Agent
+  const store = yield* SessionStore
+  const newest = yield* store.newest(input.sessionId)
+  const messages = Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
+  const last = messages.at(-1)
+  const isAnswered =
+    last?.role === "assistant" &&
+    Conversation.listOpenCalls(messages).length === 0 &&
+    Conversation.readText(last).trim() !== ""
+  if (isAnswered) return true
+  const expectedSession = { sessionId: newest, messages: messages.length }
+  // A session without a message was only begun.
+  yield* agent.run({ ...input, expectedSession, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
+  return false
+})
+
+/** The row of the sessions of an attempt. */
+const readRowRecord = Effect.fnUntraced(function* (
+  sessionId: SessionId,
+  about: Omit<RowRecord.RowContext, "systemPrompt">
+) {
+  const store = yield* SessionStore
+  const newest = Option.getOrUndefined(yield* store.get(yield* store.newest(sessionId)))
+  const sessions = newest === undefined ? [] : yield* SessionChain.readChain(newest)
+  const trees = yield* Effect.forEach(sessions, (session) =>
+    Effect.map(StoredRuns.read(session), (tree): RowRecord.SessionTree => ({ sessionId: session.id, tree }))
+  )
+  return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
+})
+
+/**
+ * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost
+ * to a limit; `rest` tells what is left of a run that was cut off.
+ */
+export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
+  let tokens = 0
+  let costUsd: number | undefined
+  const rest = Effect.suspend(() => {
+    const used = { tokens, costUsd }
+    tokens = 0
+    costUsd = undefined
+    return used.tokens === 0 && used.costUsd === undefined ? Effect.void : tell(used)
+  })
+  const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    for (const event of events) {
+      if (event._tag !== "UsageReported") continue
+      tokens += Usage.countTotalTokens(event.usage)
+      if (event.cost.usd !== null) costUsd = (costUsd ?? 0) + event.cost.usd
+    }
+    return events.some(({ _tag }) => _tag === "StepFinished") ? rest : Effect.void
+  }
+  return { onEvent, rest }
+}
+
+/** Runs one attempt at a row. `tell` receives the usage of each step. */
+export const run = Effect.fnUntraced(function* (
+  row: Row,
+  attempt: RowPool.Attempt,
+  options: Options,
+  tell?: RowPool.UsageReporter
+) {
+  const fs = yield* FileSystem.FileSystem
+  const registry = yield* ToolRegistry
+  const agent = yield* Agent
+  const prompt = Json.readString(row.fields[options.promptField]) ?? ""
+  const workspace = yield* prepareWorkspace(row, attempt, options)
+  yield* options.prepare(row, workspace.path)
+  const toolsets = options.toolsetsOf(row)
+  const sets = yield* registry.list
+  const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
+  const sessionId = makeRowSessionId(row, attempt, options.sessionPrefix)
+  const told = tell === undefined ? undefined : makeUsageReporter(tell)
+  const seed = options.seedOf?.(row)
+  const input = {
+    prompt,
+    sessionId,
+    source: "batch",
+    platform: "batch",
+    cwd: workspace.path,
+    tools: selection,
+    maxIterations: options.maxIterations,
+    budget: options.budget,
+    seed,
+    ephemeralSystemPrompt: options.ephemeralSystemPrompt,
+    streaming: false,
+    readsText: false,
+    onEvent: told?.onEvent
+  }
+  const isAnswered = yield* waitForSession(() => runOrResume(input)).pipe(
+    Effect.onError(() => told?.rest ?? Effect.void),
+    Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" }))
+  )
+  const { costUsd, fields, hasReasoning, usage } = yield* readRowRecord(sessionId, {
+    promptIndex: row.index,
+    batch: options.batchOf(row),
+    prompt,
+    toolsets,
+    knownTools: options.knownTools,
+    at: yield* Clock.currentTimeMillis,
+    attempt: attempt.number,
+    isAnswered,
+    seed,
+    ephemeral: options.ephemeralSystemPrompt,
+    withAtif: options.withAtif
+  })
+  if (workspace.isOwn && !options.keepsWorkspaces) {
+    yield* Effect.catch(fs.remove(workspace.path, { recursive: true, force: true }), ({ message }) =>
+      Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`)
+    )
+  }
+  const used = { costUsd, tokens: Usage.countTotalTokens(usage) }
+  return options.needsReasoning && !hasReasoning
+    ? RowPool.makeDiscardedResult(noReasoning, fields, used)
+    : RowPool.makeFinishedResult(fields, used)
+})

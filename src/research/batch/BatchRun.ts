@@ -1,0 +1,420 @@
+/**
+ * A batch run: every row of a dataset through one agent, to `data/<run name>/`, begun or gone on with.
+ *
+ * **Details**
+ *
+ * Rows are split into batches. Batches run concurrently up to a limit; the rows of a batch run one after another. All
+ * rows share one runtime: its router with key pools and rate limits, its tools, its session store. A row is done when
+ * its line is synced in the file of its batch; the checkpoint follows after each batch, the merged files and the
+ * statistics at the end. Resuming runs failed rows and changed rows again.
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Path from "effect/Path"
+import * as Semaphore from "effect/Semaphore"
+import type { Limits } from "../../agent/Budget.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
+import { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as Toolsets from "../../tools/Toolsets.ts"
+import * as BatchFiles from "./BatchFiles.ts"
+import { BatchError } from "./BatchFiles.ts"
+import * as BatchRow from "./BatchRow.ts"
+import * as Dataset from "./Dataset.ts"
+import * as Distributions from "./Distributions.ts"
+import * as RowJournal from "./RowJournal.ts"
+import * as RowPool from "./RowPool.ts"
+import * as RowSeed from "./RowSeed.ts"
+
+/** Options of {@link run}. */
+export interface Options {
+  readonly directory: string
+  readonly runName: string
+  readonly dataset: Dataset.Dataset
+  readonly promptField: string
+  readonly batchSize: number
+  readonly workers: number
+  /** Name in the table, or a list of percentages. Defaults to the first run's distribution, or `default`. */
+  readonly distribution: string | undefined
+  /** Toolsets and single tools of every row in the place of a draw. */
+  readonly toolsets: ReadonlyArray<string> | undefined
+  readonly disabledToolsets: ReadonlyArray<string>
+  /**
+   * Seed of the draws, and of the models that take one. Defaults to the first run's seed, or the run's name, which is
+   * not sent to models.
+   */
+  readonly seed: string | undefined
+  readonly resumes: boolean
+  /** Defaults to the first run's format, or ShareGPT. */
+  readonly format: BatchFiles.Format | undefined
+  readonly needsReasoning: boolean
+  readonly keepsWorkspaces: boolean
+  readonly ephemeralSystemPrompt: string | undefined
+  readonly maxIterations: number | undefined
+  readonly retries: number | undefined
+  readonly rowTimeout: Duration.Input | undefined
+  /** Limits of the agent in a row, besides model calls. */
+  readonly rowBudget?: Limits | undefined
+  /** Limits of this run. */
+  readonly limits?: RowPool.Limits | undefined
+  readonly model: string
+  /** The route that rows use, if it is known in advance. */
+  readonly route?: RowSeed.AskedRoute | undefined
+  /** Runs a row in other processes, in the place of this one. */
+  readonly elsewhere?:
+    | ((
+        row: Dataset.Row,
+        attempt: RowPool.Attempt,
+        options: BatchRow.Options
+      ) => Effect.Effect<RowPool.Result, BatchRow.RowRefused | Error>)
+    | undefined
+  readonly prepare: BatchRow.Options["prepare"]
+  readonly onProgress: (progress: RowPool.Progress) => Effect.Effect<void>
+  /** Told of the fields of a row that was answered. */
+  readonly onAnswer?: ((row: Dataset.Row, fields: Json.Fields) => Effect.Effect<void>) | undefined
+  /** Told of facts that the user should know, a line each. */
+  readonly onNote: (text: string) => Effect.Effect<void>
+}
+
+/** End of a run. */
+export interface Report extends RowPool.Summary {
+  readonly merged: BatchFiles.MergeCounts
+  readonly statistics: ReturnType<typeof BatchFiles.toStatistics>
+}
+
+/** Rows that are discarded before the first one is finished, after which the user is told. */
+const suspicious = 5
+
+/** Rows that fail before the first one is finished, after which the rest is not tried. */
+const hopeless = 10
+
+const formatCount = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
+
+const describeDifference = ({ added, changed, removed }: Dataset.Difference): string =>
+  [
+    [added, "new"],
+    [changed, "changed"],
+    [removed, "gone"]
+  ]
+    .flatMap(([ids, word]) => (ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []))
+    .join(", ")
+
+/** Choices that a run keeps when it is gone on with. */
+type KeptChoices = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> &
+  Required<Pick<BatchFiles.Manifest, "seeds_models">>
+
+const chooseKeptOptions = (
+  { distribution, format, runName, seed, toolsets }: Options,
+  before: BatchFiles.Manifest | undefined
+): KeptChoices => ({
+  distribution:
+    toolsets === undefined ? (distribution ?? before?.distribution ?? "default") : `${fixed}${toolsets.join(",")}`,
+  format: format ?? before?.format ?? "sharegpt",
+  seed: seed ?? before?.seed ?? runName,
+  seeds_models:
+    seed !== undefined || (before?.seeds_models ?? (before !== undefined && before.seed !== before.run_name))
+})
+
+const makeManifest = (
+  options: Options,
+  kept: KeptChoices,
+  tools: ReadonlyArray<string>,
+  at: string
+): BatchFiles.Manifest => ({
+  ...kept,
+  version: 1,
+  run_name: options.runName,
+  created_at: at,
+  dataset: {
+    path: options.dataset.path,
+    digest: options.dataset.digest,
+    rows: options.dataset.rows.map(({ digest, id }) => [id, digest] as const)
+  },
+  batch_size: options.batchSize,
+  model: options.model,
+  tools
+})
+
+/** Reports differences from the first run of this name and their consequences. */
+const reportChanges = Effect.fnUntraced(function* (
+  before: BatchFiles.Manifest,
+  now: BatchFiles.Manifest,
+  { dataset, onNote }: Options
+) {
+  if (before.dataset.digest !== dataset.digest) {
+    const difference = Dataset.compareRows(new Map(before.dataset.rows), dataset.rows)
+    yield* onNote(
+      `The dataset changed since this run began: ${describeDifference(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`
+    )
+  }
+  for (const key of ["distribution", "seed", "model", "batch_size"] as const) {
+    if (before[key] !== now[key])
+      yield* onNote(
+        `The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${key === "batch_size" ? `it too, and not ${now[key]}` : now[key]}.`
+      )
+  }
+})
+
+/** Toolsets that have tools here. */
+const usable = Effect.map(
+  ToolRegistry.use(({ list }) => list),
+  (sets) => {
+    const tools = sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name))
+    const foreign = new Set(sets.map(({ toolset }) => toolset))
+    return {
+      tools,
+      has: (name: string) =>
+        foreign.has(name) || Array.from(Toolsets.listTools(name)).some((tool) => tools.includes(tool))
+    }
+  }
+)
+
+/** Stands before toolsets that all rows have. */
+const fixed = "toolsets:"
+
+/** Toolsets and tools that all rows have. */
+const resolveFixedToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<string>, { disabledToolsets }: Options) {
+  const {
+    unknown: [first]
+  } = Toolsets.choose(names, yield* ToolRegistry.use(({ list }) => list), disabledToolsets)
+  if (first === undefined) return names
+  const remedy = first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`
+  return yield* new BatchError({ message: `there is no toolset or tool "${first.name}": ${remedy}`, isInput: true })
+})
+
+/** Toolsets of rows, and the unavailable parts of the distribution. */
+const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distribution, seed }: KeptChoices) {
+  const { onNote } = options
+  const { has, tools } = yield* usable
+  if (distribution.startsWith(fixed)) {
+    const names = yield* resolveFixedToolsets(distribution.slice(fixed.length).split(","), options)
+    return { tools, of: () => names }
+  }
+  const found = Distributions.find(distribution)
+  if (typeof found === "string") return yield* new BatchError({ message: found, isInput: true })
+  const missing = Object.keys(found).filter((name) => !has(name))
+  if (missing.length === Object.keys(found).length) {
+    return yield* new BatchError({
+      message: `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): choose another, see --list-distributions`,
+      isInput: true
+    })
+  }
+  if (missing.length > 0) yield* onNote(`Toolsets without tools in this version are not drawn: ${missing.join(", ")}.`)
+  return { tools, of: (row: Dataset.Row) => Distributions.draw(found, seed, row.id, has) }
+})
+
+/** Routes that the model calls of a row asked. */
+const listAskedRoutes = (fields: Json.Fields): ReadonlyArray<RowSeed.AskedRoute> =>
+  Json.readItems(Json.readFields(fields["run"])["model_calls"])
+    .map(Json.readFields)
+    .flatMap(({ api_mode: apiMode, model, provider }) =>
+      typeof apiMode === "string" ? [{ apiMode, model: Json.readWord(model), provider: Json.readWord(provider) }] : []
+    )
+
+/** Says once that a model of the run is not told its seed. */
+const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
+  let isDone = !kept.seeds_models
+  return (routes: () => ReadonlyArray<RowSeed.AskedRoute>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [note] = isDone
+        ? []
+        : routes().flatMap((route) => RowSeed.describeIgnoredSeed(route, "only the draws of toolsets follow it") ?? [])
+      if (note === undefined) return Effect.void
+      isDone = true
+      return onNote(note)
+    })
+}
+
+/** Time between two checkpoints at least; the journal itself is never behind. */
+const checkpointMillis = 1000
+
+/** Checkpoint after a batch, written by one writer. */
+const makeCheckpoints = Effect.fnUntraced(function* (
+  path: string,
+  { dataset, runName }: Options,
+  journal: RowJournal.Journal,
+  batchOf: (row: Dataset.Row) => number
+) {
+  const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
+  const open = new Set(RowPool.selectRemaining(dataset.rows, journal).map(({ id }) => id))
+  for (const [number, rows] of Map.groupBy(dataset.rows, batchOf))
+    batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
+  const turn = yield* Semaphore.make(1)
+  let writtenAt = 0
+  const write = turn.withPermits(1)(
+    Effect.gen(function* () {
+      const done = dataset.rows.filter(({ id }) => journal.entries.has(id))
+      const stats = Array.from(batches, ([number, { failed, rows }]) => {
+        const entries = rows.flatMap(({ id }) => journal.entries.get(id) ?? [])
+        const discarded = entries.filter(({ discarded }) => discarded !== undefined).length
+        return [number, { processed: entries.length, discarded, failed, total: rows.length }] as const
+      })
+      yield* BatchFiles.replaceJson(path, {
+        run_name: runName,
+        completed_prompts: done.map(({ index }) => index),
+        batch_stats: Object.fromEntries(stats),
+        last_updated: new Date((writtenAt = yield* Clock.currentTimeMillis)).toISOString()
+      })
+    })
+  )
+  const due = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    now - writtenAt < checkpointMillis ? Effect.void : write
+  )
+  const recordRowEnd = (row: Dataset.Row, end: RowPool.RowEnd) =>
+    Effect.suspend(() => {
+      const batch = batches.get(batchOf(row))
+      if (batch === undefined) return Effect.void
+      batch.open--
+      if (end === "failed") batch.failed++
+      return batch.open === 0 ? due : Effect.void
+    })
+  return { settled: recordRowEnd, write }
+})
+
+/** Runs a batch to its end, or as far as it gets. */
+export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
+  const { dataset, directory, onNote, onProgress, workers } = options
+  const paths = yield* Path.Path
+  const began = yield* Clock.currentTimeMillis
+  const store = yield* SessionStore
+  const { pid } = yield* Effect.map(Effect.result(store.acquire(SessionId.make("batch run"))), (taken) =>
+    taken._tag === "Failure" && taken.failure._tag === "SessionBusy"
+      ? { pid: taken.failure.pid ?? 0 }
+      : { pid: undefined }
+  )
+  if (pid !== undefined)
+    return yield* new BatchError({
+      message: `run "${options.runName}" is under way${pid === 0 ? "" : ` in process ${pid}`}: wait for it, or choose another --run-name`,
+      isInput: true
+    })
+  const before = yield* BatchFiles.readManifest(directory)
+  const kept = chooseKeptOptions(options, before)
+  const { of, tools } = yield* prepareToolsets(options, kept)
+  const batchSize = before?.batch_size ?? options.batchSize
+  const fresh = makeManifest(options, kept, tools, new Date(began).toISOString())
+  const manifest: BatchFiles.Manifest = {
+    ...fresh,
+    batch_size: batchSize,
+    created_at: before?.created_at ?? fresh.created_at
+  }
+  const computeBatchNumber = ({ index }: Dataset.Row): number => Math.floor(index / batchSize)
+  const batches = new Map(dataset.rows.map((row) => [row.id, computeBatchNumber(row)]))
+  const journal = yield* RowJournal.open({
+    directory,
+    fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
+    isResults: BatchFiles.names.isBatch,
+    before: Effect.mapError(
+      store.committed ?? Effect.void,
+      ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })
+    )
+  })
+  for (const problem of journal.problems) yield* onNote(problem)
+  if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
+    return yield* new BatchError({
+      message: `run "${options.runName}" exists, ${before.dataset.rows.filter(([id]) => journal.entries.has(id)).length} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`,
+      isInput: true
+    })
+  }
+  if (before !== undefined) yield* reportChanges(before, fresh, options)
+  const tellSeed = makeSeedNotice(options, kept)
+  yield* tellSeed(() => (options.route === undefined ? [] : [options.route]))
+  yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.manifest), manifest)
+  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(computeBatchNumber)).size
+  if (groups > 0 && groups < workers && dataset.rows.length > groups) {
+    yield* onNote(
+      `Rows of a batch run one after another: ${formatCount(groups, "batch")}`.replace("batchs", "batches") +
+        ` for ${formatCount(workers, "worker")}. Use a smaller --batch-size to run more at a time.`
+    )
+  }
+  const checkpoint = yield* makeCheckpoints(
+    paths.join(directory, BatchFiles.names.checkpoint),
+    options,
+    journal,
+    computeBatchNumber
+  )
+  const row: BatchRow.Options = {
+    directory,
+    promptField: options.promptField,
+    toolsetsOf: of,
+    disabledToolsets: options.disabledToolsets,
+    batchOf: computeBatchNumber,
+    knownTools: tools,
+    ephemeralSystemPrompt: options.ephemeralSystemPrompt,
+    maxIterations: options.maxIterations,
+    budget: options.rowBudget,
+    seedOf: kept.seeds_models ? (one) => RowSeed.computeSeed(kept.seed, one.id) : undefined,
+    needsReasoning: options.needsReasoning,
+    withAtif: kept.format !== "sharegpt",
+    keepsWorkspaces: options.keepsWorkspaces,
+    prepare: options.prepare
+  }
+  let isMentioned = false
+  const summary = yield* RowPool.run({
+    rows: dataset.rows,
+    journal,
+    concurrency: workers,
+    sequentialBy: computeBatchNumber,
+    retries: options.retries,
+    timeout: options.rowTimeout,
+    limits: options.limits,
+    run: (one, attempt, tell) =>
+      Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row, tell), ({ fields }) =>
+        Effect.andThen(
+          tellSeed(() => listAskedRoutes(fields)),
+          options.onAnswer?.(one, fields) ?? Effect.void
+        )
+      ),
+    onFailure: BatchRow.decideOnFailure,
+    onProgress: (progress) => {
+      const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
+      if (!isStrange) return onProgress(progress)
+      isMentioned = true
+      return Effect.andThen(
+        onNote(
+          `The first ${progress.discarded} rows are discarded: no turn has reasoning. Keep such rows with --keep-without-reasoning; \`hermes batch merge ${options.runName} --keep-without-reasoning\` brings those so far back.`
+        ),
+        onProgress(progress)
+      )
+    },
+    onRow: (one, end) =>
+      Effect.mapError(
+        checkpoint.settled(one, end),
+        ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })
+      ),
+    stopWhen: ({ discarded, failed, finished }) =>
+      failed >= hopeless && finished + discarded === 0 ? `the first ${failed} rows failed` : undefined
+  })
+  yield* checkpoint.write
+  const { merged, statistics } = yield* finish(
+    directory,
+    journal,
+    manifest,
+    Math.round(((yield* Clock.currentTimeMillis) - began) / 1000)
+  )
+  return { ...summary, merged, statistics } satisfies Report as Report
+}, Effect.scoped)
+
+/**
+ * Writes the merged files and the statistics of the existing rows. `seconds` defaults to the duration in the previous
+ * statistics.
+ */
+export const finish = Effect.fnUntraced(function* (
+  directory: string,
+  journal: Pick<RowJournal.Journal, "results">,
+  manifest: BatchFiles.Manifest,
+  seconds?: number
+) {
+  const paths = yield* Path.Path
+  const { merged, totals } = yield* BatchFiles.merge(directory, journal.results, manifest)
+  const path = paths.join(directory, BatchFiles.names.statistics)
+  const statistics = BatchFiles.toStatistics(totals, manifest, {
+    at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+    seconds: seconds ?? (yield* BatchFiles.readDuration(path))
+  })
+  yield* BatchFiles.replaceJson(path, statistics)
+  return { merged, statistics }
+})

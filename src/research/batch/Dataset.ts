@@ -1,0 +1,397 @@
+/**
+ * A dataset: rows with stable ids out of a JSONL, JSON, CSV or Parquet file, or of a folder of such files.
+ *
+ * **Details**
+ *
+ * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that
+ * the caller names; a row without one is named by its content, so that it keeps its id when rows are added or put in
+ * another order. Two rows of the same content are two rows. A row that cannot be used (no JSON, no object, a required
+ * field that is missing, an id that was used already) is a {@link Problem} with its file and line; the others are read.
+ *
+ * A folder is read as the Hugging Face hub lays it out: data files in any depth, with a split in their names or folders
+ * (`train-00000.jsonl`, `test/0.csv`); of several splits one is taken, `train` unless the caller names another. Files
+ * ending in `.gz` are decompressed.
+ *
+ * **Gotchas**
+ *
+ * The rows are held in memory. Cells of a CSV file are texts. The line of a row of a Parquet file is its number.
+ *
+ * **Example** (Reading tasks)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as FileSystem from "effect/FileSystem"
+ * import { Dataset } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const fs = yield* FileSystem.FileSystem
+ *   yield* fs.writeFileString("tasks.jsonl", "{\"id\":\"a\",\"prompt\":\"Say hello\"}\n{broken\n")
+ *   const { problems, rows } = yield* Dataset.read("tasks.jsonl", { required: ["prompt"] })
+ *   console.log(rows.map(({ id }) => id).join(), problems.map(({ line }) => line).join())
+ * })
+ *
+ * await Effect.runPromise(Effect.provide(program, NodeServices.layer))
+ * // => a 2
+ * ```
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Json from "../../base/domain/Json.ts"
+import { describeReason } from "../../base/domain/PathProblem.ts"
+import { findNearest } from "../../base/domain/Similarity.ts"
+import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
+import { blockDecoders, gunzip } from "../../base/platform/Compression.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import * as CsvRecords from "./CsvRecords.ts"
+
+/** A dataset that cannot be read, or that has no usable row. `message` states the cause and the remedy. */
+export class DatasetError extends Schema.TaggedError<DatasetError>("hermes-effect/DatasetError")("DatasetError", {
+  path: Schema.String,
+  message: Schema.String
+}) {}
+
+/** A row that can be run. */
+export interface Row {
+  readonly id: string
+  /** Digest of the fields, whatever their order. */
+  readonly digest: string
+  /** Position among the usable rows, from 0. */
+  readonly index: number
+  readonly file: string
+  readonly line: number
+  readonly fields: Json.Fields
+}
+
+/** A row or a file that cannot be used. */
+export interface Problem {
+  readonly file: string
+  /** Absent for a problem of a whole file. */
+  readonly line?: number | undefined
+  readonly message: string
+}
+
+/** Usable rows and the problems of the others. */
+export interface Dataset {
+  readonly path: string
+  readonly files: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<Row>
+  readonly problems: ReadonlyArray<Problem>
+  /** Digest of all usable rows, whatever their order. */
+  readonly digest: string
+}
+
+/** Options of {@link read}. */
+export interface Options {
+  /** Field with the id of a row; the first of the usual ones when absent. */
+  readonly idField?: string | undefined
+  /** Fields that have to be texts that are not empty. */
+  readonly required?: ReadonlyArray<string> | undefined
+  /** The first rows only. */
+  readonly limit?: number | undefined
+  /** Split of a folder. */
+  readonly split?: string | undefined
+}
+
+const idFields = ["id", "row_id", "task_id", "instance_id"]
+
+/** The largest content of a compressed file. */
+const maxDecompressed = 4 * 1024 ** 3
+
+const formats: Readonly<Record<string, (text: string) => ReadonlyArray<FoundRow>>> = {
+  jsonl: (text) => parseLines(text),
+  ndjson: (text) => parseLines(text),
+  json: (text) => parseDocument(text),
+  csv: (text) => parseCells(text, ","),
+  tsv: (text) => parseCells(text, "\t")
+}
+
+const known = [...Object.keys(formats), "parquet"]
+
+/** Files of a dataset's folder that hold no rows. */
+const besides = new Set(["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "package.json"])
+
+interface FoundRow {
+  readonly line: number
+  readonly value: Option.Option<unknown>
+  readonly problem?: string | undefined
+}
+
+const parseLines = (text: string): ReadonlyArray<FoundRow> =>
+  text
+    .replace(/^\uFEFF/, "")
+    .split("\n")
+    .flatMap((line, index): ReadonlyArray<FoundRow> =>
+      line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }]
+    )
+
+/** A JSON file is an array of rows, an object with one (`{"data": […]}`), or lines in spite of its name. */
+const parseDocument = (text: string): ReadonlyArray<FoundRow> => {
+  const whole = Option.getOrUndefined(Json.parse(text.replace(/^\uFEFF/, "")))
+  const list = Array.isArray(whole)
+    ? whole
+    : Object.values(Json.readFields(whole)).find((value) => Array.isArray(value))
+  return list === undefined
+    ? parseLines(text)
+    : Json.readItems(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
+}
+
+const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> => {
+  const [header, ...records] = CsvRecords.read(text, delimiter)
+  if (header === undefined) return []
+  if (!("cells" in header)) return [{ line: header.line, value: Option.none(), problem: `header: ${header.problem}` }]
+  const names = header.cells.map((name) => name.trim())
+  return records.map((record): FoundRow => {
+    const { line } = record
+    if (!("cells" in record)) return { line, value: Option.none(), problem: record.problem }
+    const { length } = record.cells
+    if (length !== names.length)
+      return {
+        line,
+        value: Option.none(),
+        problem: `${length} ${length === 1 ? "cell" : "cells"} where the header has ${names.length}`
+      }
+    return {
+      line,
+      value: Option.some(Object.fromEntries(names.map((name, index) => [name, record.cells[index] ?? ""])))
+    }
+  })
+}
+
+/** JSON whose keys are in one order, so that equal values are equal texts. */
+const toCanonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
+  if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
+  return `{${Object.keys(value)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${toCanonicalJson(value[key])}`)
+    .join()}}`
+}
+
+const makeCollector = ({ idField, required = [] }: Options) => {
+  const rows: Array<Row> = []
+  const problems: Array<Problem> = []
+  const used = new Map<string, Row>()
+  const findProblem = ({ problem, value }: FoundRow): string | undefined => {
+    if (Option.isNone(value)) return problem ?? "not readable"
+    const row = value.value
+    if (!Json.isFields(row) || Array.isArray(row)) return "expected an object of named fields"
+    for (const name of required) {
+      const field = row[name]
+      if (typeof field === "string" && field.trim() !== "") continue
+      const meant = field === undefined ? findNearest(name, Object.keys(row)) : undefined
+      return `"${name}" is ${field === undefined ? "missing" : typeof field === "string" ? "empty" : "not a text"}${meant === undefined ? "" : `; the row has "${meant}"`}`
+    }
+    return undefined
+  }
+  const readId = (fields: Json.Fields): string | undefined => {
+    const field = idField ?? idFields.find((name) => Json.readWord(fields[name]) !== "")
+    const id = field === undefined ? "" : Json.readWord(fields[field])
+    return id === "" ? undefined : id
+  }
+  const makeContentId = (digest: string): string => {
+    let id = `row-${digest}`
+    for (let copy = 2; used.has(id); copy++) id = `row-${digest}-${copy}`
+    return id
+  }
+  return {
+    rows,
+    problems,
+    add: (file: string, found: FoundRow): void => {
+      const { line, value } = found
+      const problem = findProblem(found)
+      const fields = Json.readFields(Option.getOrUndefined(value))
+      if (problem !== undefined) return void problems.push({ file, line, message: problem })
+      const own = readId(fields)
+      const digest = Digest.toHex(toCanonicalJson(fields), 16)
+      const first = own === undefined ? undefined : used.get(own)
+      if (first !== undefined) {
+        return void problems.push({
+          file,
+          line,
+          message: `id "${own}" was used already in ${first.file === file ? "" : `${first.file} `}line ${first.line}`
+        })
+      }
+      const row = { id: own ?? makeContentId(digest), digest, index: rows.length, file, line, fields }
+      used.set(row.id, row)
+      rows.push(row)
+    }
+  }
+}
+
+const detectFormat = (name: string): string | undefined => /\.([a-z]+)(?:\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
+
+const detectSplit = (path: string): string | undefined => {
+  const found = /(?:^|[^a-z0-9])(train(?:ing)?|test(?:ing)?|validation|valid|val|dev|eval)(?![a-z])/i
+    .exec(path)?.[1]
+    ?.toLowerCase()
+  if (found === undefined) return undefined
+  return found.startsWith("train") ? "train" : found.startsWith("test") || found === "eval" ? "test" : "validation"
+}
+
+const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
+  new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
+
+/** Data files of a folder, without files of other splits. */
+const listDataFiles = Effect.fnUntraced(function* (folder: string, split: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), toReadError(folder)))
+    .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name)))
+    .toSorted()
+  const refused = names
+    .filter((name) => /\.arrow$/i.test(name))
+    .map((name): Problem => ({
+      file: name,
+      message: 'this format is not read here: convert it to JSONL (datasets: ds.to_json("data.jsonl"))'
+    }))
+  const data = names.filter((name) => known.includes(detectFormat(name) ?? ""))
+  const splits = Array.from(new Set(data.flatMap((name) => detectSplit(name) ?? []))).toSorted()
+  const wanted = split ?? (splits.includes("train") ? "train" : splits[0])
+  const chosen =
+    wanted === undefined || (split === undefined && splits.length < 2)
+      ? data
+      : data.filter((name) => detectSplit(name) === wanted)
+  if (chosen.length === 0) {
+    const [first] = refused
+    const message =
+      split !== undefined && splits.length > 0
+        ? `dataset ${folder} has no split "${split}": there is ${splits.join(", ")}`
+        : first === undefined
+          ? `dataset ${folder} has no ${known.map((name) => `.${name}`).join(", ")} file`
+          : `dataset ${folder}: ${first.file}: ${first.message}`
+    return yield* new DatasetError({ path: folder, message })
+  }
+  return { files: chosen, refused }
+})
+
+const readText = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!path.endsWith(".gz")) return yield* Effect.mapError(fs.readFileString(path), toReadError(path))
+  const bytes = gunzip(yield* Effect.mapError(fs.readFile(path), toReadError(path)), maxDecompressed)
+  if (bytes === undefined)
+    return yield* new DatasetError({
+      path,
+      message: `dataset ${path} cannot be read: it is no gzip file, or is damaged`
+    })
+  return new TextDecoder().decode(bytes)
+})
+
+/** A value of a column as JSON has it. */
+const toPlainValue = (value: unknown): unknown => {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
+  if (value instanceof Date) return value.toISOString()
+  if (value instanceof Uint8Array) return `[${value.length} bytes]`
+  if (Array.isArray(value)) return value.map(toPlainValue)
+  return Json.isFields(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toPlainValue(one)]))
+    : value
+}
+
+const readParquetRows = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), toReadError(path))
+  // A copy with a buffer of its own, as the reader takes it.
+  const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
+  const { parquetReadObjects } = yield* Effect.mapError(
+    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () =>
+      import("hyparquet").catch(OptionalPackage.rethrowImport)
+    ),
+    ({ message }) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${message}` })
+  )
+  const rows = yield* Effect.tryPromise({
+    try: () => parquetReadObjects({ file, compressors: blockDecoders }),
+    catch: (error) =>
+      new DatasetError({
+        path,
+        message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`
+      })
+  })
+  return rows.map((row, index): FoundRow => ({ line: index + 1, value: Option.some(toPlainValue(row)) }))
+})
+
+/** Reads the dataset at a path. Fails when there is no usable row. */
+export const read = Effect.fn("Dataset.read")(function* (
+  path: string,
+  options: Options = {}
+): Effect.fn.Return<Dataset, DatasetError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { type } = yield* Effect.mapError(fs.stat(path), toReadError(path))
+  const isFolder = type === "Directory"
+  const format = detectFormat(path)
+  if (!isFolder && (format === undefined || !known.includes(format))) {
+    return yield* new DatasetError({
+      path,
+      message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files`
+    })
+  }
+  const { files, refused } = isFolder ? yield* listDataFiles(path, options.split) : { files: [path], refused: [] }
+  const { add, problems, rows } = makeCollector(options)
+  problems.push(...refused)
+  for (const file of files) {
+    const at = isFolder ? paths.join(path, file) : file
+    const parse = formats[detectFormat(file) ?? ""]
+    const found = parse === undefined ? yield* readParquetRows(at) : parse(yield* readText(at))
+    for (const one of found) add(file, one)
+  }
+  const limited = options.limit === undefined ? rows : rows.slice(0, options.limit)
+  if (limited.length === 0) {
+    const [first] = problems
+    const where =
+      first === undefined
+        ? "it is empty"
+        : `${first.file}${first.line === undefined ? "" : ` line ${first.line}`}: ${first.message}`
+    return yield* new DatasetError({ path, message: `dataset ${path} has no usable row: ${where}` })
+  }
+  return { path, files, rows: limited, problems, digest: computeDigest(limited) }
+})
+
+/** Problems that are told one by one. */
+const shownProblems = 10
+
+/** Lines for a user about what of a dataset is left out: the first ones, and how many more. */
+export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
+  const more = problems.length - shownProblems
+  return [
+    ...problems
+      .slice(0, shownProblems)
+      .map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`),
+    ...(more > 0 ? [`${more} more ${more === 1 ? "row" : "rows"} left out`] : [])
+  ]
+}
+
+/** Digest of rows, whatever their order. */
+export const computeDigest = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
+  Digest.toHex(
+    rows
+      .map(({ digest, id }) => `${id} ${digest}`)
+      .toSorted()
+      .join("\n"),
+    32
+  )
+
+/** Ids of rows that are not the same in two states of a dataset. */
+export interface Difference {
+  readonly added: ReadonlyArray<string>
+  readonly changed: ReadonlyArray<string>
+  readonly removed: ReadonlyArray<string>
+}
+
+/** Compares the current rows with an earlier state (ids with digests). */
+export const compareRows = (
+  before: ReadonlyMap<string, string>,
+  now: ReadonlyArray<Pick<Row, "digest" | "id">>
+): Difference => {
+  const ids = new Set(now.map(({ id }) => id))
+  return {
+    added: now.filter(({ id }) => !before.has(id)).map(({ id }) => id),
+    changed: now.filter(({ digest, id }) => before.has(id) && before.get(id) !== digest).map(({ id }) => id),
+    removed: Array.from(before.keys()).filter((id) => !ids.has(id))
+  }
+}

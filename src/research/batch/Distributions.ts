@@ -1,0 +1,122 @@
+/**
+ * Distributions of toolsets: for each row a draw of the toolsets that its agent has, so that trajectories differ in
+ * their tools.
+ *
+ * **Details**
+ *
+ * Each toolset is in a draw with its own probability, independently; a draw of nothing is the most probable toolset. A
+ * draw depends on the seed of the run and the id of the row alone, so that a row that is run again has the same tools.
+ * A distribution is one of the table by its name, or a list such as `terminal=90,web=40`.
+ *
+ * **Gotchas**
+ *
+ * The contract defines the names; the percentages are ours. A draw omits toolsets without tools in this version.
+ *
+ * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
+ */
+import { findNearest } from "../../base/domain/Similarity.ts"
+import * as Toolsets from "../../tools/Toolsets.ts"
+import * as RowSeed from "./RowSeed.ts"
+
+/** Percentages by toolset. */
+export type Distribution = Readonly<Record<string, number>>
+
+interface DescribedDistribution {
+  readonly description: string
+  readonly toolsets: Distribution
+}
+
+const everything = ["web", "vision", "image_gen", "terminal", "file", "moa", "browser"]
+
+const makeUniform = (percentage: number): Distribution =>
+  Object.fromEntries(everything.map((name) => [name, percentage]))
+
+/** Distributions by name. */
+export const table: Readonly<Record<string, DescribedDistribution>> = {
+  default: { description: "All tools, always", toolsets: makeUniform(100) },
+  image_gen: {
+    description: "Image generation with some research",
+    toolsets: { image_gen: 90, vision: 90, web: 55, terminal: 45, moa: 10 }
+  },
+  research: {
+    description: "Web research with browsing",
+    toolsets: { web: 90, browser: 70, vision: 50, moa: 40, terminal: 10 }
+  },
+  science: {
+    description: "Research with code and files",
+    toolsets: { web: 95, terminal: 95, file: 95, vision: 65, browser: 50, image_gen: 15, moa: 10 }
+  },
+  development: {
+    description: "Terminal and files, now and then the web",
+    toolsets: { terminal: 80, file: 80, moa: 60, web: 30, vision: 10 }
+  },
+  safe: {
+    description: "No terminal and no files",
+    toolsets: { web: 80, browser: 70, vision: 60, image_gen: 60, moa: 50 }
+  },
+  balanced: { description: "Each toolset in half of the rows", toolsets: makeUniform(50) },
+  minimal: { description: "The web alone", toolsets: { web: 100 } },
+  terminal_only: { description: "Terminal and files", toolsets: { terminal: 100, file: 100 } },
+  terminal_web: { description: "Terminal, files and the web", toolsets: { terminal: 100, file: 100, web: 100 } },
+  creative: { description: "Image generation and vision", toolsets: { image_gen: 90, vision: 90, web: 30 } },
+  reasoning: { description: "Hard questions, few tools", toolsets: { moa: 90, web: 30, terminal: 20 } },
+  browser_use: { description: "Browser with the web beside it", toolsets: { browser: 100, web: 80, vision: 70 } },
+  browser_only: { description: "The browser alone", toolsets: { browser: 100 } },
+  browser_tasks: {
+    description: "Browser, now and then with vision or terminal",
+    toolsets: { browser: 97, vision: 12, terminal: 15 }
+  },
+  terminal_tasks: {
+    description: "Terminal, files and web, sometimes a browser",
+    toolsets: { terminal: 97, file: 97, web: 97, browser: 75, vision: 50, image_gen: 10 }
+  },
+  mixed_tasks: {
+    description: "Browser, terminal and files in most rows",
+    toolsets: { browser: 92, terminal: 92, file: 92, web: 35, vision: 15, image_gen: 15 }
+  }
+}
+
+/** Names of the table. */
+export const names: ReadonlyArray<string> = Object.keys(table)
+
+const parsePairs = (text: string): Distribution | string => {
+  const found: Record<string, number> = {}
+  for (const part of text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "")) {
+    const [name = "", percentage = ""] = part.split("=").map((word) => word.trim())
+    const value = Number(percentage)
+    if (!Object.hasOwn(Toolsets.catalogue, name)) {
+      const meant = findNearest(name, Object.keys(Toolsets.catalogue))
+      return `there is no toolset "${name}"${meant === undefined ? ": `hermes tools` lists them" : `: did you mean "${meant}"?`}`
+    }
+    if (percentage === "" || !(value >= 0 && value <= 100)) return `"${part}": expected toolset=PERCENT from 0 to 100`
+    found[name] = value
+  }
+  return found
+}
+
+/** The distribution that a text means, or what is wrong with it. */
+export const find = (text: string): Distribution | string => {
+  if (Object.hasOwn(table, text)) return table[text]?.toolsets ?? {}
+  if (text.includes("=")) return parsePairs(text)
+  const meant = findNearest(text, names)
+  return `there is no distribution "${text}": ${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
+}
+
+/** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */
+export const draw = (
+  distribution: Distribution,
+  seed: string,
+  rowId: string,
+  hasTools: (toolset: string) => boolean = () => true
+): ReadonlyArray<string> => {
+  const possible = Object.entries(distribution).filter(([name, percentage]) => percentage > 0 && hasTools(name))
+  const drawn = possible
+    .filter(([name, percentage]) => RowSeed.drawUniform(seed, rowId, name) * 100 < percentage)
+    .map(([name]) => name)
+  if (drawn.length > 0) return drawn
+  const [most] = possible.toSorted(([, a], [, b]) => b - a)
+  return most === undefined ? [] : [most[0]]
+}

@@ -1,0 +1,385 @@
+/**
+ * Durable results of rows: one JSON line for each finished or discarded row, written once, and records of attempts.
+ *
+ * **Details**
+ *
+ * A result line holds `row_id`, `row_digest` and the fields of the result; a discarded row has a `discarded` field with
+ * the reason instead of being left out. Of several lines for one row the last counts. A line is written in one piece
+ * and synced before the row counts as finished; lines that are written at the same time share a sync. `attempts.jsonl`
+ * beside the results holds starts and failures, so that after a crash it is known which rows were under way.
+ *
+ * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that
+ * there are only whole lines. Lines that cannot be read otherwise are told in {@link Journal.problems}, and their rows
+ * count as not finished.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as Json from "../../base/domain/Json.ts"
+import { describeReason } from "../../base/domain/PathProblem.ts"
+
+/** The results cannot be read or written. `message` states the cause and the remedy. */
+export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
+  path: Schema.String,
+  message: Schema.String,
+  /** True when rows that were finished before are safe, and the work can go on once the cause is removed. */
+  canResume: Schema.Boolean
+}) {}
+
+/** A row, as the journal knows it. */
+export interface RowKey {
+  readonly id: string
+  /** Tells a row from a changed one of the same id. */
+  readonly digest?: string | undefined
+}
+
+/** The last result of a row. */
+export interface Entry {
+  readonly digest: string | undefined
+  /** Reason why the row has no result; undefined for a finished row. */
+  readonly discarded: string | undefined
+}
+
+/** Attempts at a row that has no result yet. */
+export interface Attempts {
+  /** Number of the last attempt, from 1. */
+  readonly number: number
+  /** True when the last attempt neither failed nor finished: the process ended during it. */
+  readonly isOpen: boolean
+  readonly digest: string | undefined
+}
+
+/** A line of the results. */
+export interface ResultLine {
+  readonly id: string
+  readonly digest: string | undefined
+  readonly discarded: string | undefined
+  readonly fields: Json.Fields
+}
+
+/** The journal of one directory. */
+export interface Journal {
+  /** Last results, kept up to date. */
+  readonly entries: ReadonlyMap<string, Entry>
+  /** Attempts at rows, kept up to date. */
+  readonly attempts: ReadonlyMap<string, Attempts>
+  /** Lines that could not be read, a text each. */
+  readonly problems: ReadonlyArray<string>
+  readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
+  readonly fail: (row: RowKey, attempt: number, message: string) => Effect.Effect<void, JournalError>
+  readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
+  readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
+  /** The last line of every row, in the order of the files; reads the files again. */
+  readonly results: Stream.Stream<ResultLine, JournalError>
+}
+
+/** Options of {@link open}. */
+export interface Options {
+  /** Created when it is missing. */
+  readonly directory: string
+  /** Name of the file for the result of a row; `results.jsonl` when absent. */
+  readonly fileOf?: ((id: string) => string) | undefined
+  /** Tells which files of the directory hold results; `results.jsonl` when absent. */
+  readonly isResults?: ((name: string) => boolean) | undefined
+  /** Runs before result lines are written, once per group of lines, so that the data they refer to is stored first. */
+  readonly before?: Effect.Effect<void, JournalError> | undefined
+}
+
+const attemptsFile = "attempts.jsonl"
+const defaultFile = "results.jsonl"
+const isDefault = (name: string): boolean => name === defaultFile
+const newline = 10
+
+/** Order of the files: if two files have a line for one row, the later file wins. */
+const compareNames = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
+
+const isFull = (error: PlatformError): boolean => {
+  const { reason } = error
+  const cause = "cause" in reason ? reason.cause : undefined
+  return cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT")
+}
+
+const toJournalError =
+  (path: string, verb: "read" | "written") =>
+  (error: PlatformError): JournalError =>
+    new JournalError({
+      path,
+      canResume: verb === "written",
+      message: `${path} cannot be ${verb}: ${describeReason(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
+    })
+
+/** Beginning of every line of a journal. */
+const beginning = '{"row_id":'
+
+/** True for a foreign file: it has content, but no complete or partial journal line. */
+const isForeign = (text: string): boolean =>
+  !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
+
+/** Position behind the last whole line of a file. */
+const findWholeEnd = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+interface PendingWrite {
+  readonly text: string
+  readonly done: Deferred.Deferred<void, JournalError>
+}
+
+/** Lines that wait for a file. */
+interface Queue {
+  readonly turn: Semaphore.Semaphore
+  readonly writes: Array<PendingWrite>
+  users: number
+}
+
+/** Appends lines to files; lines that wait at the same time are written and synced together. */
+const appender = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const queues = new Map<string, Queue>()
+  /** Sizes in bytes of the files written so far. There is no other writer. */
+  const sizes = new Map<string, number>()
+
+  const writeText = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
+        const before = sizes.get(path) ?? Number((yield* file.stat).size)
+        const bytes = encoder.encode(text)
+        sizes.delete(path)
+        yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
+          // Half of a line would be read as damage. Cutting it off needs no space.
+          Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
+        )
+        sizes.set(path, before + bytes.length)
+      })
+    ).pipe(Effect.mapError(toJournalError(path, "written")))
+
+  return (
+    path: string,
+    line: Json.Fields,
+    before: Effect.Effect<void, JournalError>,
+    isSynced: boolean
+  ): Effect.Effect<void, JournalError> =>
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        const done = Deferred.makeUnsafe<void, JournalError>()
+        const queue = queues.get(path) ?? { turn: Semaphore.makeUnsafe(1), writes: [], users: 0 }
+        queues.set(path, queue)
+        queue.writes.push({ text: `${JSON.stringify(line)}\n`, done })
+        queue.users++
+        yield* queue.turn.withPermits(1)(
+          Effect.suspend(() => {
+            const group = queue.writes.splice(0)
+            if (group.length === 0) return Effect.void
+            return Effect.flatMap(
+              Effect.exit(Effect.andThen(before, writeText(path, group.map(({ text }) => text).join(""), isSynced))),
+              (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
+            )
+          })
+        )
+        if (--queue.users === 0) queues.delete(path)
+        yield* Deferred.await(done)
+      })
+    )
+})
+
+const toResultLine = (value: Json.Fields): ResultLine | undefined => {
+  const { discarded, row_digest: digest, row_id: id, ...fields } = value
+  return typeof id !== "string"
+    ? undefined
+    : { id, digest: Json.readString(digest), discarded: Json.readString(discarded), fields }
+}
+
+/** Lines of every row. */
+type Lines = Map<string, number>
+
+const incrementLines = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
+
+/** Reads the files of a directory, in which `known` counts the lines; they are counted first when absent. */
+const makeReader = Effect.fnUntraced(function* (
+  directory: string,
+  isResults: (name: string) => boolean,
+  known?: Lines
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+
+  /** Complete lines of a file as objects. A missing file is empty. */
+  const readObjects = Effect.fnUntraced(function* (name: string, told: Array<string>) {
+    const path = paths.join(directory, name)
+    const bytes = yield* fs.readFile(path).pipe(
+      Effect.catchIf(
+        ({ reason }) => reason._tag === "NotFound",
+        () => Effect.succeed(new Uint8Array())
+      ),
+      Effect.mapError(toJournalError(path, "read"))
+    )
+    const whole = findWholeEnd(bytes)
+    const found: Array<Json.Fields> = []
+    const text = decoder.decode(bytes.subarray(0, whole))
+    text.split("\n").forEach((line, index) => {
+      if (line.trim() === "") return
+      const value = Option.getOrUndefined(Json.parse(line))
+      if (Json.isFields(value)) found.push(value)
+      else told.push(`${path} line ${index + 1}: not readable, its row counts as not finished`)
+    })
+    return {
+      found,
+      isForeign: isForeign(text + decoder.decode(bytes.subarray(whole))),
+      path,
+      rest: bytes.length - whole,
+      whole
+    }
+  })
+
+  const resultFiles = Effect.map(
+    Effect.mapError(fs.readDirectory(directory), toJournalError(directory, "read")),
+    (names) => names.filter(isResults).toSorted(compareNames)
+  )
+
+  const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(
+    Effect.gen(function* () {
+      const names = yield* resultFiles
+      // The last line of a row counts, whatever the file: it was run again because the row changed.
+      const counts: Lines = new Map(known)
+      if (known === undefined) {
+        for (const name of names)
+          for (const value of (yield* readObjects(name, [])).found)
+            incrementLines(counts, Json.readWord(value["row_id"]))
+      }
+      return Stream.fromIterable(names).pipe(
+        Stream.mapEffect((name) => readObjects(name, [])),
+        Stream.flatMap(({ found }) => Stream.fromIterable(found)),
+        Stream.filter((value) => {
+          const id = Json.readWord(value["row_id"])
+          const left = (counts.get(id) ?? 1) - 1
+          counts.set(id, left)
+          return left === 0
+        }),
+        Stream.flatMap((value) => {
+          const line = toResultLine(value)
+          return line === undefined ? Stream.empty : Stream.succeed(line)
+        })
+      )
+    })
+  )
+  return { objects: readObjects, resultFiles, results }
+})
+
+/** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
+export const readResults = Effect.fn("RowJournal.readResults")(function* (
+  directory: string,
+  isResults: (name: string) => boolean = isDefault
+) {
+  const { results } = yield* makeReader(directory, isResults)
+  return results
+})
+
+/** Opens the journal of a directory and reads what is there. */
+export const open = Effect.fn("RowJournal.open")(function* ({
+  before = Effect.void,
+  directory,
+  fileOf = () => defaultFile,
+  isResults = isDefault
+}: Options): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* Effect.mapError(
+    fs.makeDirectory(directory, { recursive: true, mode: 0o700 }),
+    toJournalError(directory, "written")
+  )
+  const append = yield* appender
+  const lines: Lines = new Map()
+  const { objects, resultFiles, results } = yield* makeReader(directory, isResults, lines)
+  const problems: Array<string> = []
+
+  const loadFile = Effect.fnUntraced(function* (name: string) {
+    const { found, isForeign, path, rest, whole } = yield* objects(name, problems)
+    if (isForeign) {
+      return yield* new JournalError({
+        path,
+        canResume: false,
+        message: `${path} is there and has no results: it is left as it is; name another file or directory`
+      })
+    }
+    if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
+    return found
+  })
+
+  const entries = new Map<string, Entry>()
+  /** Files of the last lines. */
+  const files = new Map<string, string>()
+  const attempts = new Map<string, Attempts>()
+  for (const name of yield* resultFiles) {
+    for (const value of yield* loadFile(name)) {
+      incrementLines(lines, Json.readWord(value["row_id"]))
+      const line = toResultLine(value)
+      if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
+      else {
+        // Without the fields, which are large.
+        entries.set(line.id, { digest: line.digest, discarded: line.discarded })
+        files.set(line.id, name)
+      }
+    }
+  }
+  for (const { attempt, event, row_digest: digest, row_id: id } of yield* loadFile(attemptsFile)) {
+    if (typeof id === "string" && typeof attempt === "number")
+      attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
+  }
+
+  const recordAttempt = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
+    Effect.andThen(
+      append(
+        paths.join(directory, attemptsFile),
+        { row_id: row.id, row_digest: row.digest, event, attempt, error: message },
+        Effect.void,
+        false
+      ),
+      Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
+    )
+
+  /** File for the result of a row, which is never in front of a line that it has already. */
+  const chooseFile = (id: string): string => {
+    const [wanted, last] = [fileOf(id), files.get(id)]
+    return last !== undefined && compareNames(last, wanted) > 0 ? last : wanted
+  }
+
+  const writeResult = (row: RowKey, discarded: string | undefined, fields: Json.Fields) => {
+    const file = chooseFile(row.id)
+    return Effect.andThen(
+      append(
+        paths.join(directory, file),
+        { row_id: row.id, row_digest: row.digest, discarded, ...fields },
+        before,
+        true
+      ),
+      Effect.sync(() => {
+        incrementLines(lines, row.id)
+        entries.set(row.id, { digest: row.digest, discarded })
+        files.set(row.id, file)
+        const last = attempts.get(row.id)
+        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })
+      })
+    )
+  }
+
+  return {
+    entries,
+    attempts,
+    problems,
+    begin: (row, attempt) => recordAttempt(row, attempt, "begin"),
+    fail: (row, attempt, message) => recordAttempt(row, attempt, "fail", message),
+    finish: (row, fields) => writeResult(row, undefined, fields),
+    discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
+    results
+  }
+})

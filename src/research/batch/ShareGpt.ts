@@ -1,0 +1,151 @@
+/**
+ * Conversations in the ShareGPT form that training scripts read: turns of `system`, `human`, `gpt` and `tool`. Pure.
+ *
+ * **Details**
+ *
+ * - `system` is made here: it says how functions are called, and holds the definitions of the tools. It is not the
+ *   system prompt of the agent.
+ * - `gpt` begins with a think block, an empty one where the model gave no reasoning; scratchpad tags are think tags.
+ *   Each call is a block with its name and parsed arguments.
+ * - Results that follow one another are one `tool` turn, a block for each, matched by the id of their call.
+ * - Pictures are `[screenshot]`.
+ *
+ * Source: `hermes-product.md` §5.2, `hermes-llm.md` §20.2.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../base/domain/Json.ts"
+import type { ToolDefinition } from "../../base/domain/Model.ts"
+
+/** A turn. */
+export interface Turn {
+  readonly from: "system" | "human" | "gpt" | "tool"
+  readonly value: string
+}
+
+/** A tool call as a turn contains it. */
+export interface CallBlock {
+  readonly name: string
+  readonly arguments: Json.Fields
+}
+
+const wrapBlock = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
+
+/** The `system` turn for tools. */
+export const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
+  const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
+  return {
+    from: "system",
+    value: [
+      "You can call functions. Their signatures stand between <tools> and </tools>. Call one or more of them where they help, with values that the",
+      "conversation gives and not with guesses. Results come back between <tool_response> and </tool_response>.",
+      wrapBlock("tools", JSON.stringify(listed)),
+      'Write each call as one JSON object with the keys "name" and "arguments":',
+      wrapBlock("tool_call", '{"name": <name of the function>, "arguments": <object of arguments>}')
+    ].join("\n")
+  }
+}
+
+const picture = "[screenshot]"
+
+const renderPart = (part: { readonly type: string; readonly text?: string }): string =>
+  part.type === "text" ? (part.text ?? "") : part.type === "file" ? picture : ""
+
+const replaceScratchpadTags = (text: string): string => text.replaceAll(/<(\/?)REASONING_SCRATCHPAD>/gi, "<$1think>")
+
+const parseArguments = (params: unknown): Json.Fields => {
+  const value = typeof params === "string" ? Json.parseOrKeep(params) : params
+  return Json.isFields(value) && !Array.isArray(value) ? value : {}
+}
+
+const toGptTurn = ({ content }: Prompt.AssistantMessage): Turn => {
+  const reasoning = content
+    .flatMap((part) => (part.type === "reasoning" ? [part.text] : []))
+    .join("\n")
+    .trim()
+  const text = replaceScratchpadTags(content.map(renderPart).join("")).trim()
+  const calls = content.flatMap((part) =>
+    part.type === "tool-call"
+      ? [wrapBlock("tool_call", JSON.stringify({ name: part.name, arguments: parseArguments(part.params) }))]
+      : []
+  )
+  const hasOwn = reasoning === "" && text.startsWith("<think>")
+  const think = hasOwn ? [] : [wrapBlock("think", replaceScratchpadTags(reasoning))]
+  return { from: "gpt", value: [...think, ...(text === "" ? [] : [text]), ...calls].join("\n") }
+}
+
+const renderResult = ({ modelOutput = [], result }: Prompt.ToolResultPart): unknown => {
+  const pictures = modelOutput.filter(({ type }) => type === "file").map(() => picture)
+  const text = result === undefined || result === null ? "" : Json.toText(result)
+  return pictures.length === 0 ? Json.parseOrKeep(text) : [text, ...pictures].filter((one) => one !== "").join("\n")
+}
+
+const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string> =>
+  content.flatMap((part) =>
+    part.type === "tool-result"
+      ? [
+          wrapBlock(
+            "tool_response",
+            JSON.stringify({ tool_call_id: part.id, name: part.name, content: renderResult(part) })
+          )
+        ]
+      : []
+  )
+
+/** The turns of a conversation without its system prompt. */
+export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
+  const found: Array<Turn> = []
+  for (const message of messages) {
+    switch (message.role) {
+      case "user":
+        found.push({
+          from: "human",
+          value: message.content
+            .map(renderPart)
+            .filter((text) => text !== "")
+            .join("\n")
+        })
+        break
+      case "assistant":
+        found.push(toGptTurn(message))
+        break
+      case "tool": {
+        const value = renderResponses(message).join("\n")
+        const last = found.at(-1)
+        if (last?.from === "tool") found[found.length - 1] = { from: "tool", value: `${last.value}\n${value}` }
+        else found.push({ from: "tool", value })
+        break
+      }
+      case "system":
+        break
+    }
+  }
+  return found
+}
+
+/** A whole trajectory. */
+export const toConversations = (
+  messages: ReadonlyArray<Prompt.Message>,
+  tools: ReadonlyArray<ToolDefinition>
+): ReadonlyArray<Turn> => [makeSystemTurn(tools), ...toTurns(messages)]
+
+/** Calls of a `gpt` turn. */
+export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
+  Array.from(value.matchAll(/<tool_call>\n([\s\S]*?)\n<\/tool_call>/g), ([, text = ""]) =>
+    Json.readFields(Json.parseOrKeep(text))
+  ).flatMap((fields) =>
+    typeof fields["name"] === "string"
+      ? [{ name: fields["name"], arguments: Json.readFields(fields["arguments"]) }]
+      : []
+  )
+
+/** Turns of a stored row, or undefined if none can be read. */
+export const read = (value: unknown): ReadonlyArray<Turn> | undefined => {
+  if (!Array.isArray(value)) return undefined
+  const found = value.flatMap((one): ReadonlyArray<Turn> => {
+    const { from, value: text } = Json.readFields(one)
+    return typeof text === "string" && (from === "system" || from === "human" || from === "gpt" || from === "tool")
+      ? [{ from, value: text }]
+      : []
+  })
+  return found.length === value.length ? found : undefined
+}

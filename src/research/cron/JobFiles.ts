@@ -1,0 +1,138 @@
+/**
+ * Files that jobs read and leave in the home directory: scripts, and the outputs of their runs.
+ *
+ * **Details**
+ *
+ * Each run leaves `cron/output/<job>/<time>.md`, for its owner only, without secrets; of one job the last
+ * {@link keptOutputs} are kept.
+ *
+ * Source: `hermes-product.md` §2.5 and §4.4.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { CronStoreError } from "../../tools/cron/Job.ts"
+import * as JobSchedule from "../../tools/cron/JobSchedule.ts"
+
+/** Reports why a job cannot run; the line says what to correct. No model was asked. */
+export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/runner/JobBlocked")("JobBlocked", {
+  message: Schema.String
+}) {}
+
+/** Outputs of one job that are kept. */
+export const keptOutputs = 50
+
+const divider = "\n\n---\n\n"
+
+/** Directories, none of which need exist. */
+export interface Places {
+  readonly scripts: string
+  /** The directory of the jobs. */
+  readonly cron: string
+}
+
+/** Contents of the output file of a run. */
+interface Record {
+  readonly jobId: string
+  readonly began: number
+  /** Facts of the run, each in one line. */
+  readonly facts: ReadonlyArray<readonly [name: string, value: string]>
+  readonly body: string
+}
+
+const toOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
+
+/** The real path of a script, which has to lie below the directory of scripts. */
+export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const missing = new JobBlocked({
+    message: `script "${name}" not found below ${scripts}: put it there, or change the job`
+  })
+  const root = yield* Effect.mapError(fs.realPath(scripts), () => missing)
+  const path = yield* Effect.mapError(fs.realPath(paths.join(scripts, name)), () => missing)
+  const isFile = yield* Effect.match(fs.stat(path), {
+    onFailure: () => false,
+    onSuccess: ({ type }) => type === "File"
+  })
+  if (!path.startsWith(`${root}${paths.sep}`)) {
+    return yield* new JobBlocked({ message: `the script "${name}" lies outside of ${scripts}: move it there` })
+  }
+  return isFile ? path : yield* missing
+})
+
+/** Looks whether a job can work in its directory. */
+export const checkWorkdir = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const isThere = yield* Effect.match(fs.stat(path), {
+    onFailure: () => false,
+    onSuccess: ({ type }) => type === "Directory"
+  })
+  if (!isThere)
+    return yield* new JobBlocked({
+      message: `the working directory ${path} does not exist: create it, or change the job`
+    })
+})
+
+const toStoreError =
+  (path: string) =>
+  (cause: PlatformError): CronStoreError =>
+    new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
+
+/** Writes what a run gave, and returns the path. */
+export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { began, body, facts, jobId }: Record) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const directory = paths.join(cron, "output", jobId)
+  const path = paths.join(directory, `${JobSchedule.toIso(began).replaceAll(":", "-")}.md`)
+  const head = facts.map(([name, value]) => `- ${name}: ${toOneLine(value)}`).join("\n")
+  yield* Effect.gen(function* () {
+    yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
+    yield* fs.writeFileString(path, Redaction.redactText(`${head}${divider}${body}\n`), { mode: 0o600 })
+    const old = (yield* fs.readDirectory(directory))
+      .filter((name) => name.endsWith(".md"))
+      .toSorted()
+      .slice(0, -keptOutputs)
+    yield* Effect.forEach(old, (name) => fs.remove(paths.join(directory, name), { force: true }), { discard: true })
+  }).pipe(Effect.mapError(toStoreError(path)))
+  return path
+})
+
+/** Records that due jobs were checked. */
+export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: number) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const path = paths.join(cron, "ticker.json")
+  yield* fs
+    .makeDirectory(cron, { recursive: true, mode: 0o700 })
+    .pipe(
+      Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.toIso(now) })}\n`, { mode: 0o600 })),
+      Effect.mapError(toStoreError(path))
+    )
+})
+
+/** Time of the last look; undefined when there was none. */
+export const readLastLook = Effect.fnUntraced(function* ({ cron }: Places) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.option(fs.readFileString(paths.join(cron, "ticker.json")))
+  const note = Option.flatMap(text, Json.parse)
+  return Option.isSome(note) && Predicate.hasProperty(note.value, "at") && typeof note.value.at === "string"
+    ? JobSchedule.toMillis(note.value.at)
+    : undefined
+})
+
+/** The body of an output; undefined when it cannot be read any more. */
+export const readBody = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.match(fs.readFileString(path), {
+      onFailure: () => undefined,
+      onSuccess: (text) => text.slice(Math.max(0, text.indexOf(divider) + divider.length)).trimEnd()
+    })
+  )

@@ -1,0 +1,300 @@
+/**
+ * One run of a job, from its requirements to its displayed result.
+ *
+ * **Details**
+ *
+ * First the requirements of the job are checked: its directory, script, skills, and model configuration. A problem is
+ * reported once and costs no model call. Then its script runs. A job without an agent ends here, with the script's
+ * output. Any other job runs the agent in a separate session without interactive approvals and without job creation.
+ *
+ * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
+ * shown. A script that prints nothing is silent.
+ *
+ * **Example** (Sending results somewhere)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CronRun } from "hermes-effect"
+ *
+ * export const posted = Effect.provideService(CronRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
+ * ```
+ *
+ * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { isCompleted } from "../../base/domain/RunEvent.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
+import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import { InsideJob } from "../../tools/cron/CronContext.ts"
+import { CronJobs } from "../../tools/cron/CronJobs.ts"
+import type { Claim, FinishedRun, Job } from "../../tools/cron/Job.ts"
+import { findInjection } from "../../tools/cron/JobDraft.ts"
+import * as JobSchedule from "../../tools/cron/JobSchedule.ts"
+import * as Injection from "../../base/domain/Injection.ts"
+import type { Service as SkillStore } from "../../tools/prompt/SkillStore.ts"
+import { JobAgent } from "./JobAgent.ts"
+import * as JobFiles from "./JobFiles.ts"
+import { JobBlocked } from "./JobFiles.ts"
+import * as JobScript from "./JobScript.ts"
+
+/** Marker of a job that has nothing to say. */
+const silentMarker = "[SILENT]"
+
+/** Characters of a script's or another job's output that the agent gets. */
+const materialChars = 10_000
+
+/** A piece that goes before the prompt. */
+interface Material {
+  readonly tag: "skill" | "script-output" | "job-output"
+  readonly name: string
+  readonly text: string
+}
+
+const closing = /<(\/?)(skill|script-output|job-output)\b/gi
+
+const renderMaterial = ({ name, tag, text }: Material): string => {
+  const shown = tag === "skill" ? text : TextCut.cutMiddle(text, materialChars)
+  const warning = tag === "skill" ? undefined : Injection.findForeignWarning(text)
+  const lines = [
+    `<${tag} name="${name.replaceAll('"', "'")}">`,
+    ...(warning === undefined ? [] : [warning]),
+    shown.replaceAll(closing, "‹$1$2"),
+    `</${tag}>`
+  ]
+  return lines.join("\n")
+}
+
+const lateAfter = 5 * 60_000
+
+const renderHeading = ({ name, schedule }: Job, meant: number, now: number): string => {
+  const at = JobSchedule.formatTime(meant, schedule.timezone)
+  const late =
+    now - meant > lateAfter ? ` It is ${JobSchedule.formatTime(now, schedule.timezone)} now, so it runs late.` : ""
+  return (
+    `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
+    "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
+    `${silentMarker} and nothing else.]`
+  )
+}
+
+/**
+ * Builds the prompt of a job. Output of a script and of other jobs is material: it is wrapped in separate tags, and
+ * marked if it looks like instructions.
+ */
+const buildPrompt = (
+  job: Job,
+  materials: ReadonlyArray<Material>,
+  { meant, now }: { readonly meant: number; readonly now: number }
+): string => {
+  const own = job.prompt.trim() === "" ? "Follow the material above." : job.prompt
+  return [renderHeading(job, meant, now), ...materials.map(renderMaterial), own].join("\n\n")
+}
+
+const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
+
+/** True when an answer asks not to be shown: by the marker alone, or in a line of its own at its beginning or end. */
+const isSilent = (answer: string): boolean => {
+  const lines = answer.split("\n").filter((line) => line.trim() !== "")
+  return isMarker(lines[0]) || isMarker(lines.at(-1))
+}
+
+/** Settings of runs. */
+export interface Settings {
+  readonly places: JobFiles.Places
+  /** Skills that jobs may follow. When absent, a job that names a skill is blocked. */
+  readonly skills?: Pick<SkillStore, "view"> | undefined
+  /** Decision on a dangerous call: `approvals.cron_mode`. */
+  readonly approvals: "deny" | "approve"
+  /** True when what keeps a job from running is told once, and not each time. */
+  readonly preflight: boolean
+  readonly maySchedule: boolean
+  readonly scriptTimeoutSeconds: number
+  readonly runTimeoutSeconds: number
+}
+
+/** Part of a run that is shown. */
+export interface DeliveredResult {
+  readonly job: Job
+  readonly text: string
+  readonly isFailure: boolean
+  /** The file with the result, if any. */
+  readonly output: string | undefined
+}
+
+/** Delivery of results besides their files; none by default. */
+export const Delivery = Context.Reference<(shown: DeliveredResult) => Effect.Effect<void>>(
+  "hermes-effect/runner/Delivery",
+  { defaultValue: () => () => Effect.void }
+)
+
+interface Answer {
+  readonly text: string
+  readonly isSilent: boolean
+  readonly sessionId?: string | undefined
+  /** Reason why the result is incomplete. */
+  readonly cut?: string | undefined
+}
+
+/** The texts of the skills that a job follows. */
+const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
+  Effect.forEach(job.skills, (name) =>
+    skills === undefined
+      ? Effect.fail(
+          new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` })
+        )
+      : Effect.mapBoth(skills.view(name), {
+          onFailure: ({ message }) =>
+            new JobBlocked({ message: `${message}; correct it, or take it from the job by \`hermes cron edit\`` }),
+          onSuccess: ({ text }) => ({ tag: "skill", name, text })
+        })
+  )
+
+/** Needs of a job, checked before anything is begun. */
+const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
+  const problem = findInjection("the prompt", job.prompt)
+  if (problem !== undefined) return yield* new JobBlocked({ message: problem })
+  if (job.workdir !== undefined) yield* JobFiles.checkWorkdir(job.workdir)
+  const script = job.script === undefined ? undefined : yield* JobFiles.findScript(settings.places, job.script)
+  const skills = yield* readSkills(job, settings)
+  const ask = job.no_agent ? undefined : yield* (yield* JobAgent).open(job)
+  return { ask, script, skills }
+})
+
+/** The latest outputs of the jobs in `context_from`. Deleted jobs and jobs that never ran are omitted. */
+const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
+  if (job.context_from.length === 0) return []
+  const { jobs } = yield* (yield* CronJobs).list
+  const found = yield* Effect.forEach(job.context_from, (id) => {
+    const other = jobs.find((job) => job.id === id)
+    const path = other?.last_output
+    return other === undefined || path === undefined || path === null
+      ? Effect.succeed([])
+      : Effect.map(JobFiles.readBody(path), (text): ReadonlyArray<Material> =>
+          text === undefined ? [] : [{ tag: "job-output", name: other.name, text }]
+        )
+  })
+  return found.flat()
+})
+
+const performJob = Effect.fnUntraced(function* ({ job, meant }: Claim, settings: Settings) {
+  const needs = yield* prepareJob(job, settings)
+  const printed =
+    needs.script === undefined
+      ? undefined
+      : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
+  if (needs.ask === undefined) {
+    const text = printed ?? ""
+    return { text, isSilent: text === "" || isSilent(text) } satisfies Answer as Answer
+  }
+  const materials: ReadonlyArray<Material> = [
+    ...needs.skills,
+    ...(printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }]),
+    ...(yield* readOtherOutputs(job))
+  ]
+  const now = yield* Clock.currentTimeMillis
+  const result = yield* needs
+    .ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" })
+    .pipe(
+      Effect.provideService(InteractiveMode, makeUnattended("scheduled job", settings.approvals)),
+      Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
+    )
+  const text = result.text.trim()
+  const answer: Answer = { text, isSilent: isSilent(text), sessionId: result.sessionId }
+  if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
+  return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
+}, Effect.scoped)
+
+const describeCause = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterrupts(cause)) return "the run was interrupted"
+  const error = Cause.squash(cause)
+  const message = error instanceof Error ? error.message || error.name : String(error)
+  return Redaction.redactText(message.replaceAll(/\s+/g, " ").trim())
+}
+
+type Result = FinishedRun & { readonly text: string }
+
+const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
+  if (Exit.isSuccess(exit)) {
+    const { cut, isSilent, sessionId, text } = exit.value
+    if (cut !== undefined) return { status: "error", error: cut, sessionId, text }
+    return { status: isSilent ? "silent" : "ok", sessionId, text }
+  }
+  const error = describeCause(exit.cause)
+  const isBlocked = preflight && !Cause.hasInterrupts(exit.cause) && Cause.squash(exit.cause) instanceof JobBlocked
+  return { status: isBlocked ? "blocked" : "error", error, text: "" }
+}
+
+/** Text for the file and the screen: the answer, and the reason if it is missing or incomplete. */
+const renderBody = ({ error, text }: Result): string =>
+  [...(error === undefined ? [] : [`Failed: ${error}`]), ...(text === "" ? [] : [text])].join("\n\n")
+
+const finishRun = Effect.fnUntraced(function* (
+  claim: Claim,
+  settings: Settings,
+  began: number,
+  exit: Exit.Exit<Answer, unknown>
+) {
+  const { job } = claim
+  const jobs = yield* CronJobs
+  const result = toResult(exit, settings)
+  const body = renderBody(result)
+  // A run that was not begun leaves no file: it would leave one at each tick.
+  const output =
+    result.status === "blocked"
+      ? undefined
+      : yield* JobFiles.writeOutput(settings.places, {
+          jobId: job.id,
+          began,
+          facts: [
+            ["job", `${job.name} (${job.id})`],
+            ["meant for", JobSchedule.formatTime(claim.meant, job.schedule.timezone)],
+            ["began", JobSchedule.toIso(began)],
+            ["ended", JobSchedule.toIso(yield* Clock.currentTimeMillis)],
+            ["status", result.status],
+            ...(result.sessionId === undefined ? [] : [["session", result.sessionId] as const])
+          ],
+          body
+        }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), undefined)))
+  const settled = yield* jobs.settle(claim, { ...result, output })
+  const isFailure = result.error !== undefined
+  const isShown = result.status !== "silent" && settled._tag === "Settled" && settled.isNews
+  if (isShown) yield* (yield* Delivery)({ job, text: body, isFailure, output })
+  return { job, status: result.status, error: result.error }
+})
+
+/** Outcome of a run. */
+export interface JobOutcome {
+  readonly job: Job
+  readonly status: FinishedRun["status"]
+  readonly error: string | undefined
+}
+
+/** Runs a claimed job once. Whatever happens, the job is given back; interrupted, it is a failed run. */
+export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings) {
+  const jobs = yield* CronJobs
+  const began = yield* Clock.currentTimeMillis
+  // A file that cannot be written at the moment is tried again before the lease is over.
+  const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
+  const renewing = Effect.gen(function* () {
+    do yield* Effect.sleep(Duration.minutes(1))
+    while (yield* renewed)
+    return yield* Effect.interrupt
+  })
+  const bounded = Effect.timeoutOrElse(performJob(claim, settings), {
+    duration: Duration.seconds(settings.runTimeoutSeconds),
+    orElse: () => Effect.fail(new Cause.TimeoutError(`the run was ended after ${settings.runTimeoutSeconds} s`))
+  })
+  return yield* Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.exit(restore(Effect.raceFirst(bounded, renewing))), (exit) =>
+      Effect.tap(finishRun(claim, settings, began, exit), () =>
+        Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void
+      )
+    )
+  )
+})

@@ -1,0 +1,87 @@
+/**
+ * Looks which jobs are due and runs them, once or every minute.
+ *
+ * **Details**
+ *
+ * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of
+ * them. A long run never keeps others waiting, unless the number of runs at once is limited.
+ *
+ * **Example** (Running what is due)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { CronAgent, CronJobs, CronTick, Runtime } from "hermes-effect"
+ *
+ * const services = CronAgent.layer().pipe(
+ *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))
+ * )
+ *
+ * const ran = CronTick.runOnce({
+ *   places: { cron: "cron", scripts: "cron/scripts" },
+ *   approvals: "deny",
+ *   preflight: true,
+ *   maySchedule: false,
+ *   scriptTimeoutSeconds: 60,
+ *   runTimeoutSeconds: 600,
+ *   maxParallel: 2
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(ran, services))).length)
+ * // => 0
+ * ```
+ *
+ * Source: `hermes-product.md` §2.5 (a 60 s tick with a file lock), case 94.
+ */
+import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
+import * as Semaphore from "effect/Semaphore"
+import { CronJobs } from "../../tools/cron/CronJobs.ts"
+import * as JobRun from "./JobRun.ts"
+
+/** Time between two looks. */
+export const every = "1 minute"
+
+/** Settings of ticks. */
+export interface Settings extends JobRun.Settings {
+  /** Runs at once; without a limit when absent. */
+  readonly maxParallel: number | undefined
+}
+
+/** Claims and runs a due job. Returns undefined if another process claimed it first. */
+const runDueJob = Effect.fnUntraced(function* (id: string, settings: Settings) {
+  const jobs = yield* CronJobs
+  const claim = yield* jobs.claim(id)
+  return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
+})
+
+/** Runs what is due now, and says how each ended. */
+export const runOnce = Effect.fnUntraced(function* (settings: Settings) {
+  const jobs = yield* CronJobs
+  const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => runDueJob(id, settings), {
+    concurrency: settings.maxParallel ?? "unbounded"
+  })
+  return ended.filter((run) => run !== undefined)
+})
+
+/** A job by name, now. */
+export const runNow = Effect.fnUntraced(function* (reference: string, settings: Settings) {
+  const jobs = yield* CronJobs
+  return yield* JobRun.run(yield* jobs.take(reference), settings)
+})
+
+/** Checks every minute, forever, and runs `looked` each time. Interruption also interrupts running jobs. */
+export const runForever = Effect.fnUntraced(function* (settings: Settings, looked: Effect.Effect<void>) {
+  const jobs = yield* CronJobs
+  const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
+  const running = yield* FiberMap.make<string>()
+  const look = Effect.gen(function* () {
+    for (const { id } of yield* jobs.due) {
+      const run = Effect.catch(runDueJob(id, settings), ({ message }) => Effect.logError(message))
+      // One that waits for its turn is still due, and is not begun twice.
+      yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
+    }
+  }).pipe(Effect.catch(({ message }) => Effect.logError(message)))
+  return yield* Effect.forever(Effect.andThen(Effect.andThen(look, looked), Effect.sleep(every)))
+}, Effect.scoped)

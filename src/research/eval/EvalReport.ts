@@ -1,0 +1,320 @@
+/**
+ * Results of an evaluation as numbers: pass rate and pass@k with intervals, scores of each scorer, agreement of judges,
+ * cost, tokens and latency; and the comparison of two configurations on the rows that both answered. Pure.
+ *
+ * **Details**
+ *
+ * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An
+ * attempt that failed or was not begun has no result; {@link addMissing} adds it as one that did not pass, so that no
+ * rate is over the successes alone. Intervals are Wilson's where every row counts 0 or 1 (one attempt each), else a
+ * bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ *
+ * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a
+ * paired bootstrap of the differences of their rates.
+ *
+ * **Example** (The report and the page of stored attempts)
+ *
+ * ```ts
+ * import { EvalPage, EvalReport } from "hermes-effect"
+ *
+ * const fields = { item: "a", run: 1, passed: true, scores: {}, answer: "4", exit: "text_response", model: "m" }
+ * const attempts = [EvalReport.parseAttempt({ fields })].filter((attempt) => attempt !== undefined)
+ * const report = EvalReport.make("base", attempts)
+ *
+ * console.log(report.passRate.value, EvalPage.render("base", [{ report, attempts }]).startsWith("<!doctype html>"))
+ * // => 1 true
+ * ```
+ */
+import * as Json from "../../base/domain/Json.ts"
+import type { ResultLine } from "../batch/RowJournal.ts"
+import * as EvalStatistics from "./EvalStatistics.ts"
+import * as JudgeScorer from "./JudgeScorer.ts"
+
+/** A finished attempt. */
+export interface AttemptResult {
+  readonly item: string
+  readonly run: number
+  readonly passed: boolean
+  readonly scores: ReadonlyMap<string, { readonly passed: boolean; readonly score: number; readonly detail: string }>
+  readonly opinions: ReadonlyArray<JudgeScorer.Opinion>
+  readonly label: boolean | undefined
+  readonly prompt: string
+  readonly answer: string
+  readonly exit: string
+  readonly model: string
+  readonly seconds: number | undefined
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly costUsd: number | undefined
+  readonly judgeCostUsd: number | undefined
+}
+
+/** An estimate of a share. */
+export interface Estimate {
+  readonly value: number
+  readonly interval: EvalStatistics.Interval | undefined
+}
+
+/** Results of one configuration. */
+export interface Report {
+  readonly name: string
+  readonly models: ReadonlyArray<string>
+  readonly items: number
+  readonly attempts: number
+  readonly passRate: Estimate
+  readonly passAtK: ReadonlyArray<Estimate & { readonly k: number; readonly items: number }>
+  readonly scorers: ReadonlyArray<{ readonly name: string; readonly passRate: number; readonly meanScore: number }>
+  readonly agreements: ReadonlyArray<JudgeScorer.JudgeAgreement>
+  /** Attempts whose run did not end by an answer. */
+  readonly incomplete: number
+  /** Attempts without a result, which count as not passed. */
+  readonly withoutResult: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Undefined if no cost is known. */
+  readonly costUsd: number | undefined
+  readonly judgeCostUsd: number | undefined
+  readonly latency: { readonly mean: number; readonly p50: number; readonly p95: number } | undefined
+}
+
+/** Results of two configurations on common rows. */
+export interface Comparison {
+  readonly first: Report
+  readonly second: Report
+  readonly commonItems: number
+  /** Rate of the second minus the rate of the first. */
+  readonly difference: EvalStatistics.PairedDifference | undefined
+  readonly test: { readonly method: "mcnemar" | "paired_bootstrap"; readonly p: number } | undefined
+  /** Rows of which the second passed a larger share than the first. */
+  readonly better: ReadonlyArray<string>
+  readonly worse: ReadonlyArray<string>
+}
+
+const toNumber = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+/** The attempt in a line of results, or undefined if the line is not an attempt. */
+export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
+  const item = Json.readString(fields["item"])
+  const run = toNumber(fields["run"])
+  if (item === undefined || run === undefined) return undefined
+  const usage = Json.readFields(fields["usage"])
+  return {
+    item,
+    run,
+    passed: fields["passed"] === true,
+    scores: new Map(
+      Object.entries(Json.readFields(fields["scores"])).map(([name, value]) => {
+        const { detail, passed, score } = Json.readFields(value)
+        return [name, { passed: passed === true, score: toNumber(score) ?? 0, detail: Json.readString(detail) ?? "" }]
+      })
+    ),
+    opinions: Json.readItems(fields["opinions"])
+      .map(Json.readFields)
+      .map(({ judge, passed, reason }) => ({
+        judge: Json.readWord(judge),
+        passed: passed === true,
+        reason: Json.readString(reason) ?? ""
+      })),
+    label: typeof fields["label"] === "boolean" ? fields["label"] : undefined,
+    prompt: Json.readString(fields["prompt"]) ?? "",
+    answer: Json.readString(fields["answer"]) ?? "",
+    exit: Json.readString(fields["exit"]) ?? "",
+    model: Json.readString(fields["model"]) ?? "",
+    seconds: toNumber(fields["seconds"]),
+    inputTokens: toNumber(usage["prompt_tokens"]) ?? 0,
+    outputTokens: toNumber(usage["completion_tokens"]) ?? 0,
+    costUsd: toNumber(fields["cost_usd"]),
+    judgeCostUsd: toNumber(fields["judge_cost_usd"])
+  }
+}
+
+/** Exit of an attempt that has no result: it failed, or was not begun. */
+export const noResult = "no_result"
+
+/** Makes the attempt of an id (`<row>#<number>`) that has no result. */
+const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
+  const place = id.lastIndexOf("#")
+  return {
+    item: place === -1 ? id : id.slice(0, place),
+    run: place === -1 ? 1 : Number(id.slice(place + 1)),
+    passed: false,
+    scores: new Map(),
+    opinions: [],
+    label: undefined,
+    prompt: "",
+    answer: detail,
+    exit: noResult,
+    model: "",
+    seconds: undefined,
+    inputTokens: 0,
+    outputTokens: 0,
+    costUsd: undefined,
+    judgeCostUsd: undefined
+  }
+}
+
+/**
+ * Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where
+ * that is known.
+ */
+export const addMissing = (
+  attempts: ReadonlyArray<AttemptResult>,
+  ids: ReadonlyArray<string>,
+  causes: ReadonlyMap<string, string> = new Map()
+): ReadonlyArray<AttemptResult> => {
+  const found = new Set(attempts.map(({ item, run }) => `${item}#${run}`))
+  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id) ?? ""))]
+}
+
+/** Attempts by their rows. */
+const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> =>
+  Map.groupBy(attempts, ({ item }) => item)
+
+const computeRate = (attempts: ReadonlyArray<AttemptResult>): number =>
+  EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
+
+/** Sum of the known values, or undefined without any. */
+const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
+  const known = values.filter((value) => value !== undefined)
+  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
+}
+
+const computePassAtK = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: number) => {
+  const values = items.flatMap(
+    (attempts) => EvalStatistics.passAtK(attempts.length, attempts.filter(({ passed }) => passed).length, k) ?? []
+  )
+  return values.length === 0
+    ? []
+    : [
+        {
+          k,
+          items: values.length,
+          value: EvalStatistics.mean(values),
+          interval: EvalStatistics.estimateInterval(values)
+        }
+      ]
+}
+
+/** Default values of k: powers of two up to the number of attempts. */
+export const listUsualK = (runs: number): ReadonlyArray<number> =>
+  Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
+
+/** The report of a configuration. */
+export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
+  const items = Array.from(groupByItem(attempts).values())
+  const rates = items.map(computeRate)
+  const most = Math.max(0, ...items.map(({ length }) => length))
+  const seconds = attempts.flatMap(({ seconds }) => seconds ?? [])
+  const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
+  return {
+    name,
+    models: Array.from(new Set(attempts.flatMap(({ exit, model }) => (exit === noResult ? [] : [model])))),
+    items: items.length,
+    attempts: attempts.length,
+    passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.estimateInterval(rates) },
+    passAtK: (ks ?? (most > 1 ? listUsualK(most) : [])).flatMap((k) => computePassAtK(items, k)),
+    scorers: scorers.map((scorer) => {
+      const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
+      // An attempt without a score counts as 0.
+      const computeShare = (sum: number): number => sum / attempts.length
+      return {
+        name: scorer,
+        passRate: computeShare(verdicts.filter(({ passed }) => passed).length),
+        meanScore: computeShare(verdicts.reduce((sum, { score }) => sum + score, 0))
+      }
+    }),
+    agreements: JudgeScorer.computeAgreements(attempts.filter(({ opinions }) => opinions.length > 0)),
+    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult)
+      .length,
+    withoutResult: attempts.filter(({ exit }) => exit === noResult).length,
+    inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+    outputTokens: attempts.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+    costUsd: sumKnown(attempts.map(({ costUsd }) => costUsd)),
+    judgeCostUsd: sumKnown(attempts.map(({ judgeCostUsd }) => judgeCostUsd)),
+    latency:
+      seconds.length === 0
+        ? undefined
+        : {
+            mean: EvalStatistics.mean(seconds),
+            p50: EvalStatistics.quantile(seconds, 0.5) ?? 0,
+            p95: EvalStatistics.quantile(seconds, 0.95) ?? 0
+          }
+  }
+}
+
+/** Compares two configurations on the rows that both have. */
+export const compare = (
+  first: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> },
+  second: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> }
+): Comparison => {
+  const [a, b] = [groupByItem(first.attempts), groupByItem(second.attempts)]
+  const common = Array.from(a.keys()).filter((item) => b.has(item))
+  const pairs = common.map((item) => {
+    const [before, after] = [a.get(item) ?? [], b.get(item) ?? []]
+    return {
+      item,
+      isSingle: before.length === 1 && after.length === 1,
+      difference: computeRate(after) - computeRate(before)
+    }
+  })
+  const difference = EvalStatistics.bootstrapDifferences(pairs.map((pair) => pair.difference))
+  const better = pairs.filter((pair) => pair.difference > 0).map(({ item }) => item)
+  const worse = pairs.filter((pair) => pair.difference < 0).map(({ item }) => item)
+  const selectCommon = (attempts: ReadonlyArray<AttemptResult>) =>
+    attempts.filter(({ item }) => a.has(item) && b.has(item))
+  return {
+    first: make(first.name, selectCommon(first.attempts)),
+    second: make(second.name, selectCommon(second.attempts)),
+    commonItems: common.length,
+    difference,
+    test:
+      difference === undefined
+        ? undefined
+        : pairs.every(({ isSingle }) => isSingle)
+          ? { method: "mcnemar", p: EvalStatistics.testMcNemar(worse.length, better.length) }
+          : { method: "paired_bootstrap", p: difference.p },
+    better,
+    worse
+  }
+}
+
+/** The report as JSON has it. */
+export const toWire = (report: Report) => ({
+  name: report.name,
+  models: report.models,
+  items: report.items,
+  attempts: report.attempts,
+  incomplete: report.incomplete,
+  without_result: report.withoutResult,
+  pass_rate: report.passRate.value,
+  pass_rate_interval: report.passRate.interval ?? null,
+  pass_at_k: report.passAtK.map(({ interval, items, k, value }) => ({ k, value, interval: interval ?? null, items })),
+  scorers: report.scorers.map(({ meanScore, name, passRate }) => ({
+    name,
+    pass_rate: passRate,
+    mean_score: meanScore
+  })),
+  agreement: report.agreements.map(({ between, items, kappa, share }) => ({
+    between,
+    items,
+    share,
+    kappa: kappa ?? null
+  })),
+  input_tokens: report.inputTokens,
+  output_tokens: report.outputTokens,
+  cost_usd: report.costUsd ?? null,
+  judge_cost_usd: report.judgeCostUsd ?? null,
+  latency_seconds: report.latency ?? null
+})
+
+/** The comparison as JSON has it. */
+export const toWireComparison = ({ better, commonItems, difference, first, second, test, worse }: Comparison) => ({
+  first: toWire(first),
+  second: toWire(second),
+  common_items: commonItems,
+  difference: difference === undefined ? null : { mean: difference.mean, interval: difference.interval },
+  test: test ?? null,
+  better,
+  worse
+})

@@ -1,0 +1,339 @@
+/**
+ * Runs of an evaluation: every row of a dataset so many times, each attempt answered by an agent and scored, with
+ * durable results.
+ *
+ * **Details**
+ *
+ * An attempt is a row of `batch/RowPool` named `<row>#<number>`. A finished attempt is not asked or judged again; the
+ * next run retries a failed one. A row that has a `response` is not asked: its response is scored, which allows
+ * comparing judges with labels and scoring answers from other sources. An attempt passes when all its scorers pass.
+ *
+ * **Example** (What is asked how often)
+ *
+ * ```ts
+ * import { EvalRun } from "hermes-effect"
+ *
+ * const rules: EvalRun.Rules = {
+ *   scorers: [{ kind: "judge" }],
+ *   judges: [{ name: "haiku", route: { provider: "anthropic", model: "claude-haiku-4-5" } }],
+ *   criteria: undefined,
+ *   promptField: "prompt",
+ *   referenceField: undefined,
+ *   labelField: "label",
+ *   runs: 2,
+ *   commandSeconds: 60
+ * }
+ * const row = { id: "a", digest: "1", index: 0, file: "a.jsonl", line: 1, fields: { prompt: "What is 2+2?" } }
+ *
+ * console.log(EvalRun.listAttempts([row], rules).map(({ id }) => id).join())
+ * // => a#1,a#2
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import type { AiError } from "effect/ai/AiError"
+import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import type * as Auxiliary from "../../models/routing/Auxiliary.ts"
+import type { Row } from "../batch/Dataset.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
+import type { Journal, JournalError } from "../batch/RowJournal.ts"
+import * as RowPool from "../batch/RowPool.ts"
+import * as BoundedCommand from "../swe/BoundedCommand.ts"
+import * as JudgeScorer from "./JudgeScorer.ts"
+import * as Scorer from "./Scorer.ts"
+
+/** Answer of a configuration to a row. */
+export interface Answer {
+  readonly text: string
+  readonly model: string
+  /** Exit of the run; `recorded` for a response of the dataset. */
+  readonly exit: string
+  readonly sessionId: string
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Spent
+  /** Seed that its model calls asked for. */
+  readonly seed?: number | undefined
+}
+
+/** A configuration that is evaluated. */
+export interface Subject {
+  /** Answers the prompt of an attempt. `tell` receives usage during the work. */
+  readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.UsageReporter) => Effect.Effect<Answer, AgentError>
+  /** Side tasks that judges are asked by. */
+  readonly auxiliary: Auxiliary.Service
+}
+
+/** Rules of an evaluation. */
+export interface Rules {
+  readonly scorers: ReadonlyArray<Scorer.Spec>
+  readonly judges: ReadonlyArray<JudgeScorer.Judge>
+  readonly criteria: string | undefined
+  readonly promptField: string
+  /** Field of references; the usual ones when undefined. */
+  readonly referenceField: string | undefined
+  readonly labelField: string
+  /** Attempts at each row. */
+  readonly runs: number
+  readonly commandSeconds: number
+}
+
+/** An answer could not be scored. */
+export class ScoreFailed extends Schema.TaggedError<ScoreFailed>("hermes-effect/runner/eval/ScoreFailed")(
+  "ScoreFailed",
+  { message: Schema.String }
+) {}
+
+/** One attempt at a row. */
+export interface Attempt {
+  readonly id: string
+  readonly digest: string
+  readonly row: Row
+  readonly number: number
+}
+
+/** Attempts at rows, the first one of every row before the second one of any. */
+export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyArray<Attempt> => {
+  const digest = Digest.toHex(
+    JSON.stringify([
+      rules.scorers,
+      rules.judges,
+      rules.criteria,
+      rules.promptField,
+      rules.referenceField,
+      rules.labelField
+    ]),
+    8
+  )
+  return Array.from({ length: rules.runs }, (_, index) => index + 1).flatMap((number) =>
+    rows.map((row) => ({ id: `${row.id}#${number}`, digest: `${row.digest}${digest}`, row, number }))
+  )
+}
+
+/** Reason why a row cannot be used with the rules, or undefined if it can. */
+const findProblem = (
+  { fields, file, id, line }: Row,
+  { promptField, referenceField, scorers }: Rules
+): string | undefined => {
+  const where = `${file} line ${line} (row ${id})`
+  const prompt = Json.readString(fields[promptField])
+  if ((prompt === undefined || prompt.trim() === "") && Json.readString(fields["response"]) === undefined)
+    return `${where} has no "${promptField}": name the field by --prompt-field`
+  const reference = Scorer.readReference(fields, referenceField)
+  const lacking = scorers.find((spec) => Scorer.isMissingReference(spec, reference))
+  return lacking === undefined
+    ? undefined
+    : `${where} has no reference for the scorer ${Scorer.formatName(lacking)}: name the field by --reference-field`
+}
+
+/** Rows that can be used with the rules, and the problems of the others. */
+export const selectUsable = (
+  rows: ReadonlyArray<Row>,
+  rules: Rules
+): { readonly rows: ReadonlyArray<Row>; readonly problems: ReadonlyArray<string> } => {
+  const problems = rows.map((row) => findProblem(row, rules))
+  return {
+    rows: rows.filter((_, index) => problems[index] === undefined),
+    problems: problems.filter((problem) => problem !== undefined)
+  }
+}
+
+/** Verdict of a scorer, with the opinions of judges. */
+interface NamedVerdict {
+  readonly name: string
+  readonly verdict: Scorer.Verdict
+  readonly judged?: JudgeScorer.Judgement
+}
+
+/** Runs the command of a scorer in a directory of its own. Its last line may be a score from 0 to 1. */
+const scoreByCommand = Effect.fnUntraced(function* (
+  command: string,
+  {
+    answer,
+    reference: { references },
+    row
+  }: { readonly answer: string; readonly reference: Scorer.Reference; readonly row: Row },
+  timeoutSeconds: number
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const directory = yield* Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath)
+  for (const [name, text] of [
+    ["answer.txt", answer],
+    ["reference.txt", references.join("\n")],
+    ["row.json", JSON.stringify(row.fields, null, 2)]
+  ] as const) {
+    yield* fs.writeFileString(paths.join(directory, name), text)
+  }
+  const { exitCode, output } = yield* BoundedCommand.run({ command, cwd: directory, timeoutSeconds })
+  const last = output.trim().split("\n").at(-1)?.trim() ?? ""
+  if (exitCode === undefined) return Scorer.makeVerdict(false, `the command did not end within ${timeoutSeconds} s`)
+  if (exitCode === 126 || exitCode === 127)
+    return yield* new ScoreFailed({ message: `command:${command} cannot be run: ${last}` })
+  const number = /^(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)$/.test(last) ? Number(last) : undefined
+  return {
+    passed: exitCode === 0,
+    score: number ?? (exitCode === 0 ? 1 : 0),
+    detail: exitCode === 0 ? "" : `exit code ${exitCode}${last === "" ? "" : `: ${last.slice(0, 200)}`}`
+  }
+}, Effect.scoped)
+
+const scoreAnswer = Effect.fnUntraced(function* (
+  spec: Scorer.Spec,
+  { auxiliary }: Subject,
+  attempt: Attempt,
+  answer: Answer,
+  rules: Rules
+) {
+  const reference = Scorer.readReference(attempt.row.fields, rules.referenceField)
+  const name = Scorer.formatName(spec)
+  switch (spec.kind) {
+    case "command": {
+      const verdict = yield* Effect.catchTag(
+        scoreByCommand(spec.option ?? "", { answer: answer.text, reference, row: attempt.row }, rules.commandSeconds),
+        ["PlatformError", "CommandNotRun"],
+        ({ message }) => Effect.fail(new ScoreFailed({ message: `command: ${message}` }))
+      )
+      return { name, verdict } satisfies NamedVerdict as NamedVerdict
+    }
+    case "judge": {
+      const sessionId = Ids.SessionId.make(answer.sessionId)
+      const taskId = Ids.TaskId.make(answer.sessionId)
+      const judged = yield* JudgeScorer.judge(
+        auxiliary,
+        rules.judges,
+        {
+          question: Json.readString(attempt.row.fields[rules.promptField]) ?? "",
+          answer: answer.text,
+          reference,
+          criteria: rules.criteria
+        },
+        { sessionId, taskId, turnId: yield* Ids.makeTurnId(sessionId, taskId) }
+      )
+      return { name, verdict: judged.verdict, judged } satisfies NamedVerdict as NamedVerdict
+    }
+    default:
+      return {
+        name,
+        verdict: Scorer.compare({ kind: spec.kind, option: spec.option }, answer.text, reference)
+      } satisfies NamedVerdict as NamedVerdict
+  }
+})
+
+const toRecordedAnswer = Effect.fnUntraced(function* (
+  { row: { fields } }: Attempt,
+  text: string
+): Effect.fn.Return<Answer> {
+  return {
+    text,
+    model: Json.readString(fields["model"]) ?? "recorded",
+    exit: "recorded",
+    sessionId: yield* Ids.makeSessionId,
+    usage: Usage.zero,
+    cost: Cost.toSpent(Cost.nothing)
+  }
+})
+
+const addCosts = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : a + b
+
+const getKnownCost = ({ status, usd }: Cost.Spent): number | undefined =>
+  status === "unknown" && (usd === 0 || usd === null) ? undefined : (usd ?? undefined)
+
+const runAttempt = Effect.fn("EvalRun.attempt")(function* (
+  subject: Subject,
+  attempt: Attempt,
+  rules: Rules,
+  tell: RowPool.UsageReporter
+): Effect.fn.Return<
+  RowPool.Result,
+  AgentError | AiError | ConfigError | JudgeScorer.JudgeFailed | ScoreFailed,
+  CommandEnvironment | FileSystem.FileSystem | Path.Path
+> {
+  const began = yield* Clock.currentTimeMillis
+  const { fields } = attempt.row
+  const response = Json.readString(fields["response"])
+  const answer =
+    response === undefined
+      ? yield* subject.ask(Json.readString(fields[rules.promptField]) ?? "", attempt, tell)
+      : yield* toRecordedAnswer(attempt, response)
+  const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
+  const scores = yield* Effect.forEach(rules.scorers, (spec) => scoreAnswer(spec, subject, attempt, answer, rules))
+  const judged = scores.flatMap(({ judged }) => judged ?? [])
+  const judgeCost = judged.reduce(
+    (sum, { cost }) => Cost.addCall(sum, Cost.fromSpent(Cost.toSpent(cost))),
+    Cost.nothing
+  )
+  const label = JudgeScorer.readLabel(fields, rules.labelField)
+  const costUsd = getKnownCost(answer.cost)
+  const judgeUsd = getKnownCost(Cost.toSpent(judgeCost))
+  return RowPool.makeFinishedResult(
+    {
+      item: attempt.row.id,
+      run: attempt.number,
+      passed: scores.every(({ verdict }) => verdict.passed),
+      scores: Object.fromEntries(scores.map(({ name, verdict }) => [name, verdict])),
+      ...(judged.length === 0
+        ? {}
+        : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: judgeUsd ?? null }),
+      ...(label === undefined ? {} : { label }),
+      prompt: Json.readString(fields[rules.promptField]) ?? "",
+      answer: answer.text,
+      exit: answer.exit,
+      model: answer.model,
+      session_id: answer.sessionId,
+      ...(answer.seed === undefined ? {} : { seed: answer.seed }),
+      seconds: response === undefined ? seconds : null,
+      usage: Usage.toWire(answer.usage),
+      cost_usd: costUsd ?? null
+    },
+    {
+      tokens: Usage.countTotalTokens(judged.reduce((sum, { usage }) => Usage.add(sum, usage), answer.usage)),
+      costUsd: addCosts(costUsd, judgeUsd)
+    }
+  )
+})
+
+/** Options of a run. */
+export interface Options extends Pick<RowPool.Options<Attempt, never, never>, "limits" | "timeout"> {
+  readonly subject: Subject
+  readonly rows: ReadonlyArray<Row>
+  readonly rules: Rules
+  readonly journal: Journal
+  readonly concurrency: number
+  readonly onProgress?: ((progress: RowPool.Progress) => Effect.Effect<void>) | undefined
+}
+
+/** Runs the attempts that have no result yet. */
+export const run = Effect.fn("EvalRun.run")(function* ({
+  concurrency,
+  journal,
+  limits,
+  onProgress,
+  rows,
+  rules,
+  subject,
+  timeout
+}: Options): Effect.fn.Return<RowPool.Summary, JournalError, CommandEnvironment | FileSystem.FileSystem | Path.Path> {
+  return yield* RowPool.run({
+    rows: listAttempts(rows, rules),
+    journal,
+    concurrency,
+    limits,
+    timeout,
+    onProgress,
+    // The runtime repeats requests itself. A command that cannot be run would fail for every row.
+    onFailure: (error) =>
+      error._tag === "ScoreFailed" || BatchRow.decideOnFailure(error) === "stop" ? "stop" : "fail",
+    run: (attempt: Attempt, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
+      runAttempt(subject, attempt, rules, tell)
+  })
+})

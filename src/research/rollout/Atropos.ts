@@ -1,0 +1,265 @@
+/**
+ * A client of the Atropos API: the buffer between environments that roll out and a trainer that takes batches.
+ *
+ * **Details**
+ *
+ * An environment registers ({@link connectEnvironment}), submits scored groups while the queue is short enough, and
+ * disconnects at its end. The API answers 200 to nearly everything, so answer bodies are read: the client waits on
+ * `wait for trainer to start`, and an environment that is no longer known is an error. A submission is sent once: if
+ * its connection breaks, it is unknown whether it was received.
+ *
+ * **Gotchas**
+ *
+ * `GET /status-env` takes its parameter as a body, which is unusual; it is sent as a query too. A trainer that
+ * registered with another `batch_size` or `group_size` than the environment makes the API buffer groups until they fit
+ * ({@link SubmissionResult}).
+ *
+ * **Example** (The state of a training run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Atropos } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { status } = yield* Atropos.make("http://127.0.0.1:1")
+ *   return `step ${(yield* status).current_step}`
+ * }).pipe(Effect.scoped, Effect.catchTag("AtroposError", ({ reason }) => Effect.succeed(reason)))
+ *
+ * console.log(await Effect.runPromise(program))
+ * // => unreachable
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Json from "../../base/domain/Json.ts"
+import type { ScoredGroup } from "./EpisodeExport.ts"
+
+/** A failed request to the API, with the condition and the remedy. */
+export class AtroposError extends Schema.TaggedError<AtroposError>("hermes-effect/runner/AtroposError")(
+  "AtroposError",
+  { reason: Schema.Literals(["unreachable", "waiting", "refused", "unexpected"]), message: Schema.String }
+) {}
+
+/** Facts of a training run, which its trainer registers. */
+export const Registration = Schema.Struct({
+  wandb_group: Schema.String,
+  wandb_project: Schema.String,
+  batch_size: Schema.Int,
+  max_token_len: Schema.Int,
+  checkpoint_dir: Schema.String,
+  save_checkpoint_interval: Schema.Int,
+  starting_step: Schema.Int,
+  num_steps: Schema.Int
+})
+
+/** An environment as it registers. */
+export interface EnvironmentFacts {
+  readonly max_token_length: number
+  readonly desired_name: string
+  readonly weight: number
+  readonly group_size: number
+  readonly min_batch_allocation?: number | undefined
+}
+
+const Registered = Schema.Struct({
+  status: Schema.Literal("success"),
+  env_id: Schema.Int,
+  wandb_name: Schema.String,
+  checkpoint_dir: Schema.String,
+  starting_step: Schema.Int,
+  checkpoint_interval: Schema.Int,
+  num_steps: Schema.Int
+})
+/** An environment that is registered. */
+export type Registered = typeof Registered.Type
+
+const Status = Schema.Struct({ current_step: Schema.Int, queue_size: Schema.Int })
+const EnvironmentStatus = Schema.Struct({ ...Status.fields, env_weight: Schema.Finite })
+const Info = Schema.Struct({ batch_size: Schema.Int, max_token_len: Schema.Int })
+const WandbInfo = Schema.Struct({ group: Schema.NullOr(Schema.String), project: Schema.NullOr(Schema.String) })
+const Batch = Schema.Struct({ batch: Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))) })
+const Uuid = Schema.Struct({ uuid: Schema.Unknown })
+const Received = Schema.Struct({
+  status: Schema.Literals(["received", "buffered"]),
+  buffer_size: Schema.optionalKey(Schema.Int)
+})
+const Disconnected = Schema.Struct({ status: Schema.String, error: Schema.optionalKey(Schema.String) })
+const Root = Schema.Struct({ message: Schema.String })
+
+/** Fate of a group: in the queue, or kept until others make up its environment's group size. */
+export type SubmissionResult = typeof Received.Type
+
+/** A client of one address. */
+export interface Client {
+  readonly url: string
+  /** Greeting of the API. */
+  readonly check: Effect.Effect<string, AtroposError>
+  readonly register: (registration: typeof Registration.Type) => Effect.Effect<void, AtroposError>
+  /** Waits until a trainer has started. */
+  readonly registerEnvironment: (
+    facts: EnvironmentFacts,
+    patience: Duration.Input
+  ) => Effect.Effect<Registered, AtroposError>
+  readonly disconnect: (environment: number) => Effect.Effect<void, AtroposError>
+  readonly info: Effect.Effect<typeof Info.Type, AtroposError>
+  readonly wandb: Effect.Effect<typeof WandbInfo.Type, AtroposError>
+  readonly status: Effect.Effect<typeof Status.Type, AtroposError>
+  readonly environmentStatus: (environment: number) => Effect.Effect<typeof EnvironmentStatus.Type, AtroposError>
+  readonly submit: (environment: number, group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
+  readonly submitAll: (environment: number, groups: ReadonlyArray<ScoredGroup>) => Effect.Effect<void, AtroposError>
+  /** The next batch of a trainer; undefined while there is too little. */
+  readonly batch: Effect.Effect<ReadonlyArray<Json.Fields> | undefined, AtroposError>
+}
+
+const makeError = (reason: AtroposError["reason"], message: string): AtroposError =>
+  new AtroposError({ reason, message })
+
+/** Seconds for one answer. */
+const patience = "60 seconds"
+
+/** Makes a client. The scope closes its connections. */
+export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Return<Client, AtroposError, Scope.Scope> {
+  const url = address.replace(/\/+$/u, "")
+  if (!URL.canParse(url) || !/^https?:/u.test(url))
+    return yield* makeError("unreachable", `"${address}" is no address: give one such as http://127.0.0.1:8000`)
+  const transport = yield* Effect.promise(() => import("../../base/platform/HttpTransport.ts"))
+  const fetch = yield* Effect.acquireRelease(
+    Effect.sync(() => transport.make()),
+    ({ close }) => Effect.sync(close)
+  )
+
+  const sendRequest = (method: string, path: string, body: unknown): Effect.Effect<unknown, AtroposError> =>
+    Effect.tryPromise({
+      try: async (signal) => {
+        const response = await fetch(`${url}${path}`, {
+          method,
+          signal,
+          headers: {
+            accept: "application/json",
+            ...(body === undefined ? {} : { "content-type": "application/json" })
+          },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) })
+        })
+        return { status: response.status, text: await response.text() }
+      },
+      catch: () =>
+        makeError("unreachable", `Nothing answers at ${url}: start the Atropos API (run-api), or correct the address.`)
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: patience,
+        orElse: () => Effect.fail(makeError("unreachable", `${url} did not answer in time.`))
+      }),
+      Effect.flatMap(({ status, text }) =>
+        status === 200
+          ? Effect.succeed(Json.parseOrKeep(text))
+          : Effect.fail(
+              makeError(
+                status < 500 ? "refused" : "unexpected",
+                `${method} ${path} of ${url} was answered with ${status}: ${text.slice(0, 300)}`
+              )
+            )
+      )
+    )
+  const requestDecoded = <S extends Schema.Codec<unknown, unknown, never, never>>(
+    schema: S,
+    method: string,
+    path: string,
+    body?: unknown
+  ): Effect.Effect<S["Type"], AtroposError> => {
+    const decode = Schema.decodeUnknownEffect(schema)
+    return Effect.flatMap(sendRequest(method, path, body), (value) =>
+      Effect.mapError(decode(value), () =>
+        makeError(
+          "unexpected",
+          `${method} ${path} of ${url} has another form than the Atropos API: ${Json.toText(value).slice(0, 300)}`
+        )
+      )
+    )
+  }
+
+  const registerOnce = (facts: EnvironmentFacts): Effect.Effect<Registered, AtroposError> =>
+    Effect.flatMap(sendRequest("POST", "/register-env", facts), (value) => {
+      const found = Schema.decodeUnknownOption(Registered)(value)
+      return Option.isSome(found)
+        ? Effect.succeed(found.value)
+        : Effect.fail(
+            makeError(
+              /wait/iu.test(Json.readWord(Json.readFields(value)["status"])) ? "waiting" : "unexpected",
+              `The trainer of ${url} has not asked for a batch yet: ${Json.toText(value).slice(0, 200)}`
+            )
+          )
+    })
+
+  return {
+    url,
+    check: Effect.map(requestDecoded(Root, "GET", "/"), ({ message }) => message),
+    register: (registration) => Effect.asVoid(requestDecoded(Uuid, "POST", "/register", registration)),
+    registerEnvironment: (facts, time) =>
+      registerOnce(facts).pipe(
+        Effect.retry({
+          while: ({ reason }) => reason === "waiting",
+          schedule: Schedule.max([Schedule.spaced("500 millis"), Schedule.during(time)])
+        })
+      ),
+    disconnect: (environment) =>
+      Effect.flatMap(
+        requestDecoded(Disconnected, "POST", "/disconnect-env", { env_id: environment }),
+        ({ error, status }) =>
+          status === "success"
+            ? Effect.void
+            : Effect.fail(
+                makeError("refused", `The environment ${environment} could not be disconnected: ${error ?? status}`)
+              )
+      ),
+    info: requestDecoded(Info, "GET", "/info"),
+    wandb: requestDecoded(WandbInfo, "GET", "/wandb_info"),
+    status: requestDecoded(Status, "GET", "/status"),
+    environmentStatus: (environment) =>
+      requestDecoded(EnvironmentStatus, "GET", `/status-env?env_id=${environment}`, { env_id: environment }),
+    submit: (environment, group) => requestDecoded(Received, "POST", "/scored_data", { ...group, env_id: environment }),
+    submitAll: (environment, groups) =>
+      Effect.asVoid(
+        requestDecoded(
+          Received,
+          "POST",
+          "/scored_data_list",
+          groups.map((group) => ({ ...group, env_id: environment }))
+        )
+      ),
+    batch: Effect.map(requestDecoded(Batch, "GET", "/batch"), ({ batch }) => batch ?? undefined)
+  }
+})
+
+/** An environment that is registered as long as the scope lives. */
+export interface Connection extends Registered {
+  /** Submits a group when the queue is short enough: an answer of old weights teaches what is no longer true. */
+  readonly submit: (group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
+}
+
+/** Batches that may wait in the queue. */
+const offPolicyTolerance = 3
+
+/** Registers an environment, and disconnects it at the end. */
+export const connectEnvironment = Effect.fnUntraced(function* (
+  client: Client,
+  facts: EnvironmentFacts,
+  wait: Duration.Input = "5 minutes"
+): Effect.fn.Return<Connection, AtroposError, Scope.Scope> {
+  const known = yield* client.registerEnvironment(facts, wait)
+  yield* Effect.addFinalizer(() =>
+    Effect.catch(client.disconnect(known.env_id), ({ message }) => Effect.logWarning(message))
+  )
+  const { batch_size: size } = yield* client.info
+  const most = offPolicyTolerance * Math.max(1, size)
+  const room: Effect.Effect<void, AtroposError> = Effect.flatMap(
+    client.environmentStatus(known.env_id),
+    ({ queue_size: waiting }) => (waiting > most ? Effect.andThen(Effect.sleep("5 seconds"), room) : Effect.void)
+  )
+  return { ...known, submit: (group) => Effect.andThen(room, client.submit(known.env_id, group)) }
+})

@@ -1,0 +1,288 @@
+/**
+ * Environments by name: bundled ones, datasets, and modules of a trusted folder.
+ *
+ * **Details**
+ *
+ * | reference | environment |
+ * | --- | --- |
+ * | `arithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model can be told apart from chance |
+ * | `files` | a file with a given text, written with tools and checked by the rollout's own tools |
+ * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
+ * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |
+ *
+ * **Example** (Bundled environments)
+ *
+ * ```ts
+ * import { EnvironmentCatalogue } from "hermes-effect"
+ *
+ * console.log(EnvironmentCatalogue.list.map(({ name }) => name))
+ * // => [ 'arithmetic', 'files' ]
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import { FolderTrust, renderRemedy } from "../../base/config/FolderTrust.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { findNearest } from "../../base/domain/Similarity.ts"
+import * as PluginModules from "../../base/platform/PluginModules.ts"
+import * as Dataset from "../batch/Dataset.ts"
+import {
+  type AnyItem,
+  EnvironmentError,
+  make,
+  type Reward,
+  type RolloutEnvironment,
+  type RolloutTools
+} from "./RolloutEnvironment.ts"
+
+/** A bundled environment, as it is listed. */
+export interface ListedEnvironment {
+  readonly name: string
+  readonly description: string
+}
+
+/** Gives items one after another, again and again from the first; `times` rounds at most. */
+const cycleItems = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
+  let next = 0
+  return Effect.sync(() => (next >= items.length * times ? undefined : items[next++ % items.length]))
+}
+
+interface Sum extends AnyItem {
+  readonly a: number
+  readonly b: number
+}
+
+/** Sums that are the same in every run. */
+const makeSums = (count: number, from: number): ReadonlyArray<Sum> =>
+  Array.from({ length: count }, (_, index) => ({
+    id: `sum-${from + index}`,
+    a: ((17 * (from + index)) % 90) + 10,
+    b: ((31 * (from + index)) % 90) + 10
+  }))
+
+const findLastNumber = (text: string): string | undefined => text.match(/-?\d+/gu)?.at(-1)
+
+const makeArithmetic = (): RolloutEnvironment<Sum> =>
+  make<Sum>({
+    name: "arithmetic",
+    description: "Adds two numbers; no tools. A first check of a model's server",
+    toolsets: [],
+    nextItem: cycleItems(makeSums(64, 0), 1_000),
+    evaluation: Effect.succeed(makeSums(8, 64)),
+    formatPrompt: ({ a, b }) => `What is ${a} + ${b}? Answer with the number alone.`,
+    computeReward: ({ a, b }, { text }) => {
+      const correct = findLastNumber(text) === String(a + b) ? 1 : 0
+      const brief = text.trim() === findLastNumber(text) ? 1 : 0
+      return Effect.succeed({ reward: correct, components: { correct, brief } })
+    }
+  })
+
+interface FileTask extends AnyItem {
+  readonly path: string
+  readonly content: string
+}
+
+const words = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron"]
+
+const fileTasks: ReadonlyArray<FileTask> = words.map((word, index) => ({
+  id: `file-${index}`,
+  path: `notes/${word}.txt`,
+  content: `${word} ${words[(index + 3) % words.length]}`
+}))
+
+const makeFiles = (): RolloutEnvironment<FileTask> =>
+  make<FileTask>({
+    name: "files",
+    description: "Writes a file with a given text. A check of tools and of the place of a rollout",
+    toolsets: ["file"],
+    nextItem: cycleItems(fileTasks, 1_000),
+    evaluation: Effect.succeed(fileTasks.slice(0, 2)),
+    formatPrompt: ({ content, path }) =>
+      `Create the file ${path} in the working directory. Its text is exactly: ${content}`,
+    computeReward: ({ content, path }, _, tools) =>
+      Effect.map(tools.readFile(path), ({ isFailure, output }) => {
+        const exists = isFailure ? 0 : 1
+        const correct = Json.toText(output).includes(content) ? 1 : 0
+        return { reward: exists * (0.25 + 0.75 * correct), components: { exists, correct } }
+      })
+  })
+
+const bundled: ReadonlyArray<() => RolloutEnvironment<Sum> | RolloutEnvironment<FileTask>> = [makeArithmetic, makeFiles]
+
+/** Bundled environments. */
+export const list: ReadonlyArray<ListedEnvironment> = bundled
+  .map((one) => one())
+  .map(({ description, name }) => ({ name, description }))
+
+/** A row of a dataset. */
+interface Row extends AnyItem {
+  readonly prompt: string
+  readonly fields: Json.Fields
+}
+
+const bytesOfPattern = 2_000
+
+/** Reward of a row. Uses the first of answer, pattern and check that the row has. */
+const computeRowReward = (
+  fields: Json.Fields,
+  text: string,
+  tools: RolloutTools
+): Effect.Effect<Reward, EnvironmentError> => {
+  const { answer, check, pattern } = fields
+  const given = Json.readWord(answer)
+  if (given !== "") return Effect.succeed(text.trim() === given.trim() ? 1 : 0)
+  if (typeof pattern === "string") return Effect.succeed(new RegExp(pattern, "u").test(text) ? 1 : 0)
+  return Effect.flatMap(tools.terminal(Json.readWord(check), { timeoutSeconds: 600 }), ({ error, exitCode }) =>
+    exitCode === -1
+      ? Effect.fail(new EnvironmentError({ message: `the check did not run: ${error ?? "no reason"}` }))
+      : Effect.succeed(exitCode === 0 ? 1 : 0)
+  )
+}
+
+/** Reason why a row has no reward, or undefined if it has one. */
+const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): string | undefined => {
+  if (Json.readWord(answer) !== "") return undefined
+  if (typeof pattern === "string" && pattern !== "") {
+    if (pattern.length > bytesOfPattern) return `its pattern has more than ${bytesOfPattern} characters`
+    try {
+      void new RegExp(pattern, "u")
+      return undefined
+    } catch {
+      return "its pattern is no regular expression"
+    }
+  }
+  return typeof check === "string" && check.trim() !== ""
+    ? undefined
+    : "it has no answer, pattern or check, so that nothing says what an answer is worth"
+}
+
+/** An environment of the rows of a dataset, and the problems of unusable rows. */
+export interface FromDataset {
+  readonly environment: RolloutEnvironment<Row>
+  readonly problems: ReadonlyArray<string>
+}
+
+const fromDataset = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<FromDataset, EnvironmentError, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const { problems, rows } = yield* Effect.mapError(
+    Dataset.read(path, { required: ["prompt"] }),
+    ({ message }) => new EnvironmentError({ message })
+  )
+  const wrong = rows.flatMap((row) => {
+    const problem = findRowProblem(row)
+    return problem === undefined ? [] : [`${row.file}: line ${row.line}: ${problem}`]
+  })
+  const usable = rows.filter((row) => findRowProblem(row) === undefined)
+  const [first] = wrong
+  if (usable.length === 0)
+    return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
+  // Tools are offered for checks alone.
+  const hasCheck = usable.some(({ fields }) => typeof fields["check"] === "string")
+  const environment = make<Row>({
+    name: paths.basename(path).replace(/\.\w+$/u, "") || "dataset",
+    description: `${usable.length} rows of ${path}`,
+    toolsets: hasCheck ? undefined : [],
+    nextItem: cycleItems(usable.map(({ fields, id }) => ({ id, prompt: Json.readWord(fields["prompt"]), fields }))),
+    formatPrompt: ({ prompt }) => prompt,
+    computeReward: ({ fields }, { text }, tools) => computeRowReward(fields, text, tools)
+  })
+  return {
+    environment,
+    problems: [
+      ...problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : `: line ${line}`}: ${message}`),
+      ...wrong
+    ]
+  }
+})
+
+const isEnvironment = (value: unknown): value is RolloutEnvironment =>
+  Predicate.isObject(value) &&
+  ["name", "nextItem", "formatPrompt", "computeReward", "prepare", "evaluation"].every((member) => member in value)
+
+const isModule = (path: string): boolean => /\.(?:ts|mts|js|mjs)$/u.test(path)
+
+/** An export of a module, from a folder that is trusted. */
+const fromModule = Effect.fnUntraced(function* (
+  reference: string
+): Effect.fn.Return<
+  RolloutEnvironment,
+  EnvironmentError,
+  FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope
+> {
+  const [named = "", name = "default"] = reference.split("#", 2)
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const trust = yield* FolderTrust
+  const path = yield* Effect.mapError(
+    fs.realPath(paths.resolve(named)),
+    () => new EnvironmentError({ message: `${named}: there is no such file` })
+  )
+  const folder = paths.dirname(path)
+  if (!(yield* Effect.orElseSucceed(trust.isTrusted(folder), () => false))) {
+    const project = yield* Effect.orElseSucceed(trust.projectOf(folder), () => folder)
+    return yield* new EnvironmentError({
+      message: `${path} is in a folder that is not trusted. Look at it, then run \`${renderRemedy(project)}\`.`
+    })
+  }
+  yield* PluginModules.share(folder)
+  const exports = yield* Effect.mapError(
+    PluginModules.importModule(path, 0),
+    (error) =>
+      new EnvironmentError({
+        message: `${path} cannot be loaded: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`
+      })
+  )
+  const found = Json.readFields(exports)
+  const exported = found[name] ?? (name === "default" ? Object.values(found).find(isEnvironment) : undefined)
+  if (isEnvironment(exported)) return exported
+  const meant = findNearest(name, Object.keys(found))
+  return yield* new EnvironmentError({
+    message:
+      exported === undefined
+        ? `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+        : `${path}: ${name} is no environment: make it with RolloutEnvironment.make`
+  })
+})
+
+/** An environment that was found. */
+export interface FoundEnvironment {
+  /** Its items have a private type that other code does not inspect. */
+  readonly environment: RolloutEnvironment
+  /** Rows of a dataset that cannot be used. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** Finds the environment of a reference. */
+export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
+  reference: string
+): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
+  const own = bundled.map((one) => one()).find(({ name }) => name === reference)
+  // Items come from the environment and go back to it: their type is its own matter.
+  if (own !== undefined) return { environment: own as unknown as RolloutEnvironment, problems: [] }
+  if (isModule(reference.split("#", 1)[0] ?? "")) return { environment: yield* fromModule(reference), problems: [] }
+  const fs = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(fs.exists(reference), () => false)) {
+    const { environment, problems } = yield* fromDataset(reference)
+    // As above.
+    return { environment: environment as unknown as RolloutEnvironment, problems }
+  }
+  if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference))
+    return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
+  const meant = Option.fromUndefinedOr(
+    findNearest(
+      reference,
+      list.map(({ name }) => name)
+    )
+  )
+  return yield* new EnvironmentError({
+    message: `There is no environment "${reference}": ${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
+  })
+})

@@ -1,0 +1,285 @@
+/**
+ * An episode: everything that happened in one rollout, as append-only entries, and the state derived from them.
+ *
+ * **Details**
+ *
+ * A **node** is one sequence of tokens that grew by appending alone: the prompt of each call begins with the tokens of
+ * all before, as they were sampled. A call whose messages do not go on from the node's, or whose prompt was tokenised
+ * in another way, begins the next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are
+ * kept as the provider returned them and nothing is tokenised here.
+ *
+ * **Example** (A request that goes on from an episode)
+ *
+ * ```ts
+ * import { Episode } from "hermes-effect"
+ *
+ * const place = Episode.locateMessages({ nodes: [] }, [{ role: "user", content: "hi" }])
+ *
+ * console.log("fresh" in place ? place.fresh.length : `message ${place.differsAt + 1} is another one`)
+ * // => 1
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Json from "../../base/domain/Json.ts"
+
+/** Version of the entries in a file. */
+export const version = 1
+
+/** Begins an episode. */
+export interface BeginEntry {
+  readonly type: "rollout"
+  readonly v: number
+  readonly at: string
+  readonly rollout_id: string
+  readonly group_id: string
+  readonly model: string
+  readonly weights_version?: string | undefined
+  readonly sampling: Json.Fields
+  readonly on_divergence: "refuse" | "branch"
+  readonly tool_call_parser?: string | undefined
+  readonly metadata: Json.Fields
+}
+
+/** A request is about to be sent. */
+interface CallEntry {
+  readonly type: "call"
+  readonly call: number
+  readonly at: string
+}
+
+/** Cause of a node. */
+export type NodeCause = "begin" | "history_diverged" | "retokenised" | "tokens_missing"
+
+/** An answer, with the new part of its request. */
+export interface AnswerEntry {
+  readonly type: "answer"
+  readonly call: number
+  readonly at: string
+  /** Set where the answer begins a node: then `messages` and `prompt` are whole. */
+  readonly node?: NodeCause | undefined
+  /** Messages of the request after the messages of the node. */
+  readonly messages: ReadonlyArray<Json.Fields>
+  readonly tools?: ReadonlyArray<unknown> | undefined
+  readonly answer: Json.Fields
+  readonly finish_reason?: string | undefined
+  readonly stop_reason?: unknown
+  readonly model?: string | undefined
+  readonly sampling: Json.Fields
+  readonly usage?: Json.Fields | undefined
+  /** Tokens of the prompt after the tokens of the node. */
+  readonly prompt?: ReadonlyArray<number> | undefined
+  readonly tokens?: ReadonlyArray<number> | undefined
+  readonly logprobs?: ReadonlyArray<number> | undefined
+  readonly problems: ReadonlyArray<string>
+}
+
+/** A call without an answer: it failed, or its client went away. */
+interface FailureEntry {
+  readonly type: "failed" | "interrupted"
+  readonly call: number
+  readonly at: string
+  readonly message: string
+}
+
+/** Ends an episode. */
+interface FinishEntry {
+  readonly type: "finished"
+  readonly at: string
+  readonly reward?: number | undefined
+  readonly components?: Readonly<Record<string, number>> | undefined
+  readonly cause?: string | undefined
+  readonly exit?: string | undefined
+}
+
+/** Values that the group of an episode gives it when all of its members are scored. */
+interface AdvantageEntry {
+  readonly type: "advantage"
+  readonly at: string
+  readonly advantage: number
+}
+
+/** Log probabilities of a reference model, for every token of the last node. */
+interface ReferenceEntry {
+  readonly type: "reference"
+  readonly at: string
+  readonly logprobs: ReadonlyArray<number>
+}
+
+/** A line of an episode. */
+export type Entry = BeginEntry | CallEntry | AnswerEntry | FailureEntry | FinishEntry | AdvantageEntry | ReferenceEntry
+
+/** One sequence of tokens that only grew. */
+export interface Node {
+  readonly cause: NodeCause
+  readonly answers: ReadonlyArray<AnswerEntry>
+  /** All messages of the sequence, the last answer included. */
+  readonly messages: ReadonlyArray<Json.Fields>
+  /** All tokens of the sequence; undefined from the first answer on of which some are missing. */
+  readonly tokens: ReadonlyArray<number> | undefined
+}
+
+/** State of an episode: all of its entries together. */
+export interface Episode extends Omit<BeginEntry, "type" | "v"> {
+  readonly nodes: ReadonlyArray<Node>
+  /** Number of the next call. */
+  readonly calls: number
+  /** Calls that began and did not end. */
+  readonly open: ReadonlySet<number>
+  readonly failed: number
+  readonly interrupted: number
+  readonly finished: FinishEntry | undefined
+  readonly advantage: number | undefined
+  readonly reference: ReadonlyArray<number> | undefined
+}
+
+const beginEpisode = (entry: BeginEntry): Episode => {
+  const { type: _, v: __, ...facts } = entry
+  return {
+    ...facts,
+    nodes: [],
+    calls: 0,
+    open: new Set(),
+    failed: 0,
+    interrupted: 0,
+    finished: undefined,
+    advantage: undefined,
+    reference: undefined
+  }
+}
+
+/** The node that an answer makes of the one before. */
+const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
+  const isNew = entry.node !== undefined || before === undefined
+  const known = isNew ? [] : before.tokens
+  return {
+    cause: isNew ? (entry.node ?? "begin") : before.cause,
+    answers: isNew ? [entry] : [...before.answers, entry],
+    messages: [...(isNew ? [] : before.messages), ...entry.messages, entry.answer],
+    tokens:
+      known === undefined || entry.prompt === undefined || entry.tokens === undefined
+        ? undefined
+        : [...known, ...entry.prompt, ...entry.tokens]
+  }
+}
+
+const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> =>
+  new Set(Array.from(open).filter((one) => one !== call))
+
+/** The episode after an entry; undefined before the entry that begins it. */
+export const apply = (episode: Episode | undefined, entry: Entry): Episode | undefined => {
+  if (entry.type === "rollout") return episode ?? beginEpisode(entry)
+  if (episode === undefined) return undefined
+  switch (entry.type) {
+    case "call":
+      return { ...episode, calls: Math.max(episode.calls, entry.call + 1), open: new Set(episode.open).add(entry.call) }
+    case "answer": {
+      const last = episode.nodes.at(-1)
+      const node = growNode(last, entry)
+      const before = entry.node === undefined && last !== undefined ? episode.nodes.slice(0, -1) : episode.nodes
+      return { ...episode, nodes: [...before, node], open: closeCall(episode.open, entry.call) }
+    }
+    case "failed":
+      return { ...episode, failed: episode.failed + 1, open: closeCall(episode.open, entry.call) }
+    case "interrupted":
+      return { ...episode, interrupted: episode.interrupted + 1, open: closeCall(episode.open, entry.call) }
+    case "finished":
+      return { ...episode, finished: entry }
+    case "advantage":
+      return { ...episode, advantage: entry.advantage }
+    case "reference":
+      return { ...episode, reference: entry.logprobs }
+  }
+}
+
+/** Thinking within the text of an answer: clients that show it separately omit it from the history. */
+const thinking = /<think>[^]*?<\/think>/gu
+
+const normaliseContent = (content: unknown): string => {
+  if (content === undefined || content === null) return ""
+  const [only, ...more] = Json.readItems(content)
+  const part = Json.readFields(only)
+  const text =
+    more.length === 0 && part["type"] === "text"
+      ? Json.readWord(part["text"])
+      : typeof content === "string"
+        ? content
+        : JSON.stringify(content)
+  return text.includes("<think>") ? text.replace(thinking, "").trim() : text.trim()
+}
+
+/** The value with the fields of its objects in the order of their names. */
+const sortFields = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map(sortFields)
+    : Json.isFields(value)
+      ? Object.fromEntries(
+          Object.entries(value)
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .map(([name, one]) => [name, sortFields(one)])
+        )
+      : value
+
+const normaliseArguments = (value: unknown): string =>
+  JSON.stringify(sortFields(typeof value === "string" ? Json.parseOrKeep(value) : (value ?? {})))
+
+const normaliseCalls = (message: Json.Fields): string =>
+  JSON.stringify(
+    Json.readItems(message["tool_calls"]).map((one) => {
+      const call = Json.readFields(one)
+      const { arguments: args, name } = Json.readFields(call["function"])
+      return [call["id"], name, normaliseArguments(args)]
+    })
+  )
+
+/**
+ * Tests if two messages say the same, whatever the client made of empty content, of reasoning and of spaces in
+ * arguments.
+ */
+export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
+  one["role"] === other["role"] &&
+  normaliseContent(one["content"]) === normaliseContent(other["content"]) &&
+  one["tool_call_id"] === other["tool_call_id"] &&
+  normaliseCalls(one) === normaliseCalls(other)
+
+/**
+ * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or
+ * the first message that is another one than the episode's.
+ */
+export type MessagePlace =
+  | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
+  | { readonly differsAt: number }
+
+/** Finds what of a request is new. The first request of an episode is new as a whole. */
+export const locateMessages = (
+  { nodes }: Pick<Episode, "nodes">,
+  messages: ReadonlyArray<Json.Fields>
+): MessagePlace => {
+  const known = nodes.at(-1)?.messages ?? []
+  const differsAt = known.findIndex((message, index) => {
+    const given = messages[index]
+    return given === undefined || !isSameMessage(message, given)
+  })
+  if (differsAt !== -1) return { differsAt }
+  const fresh = messages.slice(known.length)
+  return { fresh, whole: [...known, ...fresh] }
+}
+
+/** Compares the start of a list with another list. */
+export const startsWith = (list: ReadonlyArray<number>, start: ReadonlyArray<number>): boolean =>
+  list.length >= start.length && start.every((one, index) => list[index] === one)
+
+/**
+ * The tokens of a prompt as its answer stores them, and the cause of a new node if they do not continue the last one.
+ */
+export const splitPrompt = (
+  node: Node | undefined,
+  prompt: ReadonlyArray<number> | undefined
+): { readonly prompt: ReadonlyArray<number> | undefined; readonly node: NodeCause | undefined } => {
+  if (node === undefined) return { prompt, node: "begin" }
+  if (prompt === undefined) return { prompt, node: undefined }
+  if (node.tokens === undefined) return { prompt, node: "tokens_missing" }
+  return startsWith(prompt, node.tokens)
+    ? { prompt: prompt.slice(node.tokens.length), node: undefined }
+    : { prompt, node: "retokenised" }
+}

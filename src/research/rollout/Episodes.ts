@@ -1,0 +1,316 @@
+/**
+ * Live episodes: one call at a time for each rollout. Its request continues the episode, and its answer is stored
+ * before it is returned.
+ *
+ * **Details**
+ *
+ * A call that fails, or whose client goes away, is marked in the episode, which stays open. A request whose history is
+ * another one than the episode's is refused, or begins a node, as the rollout was opened. Finished episodes take no
+ * calls.
+ *
+ * **Gotchas**
+ *
+ * A rollout belongs to one process at a time; others may read its file. Calls that were under way when a process ended
+ * are marked as interrupted when the rollout is called again.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { RolloutRefused, type RolloutScore, type RolloutWanted } from "../../base/domain/RolloutPort.ts"
+import * as Episode from "./Episode.ts"
+import { EpisodeStore } from "./EpisodeStore.ts"
+import * as TokenCapture from "./TokenCapture.ts"
+import * as ToolCallParser from "./ToolCallParser.ts"
+
+/** One request of a rollout. */
+export interface Request {
+  readonly messages: ReadonlyArray<Json.Fields>
+  readonly tools: ReadonlyArray<unknown> | undefined
+  readonly sampling: Json.Fields
+}
+
+/** Live episodes. */
+export interface Service {
+  /** Begins an episode; ids that are absent are made. */
+  readonly open: (wanted: RolloutWanted, model: string) => Effect.Effect<Episode.Episode, RolloutRefused>
+  readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
+  readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
+  /**
+   * Returns whether this process is answering a request of a rollout. A call left open by a dead process does not
+   * count.
+   */
+  readonly isBusy: (id: string) => Effect.Effect<boolean>
+  /**
+   * Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. It gets the
+   * messages to send: of those that the episode has the episode's own, byte for byte, whatever a client made of them,
+   * so that they are tokenised as before.
+   */
+  readonly call: <E, R>(
+    id: string,
+    request: Request,
+    ask: (messages: ReadonlyArray<Json.Fields>) => Effect.Effect<unknown, E, R>
+  ) => Effect.Effect<Json.Fields, RolloutRefused | E, R>
+  readonly finish: (
+    id: string,
+    score: Partial<RolloutScore>,
+    exit?: string
+  ) => Effect.Effect<Episode.Episode, RolloutRefused>
+  /** Keeps what is known of an episode when its group is complete. */
+  readonly note: (
+    id: string,
+    known: { readonly advantage: number } | { readonly reference: ReadonlyArray<number> }
+  ) => Effect.Effect<Episode.Episode, RolloutRefused>
+}
+
+/** Live episodes. */
+export class Episodes extends Context.Service<Episodes, Service>()("hermes-effect/runner/Episodes") {}
+
+/** Episodes that are kept in memory between calls; the others are read again. */
+const mostCached = 512
+
+const now: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
+
+const makeRefusal = (reason: RolloutRefused["reason"], message: string): RolloutRefused =>
+  new RolloutRefused({ reason, message })
+
+const checkParser = (name: string | undefined): Effect.Effect<void, RolloutRefused> =>
+  name === undefined || ToolCallParser.find(name) !== undefined
+    ? Effect.void
+    : Effect.fail(
+        makeRefusal(
+          "invalid_request",
+          `Unknown tool_call_parser ${JSON.stringify(name)}. There are ${ToolCallParser.names.join(", ")}.`
+        )
+      )
+
+/** The body with the calls parsed from its text, and without that text. */
+const parseTextCalls = (
+  body: Json.Fields,
+  parser: string | undefined,
+  tools: ReadonlyArray<unknown> | undefined
+): Json.Fields => {
+  const parse = parser === undefined ? undefined : ToolCallParser.find(parser)
+  const [first, ...others] = Json.readItems(body["choices"])
+  const choice = Json.readFields(first)
+  const message = Json.readFields(choice["message"])
+  const text = Json.readString(message["content"])
+  if (parse === undefined || text === undefined || Json.readItems(message["tool_calls"]).length > 0) return body
+  const { calls, content } = parse(text, tools ?? [])
+  if (calls.length === 0) return body
+  const id = Json.readWord(body["id"]) || "rollout"
+  const toolCalls = calls.map(({ arguments: args, id: own, name }, index) => ({
+    id: own ?? `call_${id}_${index}`,
+    type: "function",
+    function: { name, arguments: args }
+  }))
+  return {
+    ...body,
+    choices: [
+      {
+        ...choice,
+        finish_reason: choice["finish_reason"] === "length" ? "length" : "tool_calls",
+        message: { ...message, content: content === "" ? null : content, tool_calls: toolCalls }
+      },
+      ...others
+    ]
+  }
+}
+
+/** The entry of an answer. */
+const toAnswerEntry = (
+  episode: Episode.Episode,
+  call: number,
+  at: string,
+  request: Request,
+  raw: Json.Fields,
+  body: Json.Fields
+): Episode.AnswerEntry => {
+  const choice = Json.readFields(Json.readItems(body["choices"])[0])
+  const captured = TokenCapture.read(raw)
+  const last = episode.nodes.at(-1)
+  const place = Episode.locateMessages(episode, request.messages)
+  const isBranch = "differsAt" in place
+  const { node, prompt } = isBranch
+    ? { node: "history_diverged" as const, prompt: captured.promptTokens }
+    : Episode.splitPrompt(last, captured.promptTokens)
+  const stopReason = choice["stop_reason"] ?? choice["matched_stop"]
+  const usage = body["usage"]
+  return {
+    type: "answer",
+    call,
+    at,
+    ...(node === undefined ? {} : { node }),
+    messages: node === undefined && !isBranch ? place.fresh : request.messages,
+    ...(request.tools === undefined ? {} : { tools: request.tools }),
+    answer: Json.readFields(choice["message"]),
+    finish_reason: Json.readString(choice["finish_reason"]),
+    ...(stopReason === undefined || stopReason === null ? {} : { stop_reason: stopReason }),
+    model: Json.readString(body["model"]),
+    sampling: request.sampling,
+    ...(Json.isFields(usage) ? { usage } : {}),
+    prompt,
+    tokens: captured.tokens,
+    logprobs: captured.logprobs,
+    problems: captured.problems
+  }
+}
+
+const make = Effect.gen(function* () {
+  const store = yield* EpisodeStore
+  const cached = new Map<string, Episode.Episode>()
+  /** Rollouts with a call or an end under way. */
+  const busy = new Set<string>()
+
+  const cacheEpisode = (id: string, episode: Episode.Episode): Episode.Episode => {
+    cached.delete(id)
+    cached.set(id, episode)
+    if (cached.size > mostCached) {
+      const idle = Array.from(cached.keys()).find((one) => !busy.has(one) && one !== id)
+      if (idle !== undefined) cached.delete(idle)
+    }
+    return episode
+  }
+  const appendEntry = (
+    id: string,
+    episode: Episode.Episode,
+    entry: Episode.Entry
+  ): Effect.Effect<Episode.Episode, RolloutRefused> =>
+    Effect.map(store.append(id, entry), () => cacheEpisode(id, Episode.apply(episode, entry) ?? episode))
+  const get = (id: string) =>
+    Effect.suspend(() => {
+      const known = cached.get(id)
+      return known === undefined ? store.read(id) : Effect.succeed(known)
+    })
+
+  /** Runs work on a rollout exclusively. */
+  const runExclusively = <A, E, R>(
+    id: string,
+    work: (episode: Episode.Episode) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | RolloutRefused, R> =>
+    Effect.suspend(() => {
+      if (busy.has(id)) {
+        return Effect.fail(
+          makeRefusal(
+            "rollout_busy",
+            `The rollout ${id} is answering another request. Send one request at a time, or open a rollout for each.`
+          )
+        )
+      }
+      busy.add(id)
+      return Effect.ensuring(
+        Effect.flatMap(get(id), (episode): Effect.Effect<A, E | RolloutRefused, R> =>
+          episode.finished === undefined
+            ? work(episode)
+            : Effect.fail(
+                makeRefusal(
+                  "rollout_finished",
+                  `The rollout ${id} is finished and takes no more requests. Open another one.`
+                )
+              )
+        ),
+        Effect.sync(() => busy.delete(id))
+      )
+    })
+
+  /** Marks calls that a process left behind when it ended. */
+  const markInterrupted = (episode: Episode.Episode): Effect.Effect<Episode.Episode, RolloutRefused> =>
+    Effect.reduce(
+      Array.from(episode.open),
+      () => episode,
+      (before, call) =>
+        Effect.flatMap(now, (at) =>
+          appendEntry(episode.rollout_id, before, {
+            type: "interrupted",
+            call,
+            at,
+            message: "the process ended during the call"
+          })
+        )
+    )
+
+  const call: Service["call"] = (id, request, ask) =>
+    runExclusively(id, (found) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const place = Episode.locateMessages(found, request.messages)
+          if ("differsAt" in place && found.on_divergence === "refuse") {
+            return yield* makeRefusal(
+              "history_diverged",
+              `Message ${place.differsAt + 1} is another one than the rollout ${id} has. A rollout only grows: send its messages unchanged, or open it with on_divergence "branch".`
+            )
+          }
+          const before = yield* markInterrupted(found)
+          const number = before.calls
+          const begun = yield* appendEntry(id, before, { type: "call", call: number, at: yield* now })
+          const exit = yield* Effect.exit(restore(ask("differsAt" in place ? request.messages : place.whole)))
+          const at = yield* now
+          if (Exit.isSuccess(exit)) {
+            const raw = Json.readFields(exit.value)
+            const body = parseTextCalls(raw, begun.tool_call_parser, request.tools)
+            yield* appendEntry(id, begun, toAnswerEntry(begun, number, at, request, raw, body))
+            return body
+          }
+          const isCut = Cause.hasInterruptsOnly(exit.cause)
+          const message = isCut
+            ? "the client went away before the answer"
+            : Redaction.redactText(Cause.pretty(exit.cause).split("\n")[0] ?? "unknown failure")
+          // The failure of the call is told; that it could not be marked as well is in the log.
+          yield* appendEntry(id, begun, { type: isCut ? "interrupted" : "failed", call: number, at, message }).pipe(
+            Effect.catch((error) => Effect.logWarning(error.message))
+          )
+          return yield* Effect.failCause(exit.cause)
+        })
+      )
+    )
+
+  return {
+    open: Effect.fnUntraced(function* (wanted, model) {
+      yield* checkParser(wanted.tool_call_parser)
+      const id = wanted.rollout_id ?? `rollout_${yield* Ids.makeSessionId}`
+      const entry: Episode.BeginEntry = {
+        type: "rollout",
+        v: Episode.version,
+        at: yield* now,
+        rollout_id: id,
+        group_id: wanted.group_id ?? id,
+        model,
+        weights_version: wanted.weights_version,
+        sampling: wanted.sampling ?? {},
+        on_divergence: wanted.on_divergence ?? "refuse",
+        tool_call_parser: wanted.tool_call_parser,
+        metadata: wanted.metadata ?? {}
+      }
+      yield* store.create(entry)
+      return cacheEpisode(id, Episode.apply(undefined, entry) ?? (yield* Effect.die("a rollout that does not begin")))
+    }),
+    get,
+    ids: store.ids,
+    isBusy: (id) => Effect.sync(() => busy.has(id)),
+    call,
+    finish: (id, { cause, components, reward }, exit) =>
+      runExclusively(id, (episode) =>
+        Effect.flatMap(now, (at) => appendEntry(id, episode, { type: "finished", at, reward, components, cause, exit }))
+      ),
+    note: (id, known) =>
+      Effect.flatMap(Effect.all([get(id), now]), ([episode, at]) =>
+        appendEntry(
+          id,
+          episode,
+          "advantage" in known
+            ? { type: "advantage", at, advantage: known.advantage }
+            : { type: "reference", at, logprobs: known.reference }
+        )
+      )
+  } satisfies Service
+})
+
+/** Live episodes over the store of the surroundings. */
+export const layer: Layer.Layer<Episodes, never, EpisodeStore> = Layer.effect(Episodes, make)

@@ -1,0 +1,335 @@
+/**
+ * One group of rollouts: the same item for the same agent several times, each in a place of its own, scored there.
+ *
+ * **Details**
+ *
+ * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the agent of the
+ * surroundings in a session of its own; its id is the session's and the task's. Its directory stays until its reward is
+ * computed, and is removed on every path. A rollout without output, one whose run failed, and one whose reward fails
+ * are worth 0, and the cause is kept. When all members are scored each gets its advantage in the group.
+ *
+ * **Gotchas**
+ *
+ * Provide the runtime with `CompactionSettings` `"off"`: a conversation that was compacted goes on in another session,
+ * and its rollout is worth 0.
+ *
+ * **Example** (The best member of a group)
+ *
+ * ```ts
+ * import type { RolloutGroup } from "hermes-effect"
+ *
+ * export const best = ({ members }: RolloutGroup.ScoredRollouts): string | undefined =>
+ *   members.toSorted((a, b) => b.score.reward - a.score.reward)[0]?.rolloutId
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
+import { Agent } from "../../agent/Agent.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import type { RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
+import type { RolloutRefused, RolloutScore } from "../../base/domain/RolloutPort.ts"
+import { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import { type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as Toolsets from "../../tools/Toolsets.ts"
+import * as Distributions from "../batch/Distributions.ts"
+import type { Episode } from "./Episode.ts"
+import * as EpisodeExport from "./EpisodeExport.ts"
+import { Episodes } from "./Episodes.ts"
+import type { Capture } from "./RolloutCapture.ts"
+import {
+  type AnyItem,
+  EnvironmentError,
+  type Reward,
+  type RolloutEnvironment,
+  type RolloutRecord,
+  type RolloutTools
+} from "./RolloutEnvironment.ts"
+import type { RolloutSettings } from "./RolloutSettings.ts"
+
+/** Settings of a group. */
+export interface Options extends RolloutSettings {
+  readonly capture: Capture
+  /** Directory below which each rollout gets one of its own; one of the system for temporary files when absent. */
+  readonly directory?: string | undefined
+  /**
+   * Distribution from which the toolsets of each group are drawn, for environments that name none; see `Distributions`.
+   */
+  readonly distribution?: Distributions.Distribution | undefined
+  /** Decision on calls of an agent that need an approval, which cannot be requested from a user. Denied when absent. */
+  readonly unattended?: "deny" | "approve" | undefined
+  /** Told of each rollout that is scored. */
+  readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
+}
+
+/** A rollout and its score. */
+export interface ScoredRollout {
+  readonly rolloutId: string
+  readonly score: RolloutScore
+  readonly episode: Episode
+  /** Absent where the run failed. */
+  readonly run: RunResult | undefined
+  readonly advantage: number | undefined
+}
+
+/** A group whose members are scored. */
+export interface ScoredRollouts {
+  readonly groupId: string
+  /** Names of the tools that all members had. */
+  readonly tools: ReadonlyArray<string>
+  readonly members: ReadonlyArray<ScoredRollout>
+}
+
+const makeZeroScore = (cause: string): RolloutScore => ({ reward: 0, cause })
+
+/** The tools of a group: resolved now, the same for all of its members. */
+const resolveTools = Effect.fnUntraced(function* (
+  wanted: ReadonlyArray<string>
+): Effect.fn.Return<
+  { readonly names: ReadonlyArray<string>; readonly selection: Selection },
+  EnvironmentError,
+  ToolRegistry
+> {
+  const registry = yield* ToolRegistry
+  const foreign = (yield* registry.list)
+    .map(({ toolset }) => toolset)
+    .filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
+  const { selection, unknown } = Toolsets.resolve({
+    toolsets: wanted,
+    disabled: ["clarify", "delegation", "cronjob", "memory"],
+    foreign
+  })
+  const [first] = unknown
+  if (first !== undefined)
+    return yield* new EnvironmentError({ message: `There is no toolset "${first.name}": \`hermes tools\` lists them.` })
+  const { names } = yield* registry.snapshot(wanted.length === 0 ? { tool: () => false } : selection)
+  const known = new Set(names)
+  return { names, selection: { tool: (name) => known.has(name) } }
+})
+
+/** Tools in the place of a rollout. */
+const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
+  const call: RolloutTools["call"] = (name, args) =>
+    agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
+      // The environment's own code asks, and selecting the environment allowed it to run. The floor still applies.
+      Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
+      Effect.map(({ isFailure, output }) => ({
+        isFailure,
+        output: typeof output === "string" ? Json.parseOrKeep(output) : output
+      }))
+    )
+  return {
+    rolloutId,
+    directory,
+    call,
+    terminal: (command, { timeoutSeconds } = {}) =>
+      Effect.map(
+        call("terminal", { command, ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds }) }),
+        ({ output }) => {
+          const { error, exit_code: code, output: text } = Json.readFields(output)
+          return {
+            output: Json.readWord(text),
+            exitCode: typeof code === "number" ? code : -1,
+            error: Json.readString(error)
+          }
+        }
+      ),
+    readFile: (path) => call("read_file", { path }),
+    writeFile: (path, content) => call("write_file", { path, content })
+  }
+}
+
+/** Errors of tools, by their results. */
+const listFailedTools = (events: ReadonlyArray<RunEvent>): RolloutRecord["toolErrors"] =>
+  events.flatMap((event) =>
+    event._tag === "ToolFinished" && event.status !== "ok"
+      ? [{ tool: event.name, error: event.output.slice(0, 2_000) }]
+      : []
+  )
+
+const readReasoning = (message: Json.Fields): string | undefined =>
+  Json.readString(message["reasoning_content"]) ?? Json.readString(message["reasoning"])
+
+const makeRecord = (run: RunResult, episode: Episode, events: ReadonlyArray<RunEvent>): RolloutRecord => {
+  const messages = episode.nodes.at(-1)?.messages ?? []
+  return {
+    rolloutId: episode.rollout_id,
+    text: run.text,
+    run,
+    turns: run.steps,
+    messages,
+    reasoning: messages.filter(({ role }) => role === "assistant").map(readReasoning),
+    toolErrors: listFailedTools(events),
+    episode
+  }
+}
+
+const toScore = (reward: Reward): RolloutScore => {
+  const score =
+    typeof reward === "number"
+      ? { reward }
+      : { reward: reward.reward, ...(reward.components === undefined ? {} : { components: reward.components }) }
+  return Number.isFinite(score.reward) ? score : makeZeroScore(`the reward is ${score.reward}, which is no number`)
+}
+
+const readFirstLine = (cause: Cause.Cause<unknown>): string =>
+  Redaction.redactText(Cause.pretty(cause).split("\n")[0] ?? "unknown failure").slice(0, 500)
+
+/** Tests if an answer says or does anything. */
+const isOutput = ({ content, role, tool_calls: calls }: Json.Fields): boolean =>
+  role === "assistant" && (Json.readItems(calls).length > 0 || Json.toText(content ?? "").trim() !== "")
+
+/** The score of a rollout that ended; nothing of it fails. */
+const scoreRollout = <Item extends AnyItem, R>(
+  environment: RolloutEnvironment<Item, R>,
+  item: Item,
+  tools: RolloutTools,
+  record: RolloutRecord,
+  seconds: number
+): Effect.Effect<RolloutScore, never, R> => {
+  if (record.run.sessionId !== record.rolloutId)
+    return Effect.succeed(makeZeroScore("the conversation was compacted, so its tokens are no longer one sequence"))
+  if (!record.messages.some(isOutput)) return Effect.succeed(makeZeroScore("no output"))
+  return environment.computeReward(item, record, tools).pipe(
+    Effect.timeout(Duration.seconds(seconds)),
+    Effect.map(toScore),
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.succeed(makeZeroScore(`the reward failed: ${readFirstLine(cause)}`))
+    )
+  )
+}
+
+/** A directory for one rollout, which is gone with the scope. */
+const makeRolloutDirectory = Effect.fnUntraced(function* (
+  base: string | undefined,
+  id: string
+): Effect.fn.Return<string, EnvironmentError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  if (base !== undefined) yield* Effect.ignore(fs.makeDirectory(base, { recursive: true, mode: 0o700 }))
+  const made = yield* Effect.mapError(
+    fs.makeTempDirectoryScoped({ ...(base === undefined ? {} : { directory: base }), prefix: `${id}-` }),
+    ({ message }) => new EnvironmentError({ message: `There is no place for a rollout: ${message}` })
+  )
+  return paths.resolve(made)
+})
+
+/** An id that is a file name on every system, whatever the item is called. */
+const makeGroupId = (name: string, unique: string): string =>
+  `${
+    name
+      .replaceAll(/[^A-Za-z0-9._-]/gu, "_")
+      .replace(/^[^A-Za-z0-9]+/u, "")
+      .slice(0, 90) || "group"
+  }-${unique}`
+
+/** Rolls out one item as often as the settings say, and scores each rollout in its place. */
+export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem, R>(
+  environment: RolloutEnvironment<Item, R>,
+  item: Item,
+  options: Options
+): Effect.fn.Return<
+  ScoredRollouts,
+  EnvironmentError | RolloutRefused,
+  Agent | Episodes | ModelRouter | ToolRegistry | FileSystem.FileSystem | Path.Path | R
+> {
+  const { capture, concurrency, groupSize, maxAgentTurns, rewardTimeoutSeconds, sampling } = options
+  const agent = yield* Agent
+  const episodes = yield* Episodes
+  const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+  const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, yield* Ids.makeHex(8))
+  const drawn =
+    options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
+  const { names, selection } = yield* resolveTools(environment.toolsets ?? drawn)
+
+  const runRollout = (index: number) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const id = `${groupId}-${index}`
+        const directory = yield* makeRolloutDirectory(options.directory, id)
+        yield* episodes.open(
+          {
+            rollout_id: id,
+            group_id: groupId,
+            sampling,
+            on_divergence: "branch",
+            metadata: { environment: environment.name, ...(item.id === undefined ? {} : { item: item.id }) },
+            ...(options.weightsVersion === undefined ? {} : { weights_version: options.weightsVersion }),
+            ...(options.toolCallParser === undefined ? {} : { tool_call_parser: options.toolCallParser })
+          },
+          model
+        )
+        const tools = makeRolloutTools(agent, id, directory)
+        yield* Effect.addFinalizer(() => agent.finalize(id, { reason: "session_boundary" }))
+        yield* environment.prepare(item, tools)
+        const events: Array<RunEvent> = []
+        const exit = yield* capture
+          .track(
+            id,
+            agent.run({
+              prompt: environment.formatPrompt(item),
+              sessionId: id,
+              source: "rollout",
+              platform: "rollout",
+              systemPrompt: environment.systemPrompt,
+              cwd: directory,
+              tools: selection,
+              maxIterations: maxAgentTurns,
+              streaming: false,
+              readsText: false,
+              onEvent: (more) =>
+                Effect.sync(() => void events.push(...more.filter(({ _tag }) => _tag === "ToolFinished")))
+            })
+          )
+          .pipe(
+            Effect.provideService(InteractiveMode, makeUnattended("rollout", options.unattended ?? "deny")),
+            Effect.exit
+          )
+        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+        const score = Exit.isFailure(exit)
+          ? makeZeroScore(`the run failed: ${readFirstLine(exit.cause)}`)
+          : yield* scoreRollout(
+              environment,
+              item,
+              tools,
+              makeRecord(exit.value, yield* episodes.get(id), events),
+              rewardTimeoutSeconds
+            )
+        const ended = exit._tag === "Success" ? exit.value : undefined
+        const episode = yield* episodes.finish(id, score, ended?.exit)
+        const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
+        yield* options.onScored?.(result) ?? Effect.void
+        return result
+      })
+    )
+
+  const members = yield* Effect.forEach(
+    Array.from({ length: groupSize }, (_, index) => index),
+    runRollout,
+    { concurrency }
+  )
+  const values = EpisodeExport.computeAdvantages(members.map(({ score }) => score.reward))
+  const compared =
+    members.length < 2
+      ? members
+      : yield* Effect.forEach(members, (member, index) => {
+          const advantage = values[index] ?? 0
+          return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({
+            ...member,
+            episode,
+            advantage
+          }))
+        })
+  return { groupId, tools: names, members: compared }
+})

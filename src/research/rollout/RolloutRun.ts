@@ -1,0 +1,187 @@
+/**
+ * A run of an environment: group after group of rollouts, handed to a trainer, measured, and evaluated in between.
+ *
+ * **Details**
+ *
+ * The environment supplies the items until it has no more or the requested number of groups is done. Every group goes
+ * to the {@link TrainingSink} before the next one begins, so that an interruption loses only the current group. An
+ * evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is not submitted to a
+ * sink. Groups wait meanwhile (`STOP_TRAIN`), or the evaluation is skipped (`NONE`).
+ *
+ * **Example** (One group of an environment)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import {
+ *   Compaction, Episodes, EpisodeStore, RolloutCapture, RolloutEnvironment, RolloutRun, RolloutSettings, Runtime, TrainingOutput
+ * } from "hermes-effect"
+ *
+ * const environment = RolloutEnvironment.make({
+ *   name: "echo",
+ *   toolsets: [],
+ *   nextItem: Effect.succeed({ id: "hello" }),
+ *   formatPrompt: ({ id }) => `Reply exactly ${id}`,
+ *   computeReward: ({ id }, { text }) => Effect.succeed(text === id ? 1 : 0)
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   const capture = yield* RolloutCapture.make()
+ *   const runtime = Runtime.layer({ middleware: [capture.middleware] }).pipe(
+ *     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
+ *   )
+ *   return yield* Effect.provide(RolloutRun.run(environment, { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }), runtime)
+ * }).pipe(
+ *   Effect.provide([Episodes.layer, TrainingOutput.layerFiles("data"), TrainingOutput.layerMetrics("data")]),
+ *   Effect.provide(EpisodeStore.layerMemory),
+ *   Effect.provide(NodeServices.layer)
+ * )
+ *
+ * console.log((await Effect.runPromise(program)).meanReward)
+ * // => 1
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import type { Agent } from "../../agent/Agent.ts"
+import type { RolloutRefused } from "../../base/domain/RolloutPort.ts"
+import type { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import type { Episodes } from "./Episodes.ts"
+import type { AnyItem, EnvironmentError, RolloutEnvironment } from "./RolloutEnvironment.ts"
+import * as RolloutGroup from "./RolloutGroup.ts"
+import { toDelivery, ExperimentTracker, type Metrics, type OutputError, TrainingSink } from "./TrainingOutput.ts"
+
+/** Settings of a run. */
+export interface Options extends RolloutGroup.Options {
+  /** Groups at most; all items when absent. */
+  readonly groups?: number | undefined
+  /** Told of each group that was handed over. */
+  readonly onGroup?: ((report: GroupReport) => Effect.Effect<void>) | undefined
+}
+
+/** A group that was handed over. */
+export interface GroupReport {
+  /** From 1. */
+  readonly number: number
+  readonly group: RolloutGroup.ScoredRollouts
+  readonly metrics: Metrics
+  /** Members that cannot train, with the reason. */
+  readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
+}
+
+/** Sums of a run. */
+export interface Summary {
+  readonly groups: number
+  readonly rollouts: number
+  /** Rollouts that failed, each of which is worth 0. */
+  readonly failed: number
+  readonly trainable: number
+  readonly meanReward: number | undefined
+  readonly evaluation: Metrics | undefined
+}
+
+/** Failures that end a run. */
+export type RunError = EnvironmentError | RolloutRefused | OutputError
+
+const mean = (values: ReadonlyArray<number>): number =>
+  values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
+
+/** Metrics of scored rollouts; one that failed is worth 0 in every mean. */
+export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Metrics => {
+  const rewards = members.map(({ score }) => score.reward)
+  const average = mean(rewards)
+  const names = new Set(members.flatMap(({ score }) => Object.keys(score.components ?? {})))
+  const components = Array.from(
+    names,
+    (name) => [`reward/${name}`, mean(members.map(({ score }) => score.components?.[name] ?? 0))] as const
+  )
+  return {
+    "reward/mean": average,
+    "reward/std": Math.sqrt(mean(rewards.map((reward) => (reward - average) ** 2))),
+    "reward/max": Math.max(...rewards),
+    "reward/min": Math.min(...rewards),
+    "rollouts/failed": members.filter(({ score }) => score.cause !== undefined).length,
+    "rollouts/turns": mean(members.map(({ run }) => run?.steps ?? 0)),
+    "tokens/sequence": mean(members.map(({ episode }) => episode.nodes.at(-1)?.tokens?.length ?? 0)),
+    "tokens/trained": mean(
+      members.map(
+        ({ episode }) => episode.nodes.at(-1)?.answers.reduce((sum, { tokens }) => sum + (tokens?.length ?? 0), 0) ?? 0
+      )
+    ),
+    ...Object.fromEntries(components)
+  }
+}
+
+type Needs =
+  | Agent
+  | Episodes
+  | ExperimentTracker
+  | FileSystem.FileSystem
+  | ModelRouter
+  | Path.Path
+  | ToolRegistry
+  | TrainingSink
+
+/** Rolls out each evaluation item once. Returns undefined if the environment has no evaluation items. */
+export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
+  environment: RolloutEnvironment<Item, R>,
+  options: RolloutGroup.Options
+): Effect.fn.Return<Metrics | undefined, EnvironmentError | RolloutRefused, Needs | R> {
+  const items = yield* environment.evaluation
+  if (items.length === 0) return undefined
+  const settings = { ...options, groupSize: 1, sampling: { ...options.sampling, temperature: 0 }, onScored: undefined }
+  const groups = yield* Effect.forEach(items, (item) => RolloutGroup.run(environment, item, settings), {
+    concurrency: options.concurrency
+  })
+  const metrics = computeMetrics(groups.flatMap(({ members }) => members))
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`eval/${name}`, value]))
+})
+
+/** Runs an environment. */
+export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, R>(
+  environment: RolloutEnvironment<Item, R>,
+  options: Options
+): Effect.fn.Return<Summary, RunError, Needs | R> {
+  const sink = yield* TrainingSink
+  const tracker = yield* ExperimentTracker
+  const { evalHandling, groups = Number.POSITIVE_INFINITY, stepsPerEvaluation } = options
+  yield* environment.setup
+  let summary: Summary = {
+    groups: 0,
+    rollouts: 0,
+    failed: 0,
+    trainable: 0,
+    meanReward: undefined,
+    evaluation: undefined
+  }
+  let rewards = 0
+  while (summary.groups < groups) {
+    const item = yield* environment.nextItem
+    if (item === undefined) break
+    const group = yield* RolloutGroup.run(environment, item, options)
+    const given = toDelivery(group)
+    yield* sink.submit(given)
+    const number = summary.groups + 1
+    const metrics = computeMetrics(group.members)
+    rewards += group.members.reduce((sum, { score }) => sum + score.reward, 0)
+    const rollouts = summary.rollouts + group.members.length
+    const isEvaluated = evalHandling !== "NONE" && stepsPerEvaluation > 0 && number % stepsPerEvaluation === 0
+    const evaluation = isEvaluated ? yield* evaluate(environment, options) : undefined
+    yield* tracker.log(number, { ...metrics, ...evaluation })
+    summary = {
+      groups: number,
+      rollouts,
+      failed: summary.failed + group.members.filter(({ score }) => score.cause !== undefined).length,
+      trainable: summary.trainable + group.members.length - given.leftOut.length,
+      meanReward: rewards / rollouts,
+      evaluation: evaluation ?? summary.evaluation
+    }
+    yield* options.onGroup?.({ number, group, metrics, leftOut: given.leftOut }) ?? Effect.void
+  }
+  return summary
+})

@@ -1,0 +1,84 @@
+/**
+ * Settings of rollouts and of the agent that trains, with the defaults of the contract.
+ *
+ * **Example** (Defaults of the contract)
+ *
+ * ```ts
+ * import { RolloutSettings } from "hermes-effect"
+ *
+ * console.log(RolloutSettings.defaults.maxAgentTurns, RolloutSettings.defaults.sampling)
+ * // => 30 { temperature: 1 }
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
+ */
+import * as Schema from "effect/Schema"
+import { Sampling } from "../../base/domain/RolloutPort.ts"
+import { names as parserNames } from "./ToolCallParser.ts"
+
+const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+
+/** Settings of rollouts. */
+export const RolloutSettings = Schema.Struct({
+  /** Toolsets of environments that name none. */
+  toolsets: Schema.Array(Schema.String),
+  /** Rollouts of each item. */
+  groupSize: atLeastOne,
+  /** Rollouts of a group at once. */
+  concurrency: atLeastOne,
+  /** Model calls of one rollout. */
+  maxAgentTurns: atLeastOne,
+  sampling: Sampling,
+  toolCallParser: Schema.optional(Schema.Literals(["hermes", ...parserNames])),
+  weightsVersion: Schema.optional(Schema.String),
+  /** Time for the reward of one rollout: it may run a test suite. */
+  rewardTimeoutSeconds: atLeastOne,
+  /** Groups between two evaluations; 0 for none. */
+  stepsPerEvaluation: Schema.Natural,
+  /**
+   * Groups wait while an evaluation runs, or evaluations are skipped. Atropos has a third value, `LIMIT_TRAIN`, for
+   * trainers that continue meanwhile.
+   */
+  evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
+})
+/** See {@link RolloutSettings}. */
+export type RolloutSettings = typeof RolloutSettings.Type
+
+/** Defaults of the contract. */
+export const defaults: RolloutSettings = {
+  toolsets: ["terminal", "file"],
+  groupSize: 4,
+  concurrency: 4,
+  maxAgentTurns: 30,
+  sampling: { temperature: 1 },
+  rewardTimeoutSeconds: 1_800,
+  stepsPerEvaluation: 0,
+  evalHandling: "STOP_TRAIN"
+}
+
+/** Model calls of the agent that trains. */
+export const trainerIterations = 200
+
+/** Toolsets of the agent that trains. */
+export const trainerToolsets = ["terminal", "web", "rl"] as const
+
+/** Seconds that a command of the agent that trains may take: tests of environments and downloads of data take long. */
+export const trainerTimeoutSeconds = 600
+
+/** Milliseconds between two checks of a training run's status. */
+export const statusIntervalMillis = 30 * 60 * 1_000
+
+/** Instructions of the agent that trains. */
+export const trainerPrompt = [
+  "You train language models by reinforcement learning. You choose or write an environment, check that its rewards mean what they should, start a training run, and judge its results.",
+  "",
+  "Work in this order:",
+  "1. rl_list_environments shows the environments there are. Read the file of one that is close to the task before you use it: its data, its prompt, its reward.",
+  "2. Look at the data yourself with the terminal. A reward on data that you have not seen is a guess.",
+  "3. rl_select_environment, then rl_get_current_config and rl_edit_config: begin small (few steps, small groups).",
+  "4. rl_test_inference before every start. Rewards that are all the same teach nothing; rewards that a wrong answer gets teach the wrong thing. Mend the environment first.",
+  "5. rl_start_training. Then leave it alone: rl_check_status answers once in 30 minutes. Wait in between, or do other work.",
+  "6. rl_get_results: compare mean reward and evaluation with the start. Stop early (rl_stop_training) where it gets worse or stands still, and say what you would change.",
+  "",
+  "Say what you found with numbers, and what you did not check. Never print keys. Training costs money and hours: when the task leaves a choice that matters open, take the smaller run and say so."
+].join("\n")

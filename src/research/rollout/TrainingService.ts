@@ -1,0 +1,236 @@
+/**
+ * The port of a service that trains: environments, training runs, their state and their results. A service such as
+ * Tinker is a Layer of an application; the default records rollouts on this machine and trains no weights.
+ *
+ * **Details**
+ *
+ * {@link layerRecorder} runs the environment of a training run in the background for the lifetime of its scope, and
+ * stores groups, metrics and episodes in a directory of the run. It reports that it does not train: its rewards reflect
+ * the current weights.
+ *
+ * **Example** (A service of an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Runtime, TrainingService, TrainingTools } from "hermes-effect"
+ *
+ * const service = TrainingService.layerRecorder({
+ *   directory: "training",
+ *   environments: [{ name: "sums", description: "Adds two numbers" }],
+ *   rollOut: ({ total_steps: groups }) => Effect.succeed({ groups, rollouts: 0, failed: 0, trainable: 0, meanReward: undefined, evaluation: undefined })
+ * })
+ *
+ * export const runtime = Runtime.layer({ tools: [TrainingTools.toolset] }).pipe(Layer.provide(service))
+ *
+ * console.log(TrainingService.makeDefaultConfig("sums").group_size)
+ * // => 4
+ * ```
+ *
+ * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Ids from "../../base/domain/Ids.ts"
+import type { ListedEnvironment } from "./EnvironmentCatalogue.ts"
+import type { GroupReport, Summary } from "./RolloutRun.ts"
+import { defaults } from "./RolloutSettings.ts"
+import type { Metrics } from "./TrainingOutput.ts"
+
+/** A training run that is not available, with the condition and the remedy. */
+export class TrainingError extends Schema.TaggedError<TrainingError>("hermes-effect/runner/TrainingError")(
+  "TrainingError",
+  { message: Schema.String }
+) {}
+
+const positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
+
+/** Configuration of a training run. */
+export const TrainingConfig = Schema.Struct({
+  environment: Schema.String,
+  total_steps: positive,
+  group_size: positive,
+  max_agent_turns: positive,
+  temperature: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 })),
+  steps_per_eval: Schema.Natural
+})
+/** See {@link TrainingConfig}. */
+export type TrainingConfig = typeof TrainingConfig.Type
+
+/** The default configuration of an environment: a small run. */
+export const makeDefaultConfig = (environment: string): TrainingConfig => ({
+  environment,
+  total_steps: 8,
+  group_size: defaults.groupSize,
+  max_agent_turns: defaults.maxAgentTurns,
+  temperature: 1,
+  steps_per_eval: 0
+})
+
+/** A training run, as it is shown. */
+export interface TrainingRun {
+  readonly run_id: string
+  readonly environment: string
+  readonly status: "running" | "finished" | "failed" | "stopped"
+  readonly steps: number
+  readonly total_steps: number
+  /** Metrics of the newest step. */
+  readonly metrics: Metrics
+  readonly directory: string
+  readonly problem: string | undefined
+}
+
+/** Results of a training run. */
+export interface TrainingResults extends TrainingRun {
+  readonly mean_reward: number | undefined
+  /** Mean reward of each step. */
+  readonly rewards: ReadonlyArray<number>
+  readonly evaluation: Metrics | undefined
+}
+
+/** Trains models. */
+export class TrainingService extends Context.Service<
+  TrainingService,
+  {
+    readonly name: string
+    /** Limitations of the service that matter when judging its results. May be empty. */
+    readonly notice: string
+    /** Names of keys that are missing. */
+    readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
+    readonly environments: Effect.Effect<ReadonlyArray<ListedEnvironment>, TrainingError>
+    /** Rolls out a few items without training. */
+    readonly test: (config: TrainingConfig) => Effect.Effect<Summary, TrainingError>
+    readonly start: (config: TrainingConfig) => Effect.Effect<TrainingRun, TrainingError>
+    readonly status: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
+    readonly stop: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
+    readonly results: (runId: string) => Effect.Effect<TrainingResults, TrainingError>
+    readonly runs: Effect.Effect<ReadonlyArray<TrainingRun>>
+  }
+>()("hermes-effect/runner/TrainingService") {}
+
+/** Rolls out an environment into a directory. */
+export type RollOut = (
+  config: TrainingConfig,
+  directory: string,
+  onGroup: (report: GroupReport) => Effect.Effect<void>
+) => Effect.Effect<Summary, { readonly message: string }>
+
+/** Parts of the recorder. */
+export interface RecorderOptions {
+  /** Directory of the runs. */
+  readonly directory: string
+  readonly environments: ReadonlyArray<ListedEnvironment>
+  readonly rollOut: RollOut
+}
+
+interface RecordedRun {
+  run: TrainingRun
+  summary: Summary | undefined
+  readonly rewards: Array<number>
+  fiber: Fiber.Fiber<void> | undefined
+}
+
+const notice =
+  "This service records rollouts on this machine and trains no weights: rewards are those of the model as it is."
+
+const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rollOut }: RecorderOptions) {
+  const scope = yield* Effect.scope
+  const kept = new Map<string, RecordedRun>()
+  const findRun = (runId: string): Effect.Effect<RecordedRun, TrainingError> => {
+    const found = kept.get(runId)
+    return found === undefined
+      ? Effect.fail(
+          new TrainingError({
+            message: `There is no training run ${JSON.stringify(runId)}. There are: ${Array.from(kept.keys()).join(", ") || "none"}.`
+          })
+        )
+      : Effect.succeed(found)
+  }
+  const toTrainingError = ({ message }: { readonly message: string }): TrainingError => new TrainingError({ message })
+  return TrainingService.of({
+    name: "local recorder",
+    notice,
+    missingKeys: Effect.succeed([]),
+    environments: Effect.succeed(environments),
+    test: (config) =>
+      Effect.mapError(
+        rollOut(
+          {
+            ...config,
+            total_steps: Math.min(2, config.total_steps),
+            group_size: Math.min(2, config.group_size),
+            steps_per_eval: 0
+          },
+          `${directory}/test`,
+          () => Effect.void
+        ),
+        toTrainingError
+      ),
+    start: Effect.fnUntraced(function* (config) {
+      const id = `run_${(yield* Clock.currentTimeMillis).toString(36)}_${yield* Ids.makeHex(4)}`
+      const entry: RecordedRun = {
+        run: {
+          run_id: id,
+          environment: config.environment,
+          status: "running",
+          steps: 0,
+          total_steps: config.total_steps,
+          metrics: {},
+          directory: `${directory}/${id}`,
+          problem: undefined
+        },
+        summary: undefined,
+        rewards: [],
+        fiber: undefined
+      }
+      kept.set(id, entry)
+      const onGroup = ({ metrics, number }: GroupReport): Effect.Effect<void> =>
+        Effect.sync(() => {
+          entry.rewards.push(metrics["reward/mean"] ?? 0)
+          entry.run = { ...entry.run, steps: number, metrics }
+        })
+      const work = Effect.map(Effect.exit(rollOut(config, entry.run.directory, onGroup)), (exit) => {
+        if (Exit.isSuccess(exit)) entry.summary = exit.value
+        const problem = Exit.isSuccess(exit)
+          ? undefined
+          : (exit.cause.reasons.flatMap((reason) => ("error" in reason ? [reason.error.message] : []))[0] ??
+            "it ended early")
+        const status = Exit.isSuccess(exit)
+          ? ("finished" as const)
+          : Exit.hasInterrupts(exit)
+            ? ("stopped" as const)
+            : ("failed" as const)
+        entry.run = { ...entry.run, status, problem: status === "failed" ? problem : undefined }
+      })
+      entry.fiber = yield* Effect.forkIn(work, scope)
+      return entry.run
+    }),
+    status: (runId) => Effect.map(findRun(runId), ({ run }) => run),
+    stop: (runId) =>
+      Effect.flatMap(findRun(runId), (entry) =>
+        Effect.as(entry.fiber === undefined ? Effect.void : Fiber.interrupt(entry.fiber), undefined).pipe(
+          Effect.map(() => {
+            if (entry.run.status === "running") entry.run = { ...entry.run, status: "stopped" }
+            return entry.run
+          })
+        )
+      ),
+    results: (runId) =>
+      Effect.map(findRun(runId), ({ rewards, run, summary }) => ({
+        ...run,
+        mean_reward: rewards.length === 0 ? undefined : rewards.reduce((sum, one) => sum + one, 0) / rewards.length,
+        rewards,
+        evaluation: summary?.evaluation
+      })),
+    runs: Effect.sync(() => Array.from(kept.values(), ({ run }) => run))
+  })
+})
+
+/** Records rollouts on this machine, and trains no weights. */
+export const layerRecorder = (options: RecorderOptions): Layer.Layer<TrainingService> =>
+  Layer.effect(TrainingService, makeRecorder(options))

@@ -1,0 +1,137 @@
+/**
+ * A workspace where commands of a task run: on this machine, and in a container that mounts it, the workspace itself;
+ * on another machine a copy, which is brought back for the patch and removed with the scope.
+ *
+ * **Gotchas**
+ *
+ * Another machine needs `tar` and `mktemp`. Files, links and modes are brought back; owners are not.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
+import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
+import * as BoundedCommand from "./BoundedCommand.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** A workspace in its environment. */
+export interface PlacedWorkspace {
+  /** Directory in the environment that commands begin in. */
+  readonly cwd: string
+  /** True where the workspace is a copy on another machine. */
+  readonly isRemote: boolean
+  /** Takes what was changed on this machine there. */
+  readonly send: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
+  /** Brings what was changed to this machine. */
+  readonly collect: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
+}
+
+/** Seconds for making and removing the copy. */
+const seconds = 60
+
+const makeProblem = (message: string) =>
+  new WorkingCopy.WorkspaceError({
+    message: `the workspace could not be copied to or from the other machine: ${message}`
+  })
+
+type Spawner = ChildProcessSpawner["Service"]
+
+/** Packs a directory with one spawner and unpacks it with another. */
+const copyDirectory = Effect.fnUntraced(
+  function* (
+    from: {
+      readonly spawner: Spawner
+      readonly tar: string
+      readonly directory: string
+      readonly arguments?: ReadonlyArray<string>
+    },
+    to: { readonly spawner: Spawner; readonly tar: string; readonly directory: string }
+  ) {
+    const packing = from.spawner.spawn(
+      ChildProcess.make(from.tar, ["-C", from.directory, ...(from.arguments ?? []), "-cf", "-", "."], {
+        stdin: "ignore",
+        stderr: "ignore",
+        cwd: "/"
+      })
+    )
+    const unpacking = yield* to.spawner.spawn(
+      ChildProcess.make(to.tar, ["-C", to.directory, "--no-same-owner", "-xf", "-"], {
+        stdin: Stream.unwrap(Effect.map(packing, ({ stdout }) => stdout)),
+        cwd: "/"
+      })
+    )
+    const [errors, code] = yield* Effect.all(
+      [Stream.mkString(Stream.decodeText(unpacking.stderr)), unpacking.exitCode],
+      { concurrency: 2 }
+    )
+    if (Number(code) !== 0)
+      return yield* makeProblem(errors.trim().split("\n").at(-1) ?? `tar ended with exit code ${Number(code)}`)
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeProblem(message)))
+)
+
+const placeRemotely = Effect.fnUntraced(function* (
+  workspace: WorkingCopy.WorkingCopy,
+  prefix: string
+): Effect.fn.Return<PlacedWorkspace, WorkingCopy.WorkspaceError, CommandEnvironment | Scope.Scope | WorkingCopy.Needs> {
+  const environment = yield* CommandEnvironment
+  const here = yield* ChildProcessSpawner
+  const runRemotely = (command: string) =>
+    Effect.mapError(BoundedCommand.run({ command, cwd: "/", timeoutSeconds: seconds }), ({ message }) =>
+      makeProblem(message)
+    ).pipe(Effect.provideService(CommandEnvironment, environment))
+  const made = yield* runRemotely('mktemp -d "${TMPDIR:-/tmp}/hermes-swe-XXXXXXXX"')
+  const directory = made.output.trim().split("\n").at(-1) ?? ""
+  if (made.exitCode !== 0 || !/^\/.*\/hermes-swe-\w+$/.test(directory))
+    return yield* makeProblem(directory === "" ? "mktemp gave no directory" : directory)
+  yield* Effect.addFinalizer(() =>
+    Effect.catch(runRemotely(`rm -rf '${directory.replaceAll("'", "'\\''")}'`), ({ message }) =>
+      Effect.logWarning(`${directory} remains on the machine of the commands: ${message}`)
+    )
+  )
+  const tar = yield* Effect.mapError(TrustedPrograms.find("tar"), () =>
+    makeProblem("`tar` is not installed: install it")
+  )
+  // The other machine looks its own program up.
+  const there = { spawner: environment.spawner, tar: "tar", directory }
+  const send = copyDirectory({ spawner: here, tar, directory: workspace.directory }, there)
+  yield* send
+  const collect = Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    // Files that were removed there are removed here too.
+    const names = yield* Effect.mapError(fs.readDirectory(workspace.directory), ({ message }) => makeProblem(message))
+    yield* Effect.forEach(
+      names.filter((name) => name !== ".git"),
+      (name) =>
+        Effect.mapError(fs.remove(paths.join(workspace.directory, name), { recursive: true }), ({ message }) =>
+          makeProblem(message)
+        ),
+      { discard: true }
+    )
+    yield* copyDirectory(
+      { ...there, arguments: ["--exclude=./.git"] },
+      { spawner: here, tar, directory: workspace.directory }
+    )
+  })
+  return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, send, collect }
+})
+
+/** Puts a workspace where the commands of its environment find it. */
+export const place = Effect.fn("RemoteWorkspace.place")(function* (
+  workspace: WorkingCopy.WorkingCopy,
+  prefix: string
+): Effect.fn.Return<PlacedWorkspace, WorkingCopy.WorkspaceError, CommandEnvironment | Scope.Scope | WorkingCopy.Needs> {
+  const fs = yield* FileSystem.FileSystem
+  const { name } = yield* CommandEnvironment
+  const below = `${workspace.directory}/${prefix}`
+  // A directory that the base commit does not have yet is not entered.
+  const isThere = prefix !== "" && (yield* Effect.orElseSucceed(fs.exists(below), () => false))
+  if (name === "ssh") return yield* placeRemotely(workspace, isThere ? prefix : "")
+  return { cwd: isThere ? below : workspace.directory, isRemote: false, send: Effect.void, collect: Effect.void }
+})

@@ -1,0 +1,268 @@
+/**
+ * Many tasks: some at a time, each finished once, with results that harnesses read.
+ *
+ * **Details**
+ *
+ * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over.
+ * Beside it stand, for a results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
+ * `model_name_or_path`, `model_patch`), made anew at every end, and the rows of tasks that the model failed in
+ * (`x.failed.jsonl`), which the next run tries again.
+ *
+ * **Example** (Solving tasks with the agent of an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { type CommandEnvironment, type SweEvaluation, SwePool, SweRun, type SweTask } from "hermes-effect"
+ *
+ * export const statusOf = ({ status }: SweEvaluation.PatchEvaluation): string => status
+ *
+ * export const solve = (tasks: ReadonlyArray<SweTask.SweTask>, services: Omit<SweRun.Runtime, "environment">, environment: CommandEnvironment.Service) =>
+ *   Effect.gen(function*() {
+ *     const files = SwePool.nameFiles("/tmp/results.jsonl")
+ *     const journal = yield* SwePool.openJournal(files)
+ *     const settings = { maxIterations: 15, approvals: "deny", setupSeconds: 60 } as const
+ *     const { rows } = yield* SwePool.run({ files, journal, tasks, concurrency: 4, settings })
+ *     return SwePool.sumTotals(rows).resolved
+ *   }).pipe(Effect.provideService(SweRun.SweRuntime, { open: () => Effect.succeed({ ...services, environment }) }))
+ * ```
+ *
+ * Source: `hermes-product.md` §5.3.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import * as Json from "../../base/domain/Json.ts"
+import { describeReason } from "../../base/domain/PathProblem.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
+import * as RowJournal from "../batch/RowJournal.ts"
+import * as RowPool from "../batch/RowPool.ts"
+import * as EvalStatistics from "../eval/EvalStatistics.ts"
+import * as SweRun from "./SweRun.ts"
+import type { SweTask } from "./SweTask.ts"
+import * as TestReport from "./TestReport.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** Files of a run. Paths are absolute. */
+export interface Files {
+  readonly results: string
+  readonly predictions: string
+  readonly failed: string
+  /** Sessions of the tasks, separate from the user's sessions. */
+  readonly sessions: string
+}
+
+/** Files beside a results file. */
+export const nameFiles = (results: string): Files => {
+  const stem = results.replace(/\.jsonl$/, "")
+  return {
+    results,
+    predictions: `${stem}.predictions.jsonl`,
+    failed: `${stem}.failed.jsonl`,
+    sessions: `${stem}.sessions.db`
+  }
+}
+
+/** Opens the journal of a results file. */
+export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
+  const paths = yield* Path.Path
+  const name = paths.basename(results)
+  return yield* RowJournal.open({
+    directory: paths.dirname(results),
+    fileOf: () => name,
+    isResults: (file) => file === name
+  })
+})
+
+/** A scored task, as its row has it. */
+export interface ScoredRow {
+  readonly id: string
+  readonly model: string
+  readonly patch: string
+  /** A status of `SweEvaluation`, or one of {@link withoutResult}; undefined: the task has no evaluation. */
+  readonly status: string | undefined
+  readonly failToPass: TestReport.Part
+  readonly passToPass: TestReport.Part
+  readonly calls: number
+  readonly seconds: number
+  readonly costUsd: number | undefined
+  readonly detail: string
+}
+
+const toNumber = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
+
+const toPart = (value: unknown): TestReport.Part => {
+  const { missing, passed, total } = Json.readFields(value)
+  return { passed: toNumber(passed), total: toNumber(total), missing: Json.readItems(missing).map(Json.readWord) }
+}
+
+const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
+  const evaluation = Json.readFields(fields["evaluation"])
+  const usd = Json.readFields(fields["cost"])["estimated_cost_usd"]
+  return {
+    id,
+    model: Json.readString(Json.readFields(fields["metadata"])["model"]) ?? "",
+    patch: Json.readString(fields["model_patch"]) ?? "",
+    status: Json.readString(evaluation["status"]),
+    failToPass: toPart(evaluation["fail_to_pass"]),
+    passToPass: toPart(evaluation["pass_to_pass"]),
+    calls: toNumber(fields["api_calls"]),
+    seconds: toNumber(fields["duration_ms"]) / 1000,
+    costUsd: typeof usd === "number" ? usd : undefined,
+    detail: Json.readString(evaluation["detail"]) ?? ""
+  }
+}
+
+/** Reads the rows of tasks in the order of the tasks. A result of a task that has changed since is left out. */
+export const readRows = Effect.fnUntraced(function* (
+  journal: RowJournal.Journal,
+  tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
+) {
+  const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
+  return tasks.flatMap((task) => {
+    const line = lines.get(task.id)
+    return line === undefined || !RowPool.isSameRow(line, task) ? [] : [toScoredRow(line)]
+  })
+})
+
+/** Statuses of tasks that have an evaluation and no result: none of them is resolved, and all of them count. */
+export const withoutResult = ["failed", "not_run", "no_prediction"] as const
+
+/** Makes the row of a task without a result; undefined where the task has no evaluation. */
+export const makeUnresolvedRow = (
+  { check, id }: Pick<SweTask, "check" | "id">,
+  status: (typeof withoutResult)[number],
+  detail: string
+): ScoredRow | undefined => {
+  if (check === undefined) return undefined
+  const { failToPass, passToPass } = TestReport.makeUnresolvedScore(check.expected)
+  return { id, model: "", patch: "", status, failToPass, passToPass, calls: 0, seconds: 0, costUsd: undefined, detail }
+}
+
+/** Adds a row for each task that failed or was not begun, so that a rate is over all tasks. */
+const addUnresolved = (
+  rows: ReadonlyArray<ScoredRow>,
+  tasks: ReadonlyArray<SweTask>,
+  { failures }: Pick<RowPool.Summary, "failures">
+): ReadonlyArray<ScoredRow> => {
+  const found = new Map(rows.map((row) => [row.id, row]))
+  const causes = new Map(failures.map(({ id, message }) => [id, message]))
+  return tasks.flatMap((task) => {
+    const cause = causes.get(task.id)
+    const makeMissingRow = (): ScoredRow | undefined =>
+      cause === undefined ? makeUnresolvedRow(task, "not_run", "") : makeUnresolvedRow(task, "failed", cause)
+    return (cause === undefined ? (found.get(task.id) ?? makeMissingRow()) : makeMissingRow()) ?? []
+  })
+}
+
+const toWriteError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
+  new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
+
+/** Writes the predictions of all rows, in one piece. */
+const writePredictions = Effect.fnUntraced(function* ({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
+  const fs = yield* FileSystem.FileSystem
+  const lines = rows.map(
+    ({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`
+  )
+  yield* fs
+    .writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 })
+    .pipe(Effect.andThen(fs.rename(`${predictions}.new`, predictions)), Effect.mapError(toWriteError(predictions)))
+})
+
+/** Options of a run. */
+export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "limits" | "timeout"> {
+  readonly files: Files
+  readonly journal: RowJournal.Journal
+  readonly tasks: ReadonlyArray<SweTask>
+  readonly concurrency: number
+  readonly settings: SweRun.Settings
+  readonly onProgress?: ((progress: RowPool.Progress) => Effect.Effect<void>) | undefined
+  readonly onSolved?: ((solved: SweRun.SolvedTask, seconds: number) => Effect.Effect<void>) | undefined
+}
+
+/**
+ * Runs the tasks that have no result yet. The rows cover all tasks that have a result or an evaluation. A task that
+ * failed or was not started counts as unresolved.
+ */
+export const run = Effect.fn("SwePool.run")(function* ({
+  concurrency,
+  files,
+  journal,
+  limits,
+  onProgress,
+  onSolved,
+  settings,
+  tasks,
+  timeout
+}: Options): Effect.fn.Return<
+  { readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> },
+  RowJournal.JournalError,
+  SweRun.SweRuntime | WorkingCopy.Needs
+> {
+  const fs = yield* FileSystem.FileSystem
+  const recordFailed = (fields: Json.Fields): Effect.Effect<void> =>
+    fs
+      .writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 })
+      .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
+  const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => writePredictions(files, rows))
+  const summary = yield* RowPool.run({
+    rows: tasks,
+    journal,
+    concurrency,
+    limits,
+    timeout,
+    onProgress,
+    // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is
+    // one task's.
+    onFailure: (error) =>
+      BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image")
+        ? "stop"
+        : "fail",
+    run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const solved = yield* SweRun.run(task, settings, recordFailed, tell)
+          yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
+          return RowPool.makeFinishedResult(solved.fields, {
+            tokens: Usage.countTotalTokens(solved.usage),
+            costUsd: solved.costUsd
+          })
+        })
+      )
+  }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
+  yield* predictions
+  return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, summary) }
+})
+
+/** Score of all tasks of a run that have an evaluation. */
+export interface Totals {
+  /** Tasks that the share of resolved ones is of, those without a result included. */
+  readonly counted: number
+  readonly evaluated: number
+  readonly resolved: number
+  /** Interval of the share of resolved tasks, or undefined if no task has an evaluation. */
+  readonly interval: EvalStatistics.Interval | undefined
+  readonly failToPass: { readonly passed: number; readonly total: number }
+  readonly passToPass: { readonly passed: number; readonly total: number }
+}
+
+/** Adds the scores of rows up. */
+export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
+  const counted = rows.filter(({ status }) => status !== undefined)
+  const evaluated = counted.filter(({ status }) => withoutResult.every((one) => one !== status)).length
+  const resolved = counted.filter(({ status }) => status === "resolved").length
+  const sumPart = (part: "failToPass" | "passToPass") =>
+    counted.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), {
+      passed: 0,
+      total: 0
+    })
+  return {
+    counted: counted.length,
+    evaluated,
+    resolved,
+    interval: EvalStatistics.computeWilsonInterval(resolved, counted.length),
+    failToPass: sumPart("failToPass"),
+    passToPass: sumPart("passToPass")
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the
+ * patch of its changes; and the evaluation of that patch.
+ *
+ * **Details**
+ *
+ * The agent starts in a separate session (source `swe`), without context files and memory. It is done when a command
+ * prints {@link sentinel}, when it answers without a call, or at its limits. The run is unattended:
+ * `approvals.unattended_mode` decides on calls that need an approval. A failure of the model fails the row, which the
+ * next run retries; the work done so far is passed to `onFailed`.
+ *
+ * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { Agent } from "../../agent/Agent.ts"
+import type { Limits } from "../../agent/Budget.ts"
+import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import type * as Json from "../../base/domain/Json.ts"
+import type { RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import { CommandEnvironment, RemoteDirectory } from "../../places/CommandEnvironment.ts"
+import type { SessionStore } from "../../store/SessionStorePort.ts"
+import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
+import type * as RowPool from "../batch/RowPool.ts"
+import * as ShareGpt from "../batch/ShareGpt.ts"
+import * as RemoteWorkspace from "./RemoteWorkspace.ts"
+import * as SweEvaluation from "./SweEvaluation.ts"
+import type { SweTask } from "./SweTask.ts"
+import * as TaskFolder from "./TaskFolder.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** Text that a command prints when the task is done. */
+export const sentinel = "MINI_SWE_AGENT_FINAL_OUTPUT"
+
+/** Services of a runtime that a task works with. */
+export interface Runtime {
+  readonly agent: Agent["Service"]
+  readonly store: SessionStore["Service"]
+  readonly registry: ToolRegistry["Service"]
+  /** The place of the setup and of the evaluation: as the agent's, and apart from it. */
+  readonly environment: CommandEnvironment["Service"]
+  /** Files of the workspace in the place of the task's, where its image brings them. */
+  readonly source?: WorkingCopy.Source | undefined
+}
+
+/** Opens the runtime of a task. */
+export class SweRuntime extends Context.Service<
+  SweRuntime,
+  { readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope> }
+>()("hermes-effect/runner/SweRuntime") {}
+
+/** Settings of a run of tasks. */
+export interface Settings {
+  readonly maxIterations: number
+  /** Other limits of the agent in a task; its time is the task's. */
+  readonly budget?: Pick<Limits, "dollars" | "tokens"> | undefined
+  /** Seed that the model calls of a task ask for. */
+  readonly seedOf?: ((task: Pick<SweTask, "id">) => number) | undefined
+  /** Decision on what needs an approval. */
+  readonly approvals: "deny" | "approve"
+  /** Seconds that a setup may take. */
+  readonly setupSeconds: number
+  readonly onEvent?: ((task: SweTask, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+}
+
+/** The workspace could not be made, or prepared. */
+type Failure = AgentError | ConfigError | WorkingCopy.WorkspaceError
+
+/** A solved task, or one that was tried. */
+export interface SolvedTask {
+  readonly task: SweTask
+  readonly patch: string
+  readonly model: string
+  readonly evaluated: SweEvaluation.PatchEvaluation | undefined
+  readonly usage: Usage.Usage
+  readonly costUsd: number | undefined
+  readonly fields: Json.Fields
+}
+
+const terminalOnly: Selection = { toolset: (name) => name === "terminal", tool: (name) => name === "terminal" }
+
+const systemPrompt = [
+  "You solve one task of software engineering by commands. Your working directory is the root of the project, which is yours alone: change its " +
+    "files until the task is done. There is one tool, terminal, and each call of it is a new shell.",
+  "Read what the task is about before you change anything. Make the smallest change that solves it, in the style of the code around it. Check it by " +
+    "running what the project has for that, and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
+  `When the task is done, run \`echo ${sentinel}\` as a command of its own. Everything that is not in a file then is lost.`
+].join("\n\n")
+
+/** Runs the agent; the run is stopped when a command printed the sentinel. */
+const runAgent = Effect.fnUntraced(function* (
+  { agent }: Runtime,
+  task: SweTask,
+  { cwd, isRemote }: RemoteWorkspace.PlacedWorkspace,
+  root: string,
+  settings: Settings,
+  tell: RowPool.UsageReporter
+) {
+  const sessionId = yield* Ids.makeSessionId
+  const usage = BatchRow.makeUsageReporter(tell)
+  let isDone = false
+  const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    const told = Effect.andThen(settings.onEvent?.(task, events) ?? Effect.void, usage.onEvent(events))
+    if (isDone || !events.some((event) => event._tag === "ToolFinished" && event.output.includes(sentinel))) return told
+    isDone = true
+    return Effect.andThen(told, agent.stop(sessionId))
+  }
+  const result = yield* agent
+    .run({
+      prompt: TaskFolder.renderInstruction(task, cwd),
+      sessionId,
+      source: "swe",
+      platform: "swe",
+      systemPrompt,
+      // A directory of a remote machine does not exist on this one.
+      cwd: isRemote ? root : cwd,
+      tools: terminalOnly,
+      maxIterations: settings.maxIterations,
+      budget: { ...settings.budget, seconds: task.agentSeconds },
+      seed: settings.seedOf?.(task),
+      streaming: false,
+      readsText: false,
+      onEvent
+    })
+    .pipe(
+      Effect.provideService(InteractiveMode, makeUnattended("swe run", settings.approvals)),
+      Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
+      Effect.onError(() => usage.rest),
+      Effect.exit
+    )
+  return { isDone, result, sessionId }
+})
+
+/** Trajectory of a session. */
+const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runtime, sessionId: string) {
+  const messages = yield* Effect.orElseSucceed(store.messages(Ids.SessionId.make(sessionId)), () => [])
+  const { definitions } = yield* registry.snapshot(terminalOnly)
+  return ShareGpt.toConversations(
+    messages.filter(({ role }) => role !== "system"),
+    definitions
+  )
+})
+
+const getKnownCost = ({ cost }: RunResult): number | undefined =>
+  cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
+
+/** Runs one task. `onFailed` gets the row of a run that the model failed in, `tell` what each step used. */
+export const run = Effect.fn("SweRun.run")(function* (
+  task: SweTask,
+  settings: Settings,
+  onFailed: (fields: Json.Fields) => Effect.Effect<void>,
+  tell: RowPool.UsageReporter = () => Effect.void
+): Effect.fn.Return<SolvedTask, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
+  const runtime = yield* (yield* SweRuntime).open(task)
+  const began = yield* Clock.currentTimeMillis
+  const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
+  const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
+  const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
+  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(
+    Effect.catch(({ message }) => Effect.succeed(message)),
+    inPlace
+  )
+  if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
+
+  const { isDone, result, sessionId } = yield* runAgent(runtime, task, placed, copy.directory, settings, tell)
+  const base = {
+    instance_id: task.id,
+    conversations: yield* readConversation(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
+  }
+  const seed = settings.seedOf?.(task)
+  const makeMetadata = (model: string) => ({
+    model,
+    env_type: runtime.environment.name,
+    timestamp: new Date(began).toISOString(),
+    ...(seed === undefined ? {} : { seed })
+  })
+  if (Exit.isFailure(result)) {
+    yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: makeMetadata("") })
+    return yield* Effect.failCause(result.cause)
+  }
+  const { exit, model, steps, usage } = result.value
+  yield* placed.collect
+  const patch = yield* copy.patch
+  const { check } = task
+  const evaluating =
+    check === undefined
+      ? Effect.undefined
+      : check.folder === undefined
+        ? SweEvaluation.evaluatePatch(task, check, patch)
+        : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
+  const evaluated = yield* inPlace(evaluating)
+  const costUsd = getKnownCost(result.value)
+  return {
+    task,
+    patch,
+    model,
+    evaluated,
+    usage,
+    costUsd,
+    fields: {
+      ...base,
+      completed: isDone || exit === "text_response",
+      api_calls: steps,
+      metadata: makeMetadata(model),
+      exit: isDone ? "final_output" : exit,
+      session_id: result.value.sessionId,
+      model_patch: patch,
+      usage: Usage.toWire(usage),
+      cost: Cost.toWire(result.value.cost),
+      duration_ms: (yield* Clock.currentTimeMillis) - began,
+      ...(evaluated === undefined ? {} : { evaluation: SweEvaluation.toWire(evaluated) })
+    }
+  }
+})

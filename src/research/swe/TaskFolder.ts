@@ -1,0 +1,282 @@
+/**
+ * Task folders of Harbor and of Terminal-Bench: an instruction, the files to work with, and a script that tests what
+ * was done.
+ *
+ * **Details**
+ *
+ * | | Harbor | Terminal-Bench |
+ * | --- | --- | --- |
+ * | settings | `task.toml` | `task.yaml` |
+ * | instruction | `instruction.md` | `instruction` of `task.yaml` |
+ * | files | `environment/` | the folder |
+ * | tests | `tests/test.sh`, which writes a reward to `/logs/verifier` | `run-tests.sh` with `tests/`, by its exit code |
+ * | times | `agent.timeout_sec`, `verifier.timeout_sec` | `max_agent_timeout_sec`, `max_test_timeout_sec` |
+ *
+ * A path names one task folder, or a folder of task folders. The workspace has the same files as the folder. `WORKDIR`
+ * of the Dockerfile (`/app` without one), `/tests` and `/logs` are absolute paths in the task's container: the
+ * instruction and the test scripts get the corresponding workspace paths. Solutions and tests are not seen by the
+ * agent.
+ *
+ * **Gotchas**
+ *
+ * A Dockerfile is built where commands run in containers (`places/ImageBuild`); the workspace then starts with the
+ * image's content of `WORKDIR`. Elsewhere its dependencies must already be installed; a notice says so if the
+ * Dockerfile runs commands. Services of a compose file are not started.
+ *
+ * **Example** (A script of a container, for a workspace)
+ *
+ * ```ts
+ * import { TaskFolder } from "hermes-effect"
+ *
+ * console.log(TaskFolder.replacePlaces("cat /app/out.txt /application", { "/app": "/work" }))
+ * // => cat /work/out.txt /application
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Json from "../../base/domain/Json.ts"
+import * as Yaml from "../../base/config/Yaml.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import type { Defaults, SweTask, Tasks, TestFolder } from "./SweTask.ts"
+
+/** Files that a container is made of; they are no part of the work. */
+const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"]
+
+/** Files of a Terminal-Bench folder that the agent does not get. */
+const withheld = [...containerFiles, "task.yaml", "run-tests.sh", "tests", "solution.sh", "solution.yaml", "solution"]
+
+/** Seconds that the build of an image may take, where the task does not say. */
+const buildSeconds = 600
+
+/** Directory in the workspace that the tests come to, when the agent is done. */
+export const testsDirectory = ".task-tests"
+
+/** Kind of a task folder; undefined for every other folder. */
+const detectKind = (names: ReadonlyArray<string>): "harbor" | "terminal-bench" | undefined =>
+  names.includes("task.toml") ? "harbor" : names.includes("task.yaml") ? "terminal-bench" : undefined
+
+const readOptional = (path: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.orElseSucceed(
+      Effect.map(fs.readFileString(path), (text) => text as string | undefined),
+      () => undefined
+    )
+  )
+
+const listNames = (path: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.orElseSucceed(fs.readDirectory(path), () => [] as ReadonlyArray<string>)
+  )
+
+const toSeconds = (value: unknown): number | undefined => (typeof value === "number" && value > 0 ? value : undefined)
+
+/** Settings of a folder; a text is the reason why they cannot be read. */
+const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-bench", path: string) {
+  const paths = yield* Path.Path
+  const file = paths.join(path, kind === "harbor" ? "task.toml" : "task.yaml")
+  const text = (yield* readOptional(file)) ?? ""
+  if (kind === "terminal-bench")
+    return yield* Effect.match(Yaml.read(text, file), {
+      onFailure: ({ message }) => message,
+      onSuccess: Json.readFields
+    })
+  const { parse } = yield* Effect.promise(() => import("effect/encoding/Toml"))
+  const parsed = parse(text)
+  return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.readFields(parsed.success)
+})
+
+/** Last working directory and the programs that a Dockerfile runs. */
+const parseDockerfile = (text: string | undefined) => ({
+  isThere: text !== undefined,
+  workdir:
+    Array.from((text ?? "").matchAll(/^\s*WORKDIR\s+"?(\/[^\s"]*)"?\s*$/gim))
+      .at(-1)?.[1]
+      ?.replace(/(.)\/$/, "$1") ?? "/app",
+  runs: /^\s*RUN\s/im.test(text ?? "")
+})
+
+/** Replaces absolute directories of a container by others, wherever they stand as whole names. */
+export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
+  const names = Object.keys(places)
+    .filter((name) => name !== "/")
+    .toSorted((a, b) => b.length - a.length)
+  if (names.length === 0) return text
+  const pattern = new RegExp(
+    `(?<![\\w./~$}-])(${names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(?![\\w.-])`,
+    "g"
+  )
+  return text.replace(pattern, (name) => places[name] ?? name)
+}
+
+/** Maps the container directories of a task to workspace directories. */
+const mapPlaces = ({ workdir }: TestFolder, directory: string): Readonly<Record<string, string>> => ({
+  [workdir]: directory,
+  "/tests": `${directory}/${testsDirectory}/tests`,
+  "/logs": `${directory}/${testsDirectory}/logs`
+})
+
+/** The instruction of a task for a workspace. */
+export const renderInstruction = (
+  { check, instruction }: Pick<SweTask, "check" | "instruction">,
+  directory: string
+): string =>
+  check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
+
+/** A folder as a task, or a string with the reason why it is not a task. */
+const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
+  const paths = yield* Path.Path
+  const names = yield* listNames(path)
+  const kind = detectKind(names)
+  if (kind === undefined) return `${path} has neither task.toml nor task.yaml`
+  const settings = yield* readSettings(kind, path)
+  if (typeof settings === "string") return settings
+  const isHarbor = kind === "harbor"
+  const instruction = isHarbor
+    ? yield* readOptional(paths.join(path, "instruction.md"))
+    : Json.readString(settings["instruction"])
+  if (instruction === undefined || instruction.trim() === "") {
+    return `${path} has no instruction: write it to ${isHarbor ? "instruction.md" : "instruction of task.yaml"}`
+  }
+  const test = isHarbor ? "tests/test.sh" : "run-tests.sh"
+  const script = yield* readOptional(paths.join(path, test))
+  const files = isHarbor ? paths.join(path, "environment") : path
+  const {
+    isThere: hasDockerfile,
+    runs,
+    workdir
+  } = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
+  const { agent, environment, verifier } = {
+    agent: Json.readFields(settings["agent"]),
+    environment: Json.readFields(settings["environment"]),
+    verifier: Json.readFields(settings["verifier"])
+  }
+  const hasFiles = !isHarbor || names.includes("environment")
+  const image = Json.readString(environment["docker_image"]) ?? defaults.image
+  const task: SweTask = {
+    id: paths.basename(path),
+    digest: Digest.toHex(`${instruction}\n${script ?? ""}`, 16),
+    instruction,
+    source: hasFiles
+      ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld }
+      : { _tag: "Empty" },
+    prefix: "",
+    image,
+    build:
+      defaults.inContainers === true && hasDockerfile && image === undefined
+        ? {
+            directory: files,
+            without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)),
+            seconds: toSeconds(environment["build_timeout_sec"]) ?? buildSeconds,
+            workdir
+          }
+        : undefined,
+    setup: defaults.setup,
+    agentSeconds: toSeconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
+    check:
+      script === undefined
+        ? undefined
+        : {
+            command: `bash ${testsDirectory}/${test}`,
+            timeoutSeconds:
+              toSeconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ??
+              defaults.evaluationSeconds,
+            testPatch: undefined,
+            expected: { failToPass: [], passToPass: [] },
+            folder: { path, workdir }
+          }
+  }
+  const notices = [
+    ...(runs && defaults.inContainers !== true
+      ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there, or pass --env docker`]
+      : []),
+    ...(script === undefined ? [`task ${task.id}: it has no ${test} and is not scored`] : [])
+  ]
+  return { task, notices }
+})
+
+/** True where a path is a task folder, or a folder that holds some. */
+export const isThere = Effect.fnUntraced(function* (path: string) {
+  const paths = yield* Path.Path
+  const names = yield* listNames(path)
+  if (detectKind(names) !== undefined) return true
+  for (const name of names) {
+    if (detectKind(yield* listNames(paths.join(path, name))) !== undefined) return true
+  }
+  return false
+})
+
+/**
+ * Reads the task of a folder, or the tasks of its subfolders. The problems include notices about tasks that still run.
+ */
+export const read = Effect.fn("TaskFolder.read")(function* (
+  given: string,
+  defaults: Defaults
+): Effect.fn.Return<Tasks, never, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const path = paths.resolve(given)
+  const names = yield* listNames(path)
+  const below = names.toSorted().map((name) => paths.join(path, name))
+  const folders =
+    detectKind(names) === undefined
+      ? yield* Effect.filter(below, (folder) =>
+          Effect.map(listNames(folder), (names) => detectKind(names) !== undefined)
+        )
+      : [path]
+  const found = yield* Effect.forEach(folders, (folder) => fromFolder(folder, defaults))
+  return {
+    tasks: found.flatMap((one) => (typeof one === "string" ? [] : [one.task])),
+    problems: found.flatMap((one) => (typeof one === "string" ? [one] : one.notices))
+  }
+})
+
+const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 8000).includes(0)
+
+/** Copies a file or a directory, with the places of a workspace in the texts. */
+const copyWithPlaces = (
+  from: string,
+  to: string,
+  places: Readonly<Record<string, string>>
+): Effect.Effect<void, import("effect/PlatformError").PlatformError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const { mode, type } = yield* fs.stat(from)
+    if (type === "Directory") {
+      yield* fs.makeDirectory(to, { recursive: true })
+      for (const name of yield* fs.readDirectory(from))
+        yield* copyWithPlaces(paths.join(from, name), paths.join(to, name), places)
+      return
+    }
+    if (type !== "File") return
+    const bytes = yield* fs.readFile(from)
+    const content = isText(bytes)
+      ? new TextEncoder().encode(replacePlaces(new TextDecoder().decode(bytes), places))
+      : bytes
+    yield* fs.writeFile(to, content, { mode: mode & 0o777 })
+  })
+
+/** Copies the tests of a folder into a workspace, replacing existing files. Commands see the workspace at `at`. */
+export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, directory: string, at: string = directory) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const root = paths.join(directory, testsDirectory)
+  const places = mapPlaces(folder, at)
+  yield* fs.remove(root, { recursive: true, force: true })
+  yield* fs.makeDirectory(paths.join(root, "logs/verifier"), { recursive: true })
+  for (const name of ["tests", "run-tests.sh"]) {
+    const from = paths.join(folder.path, name)
+    if (yield* fs.exists(from)) yield* copyWithPlaces(from, paths.join(root, name), places)
+  }
+})
+
+/** Reward written by the tests of a workspace, or undefined if it is missing. */
+export const readReward = Effect.fnUntraced(function* (directory: string) {
+  const paths = yield* Path.Path
+  const logs = paths.join(directory, testsDirectory, "logs/verifier")
+  const text = (yield* readOptional(paths.join(logs, "reward.txt"))) ?? ""
+  const written = Json.readFields(Json.parseOrKeep((yield* readOptional(paths.join(logs, "reward.json"))) ?? ""))
+  const values = [text.trim() === "" ? undefined : Number(text), written["reward"], ...Object.values(written)]
+  return values.find((value): value is number => typeof value === "number" && Number.isFinite(value))
+})

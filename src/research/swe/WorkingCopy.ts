@@ -1,0 +1,322 @@
+/**
+ * The isolated workspace of a task: a copy of a repository at a commit, or of a directory, removed when its scope
+ * closes, and the patch of the changes made in it.
+ *
+ * **Details**
+ *
+ * A copy has two repositories. The repository inside the workspace is for the agent: it has the history up to the base
+ * commit and no other branch, tag or later commit of the source, so that a solution cannot be read from it. A
+ * repository outside the workspace makes the patch from the file contents: commits, resets or a removed `.git` do not
+ * affect it, and configuration inside the workspace has no effect.
+ *
+ * The patch has new files, removed files, modes and binary contents (`git apply` takes it), and leaves out what
+ * `.gitignore` names. Text that is not UTF-8 is written as binary.
+ *
+ * A process that is killed leaves its copies; {@link removeAbandoned} removes those whose process is gone.
+ *
+ * **Gotchas**
+ *
+ * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then
+ * write; a copy costs the time of a checkout and shares nothing. Submodules stay empty, files of LFS are pointers.
+ *
+ * **Example** (A file that was written, as a patch)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as FileSystem from "effect/FileSystem"
+ * import { WorkingCopy } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const fs = yield* FileSystem.FileSystem
+ *   const copy = yield* WorkingCopy.make({ _tag: "Empty" })
+ *   yield* fs.writeFileString(`${copy.directory}/new.txt`, "hello\n")
+ *   console.log(WorkingCopy.listPaths(yield* copy.patch).join())
+ * })
+ *
+ * await Effect.runPromise(Effect.scoped(Effect.provide(program, NodeServices.layer)))
+ * // => new.txt
+ * ```
+ *
+ * Source: `hermes-product.md` §5.3 (the environment is always cleaned).
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { getTemporaryDirectory } from "../../base/platform/CurrentProcess.ts"
+import * as ProcessIdentity from "../../base/platform/ProcessIdentity.ts"
+import * as GitCommand from "./GitCommand.ts"
+
+/** A workspace cannot be made or read; the line says what to correct. */
+export class WorkspaceError extends Schema.TaggedError<WorkspaceError>("hermes-effect/runner/swe/WorkspaceError")(
+  "WorkspaceError",
+  { message: Schema.String }
+) {}
+
+/** A patch that does not fit the files it is for. */
+export class PatchRejected extends Schema.TaggedError<PatchRejected>("hermes-effect/runner/swe/PatchRejected")(
+  "PatchRejected",
+  { message: Schema.String }
+) {}
+
+/** Contents of a workspace. */
+export type Source =
+  /** A commit of a repository: nothing that is not committed. */
+  | { readonly _tag: "Commit"; readonly repository: string; readonly commit: string }
+  /** A directory as it is, ignored files included, but for some names in it. */
+  | { readonly _tag: "Directory"; readonly path: string; readonly without?: ReadonlyArray<string> }
+  | { readonly _tag: "Empty" }
+
+/** A workspace. */
+export interface WorkingCopy {
+  /** Absolute directory to work in. */
+  readonly directory: string
+  /** Changes since the workspace was made. Empty without changes. */
+  readonly patch: Effect.Effect<string, WorkspaceError, Needs>
+  /** Applies a patch to the files. A patch that does not fit changes nothing. */
+  readonly apply: (patch: string) => Effect.Effect<void, PatchRejected | WorkspaceError, Needs>
+  /** Gives files the contents that they had at first; those that were not there are removed. */
+  readonly restore: (paths: ReadonlyArray<string>) => Effect.Effect<void, WorkspaceError, Needs>
+}
+
+/** Services that workspaces are made with. */
+export type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+const makeProblem = (message: string): WorkspaceError => new WorkspaceError({ message })
+
+const toWorkspaceError = ({ message }: GitCommand.GitFailed | PlatformError): WorkspaceError => makeProblem(message)
+
+const runGit = (args: ReadonlyArray<string>, cwd: string) =>
+  Effect.mapError(GitCommand.readText(args, { cwd }), toWorkspaceError)
+
+/**
+ * The repository that contains a directory, and the directory's path relative to its root, or undefined outside of a
+ * repository.
+ */
+export const findRepository = Effect.fnUntraced(function* (directory: string) {
+  const found = yield* Effect.option(
+    GitCommand.readText(["rev-parse", "--show-toplevel", "--show-prefix"], { cwd: directory })
+  )
+  if (found._tag === "None") return undefined
+  const [root = directory, prefix = ""] = found.value.split("\n")
+  return { root, prefix: prefix.replace(/\/$/, "") }
+})
+
+/** True where files of a repository differ from its last commit. */
+export const hasUncommitted = (repository: string) =>
+  Effect.map(runGit(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
+
+const isDirectory = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
+})
+
+/** The whole name of a commit of a repository. */
+const resolveCommit = Effect.fnUntraced(function* (repository: string, commit: string) {
+  if (!(yield* isDirectory(repository)))
+    return yield* makeProblem(`the repository ${repository} does not exist: clone it there, or name its directory`)
+  const refused = Effect.flatMap(findRepository(repository), (found) =>
+    makeProblem(
+      found === undefined
+        ? `${repository} is no git repository: name one, or leave out the commit`
+        : `${repository} has no commit "${commit}": fetch it there, or correct base_commit`
+    )
+  )
+  return yield* Effect.catch(
+    GitCommand.readText(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], {
+      cwd: repository
+    }),
+    () => refused
+  )
+})
+
+/** Lets a repository read the objects of another one. */
+const borrowObjects = Effect.fnUntraced(function* (gitDirectory: string, repository: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const [objects = "", shallow = ""] = (yield* runGit(
+    ["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "shallow"],
+    repository
+  )).split("\n")
+  yield* Effect.mapError(
+    fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${objects}\n`),
+    toWorkspaceError
+  )
+  if (yield* Effect.mapError(fs.exists(shallow), toWorkspaceError))
+    yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), toWorkspaceError)
+})
+
+/** Begins the names of copies. */
+const copyPrefix = "hermes-swe-"
+
+/** File of a copy that names its process. */
+const ownerFile = "owner.json"
+
+const Owner = Schema.fromJsonString(
+  Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String })
+)
+
+/** Removes the copies of processes that are gone; returns how many. */
+export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function* (
+  directory: string = getTemporaryDirectory()
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const names = yield* Effect.orElseSucceed(fs.readDirectory(directory), () => [])
+  const removed = yield* Effect.forEach(
+    names.filter((name) => name.startsWith(copyPrefix)),
+    Effect.fnUntraced(function* (name) {
+      const path = paths.join(directory, name)
+      // Without the file, or with one of another user, nothing is known of it.
+      const owner = yield* Effect.option(
+        Effect.flatMap(fs.readFileString(paths.join(path, ownerFile)), Schema.decodeEffect(Owner))
+      )
+      if (owner._tag === "None" || !ProcessIdentity.isDead(owner.value)) return false
+      return yield* Effect.match(fs.remove(path, { recursive: true }), {
+        onFailure: () => false,
+        onSuccess: () => true
+      })
+    })
+  )
+  return removed.filter((one) => one).length
+})
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Makes a workspace, for as long as the scope lives. */
+export const make = Effect.fn("WorkingCopy.make")(function* (
+  source: Source
+): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const commit = source._tag === "Commit" ? yield* resolveCommit(source.repository, source.commit) : undefined
+  if (source._tag === "Directory" && !(yield* isDirectory(source.path)))
+    return yield* makeProblem(`the directory ${source.path} does not exist: name one that does`)
+  const root = yield* Effect.mapError(
+    fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)),
+    toWorkspaceError
+  )
+  const [outer, directory] = [paths.join(root, "base.git"), paths.join(root, "work")]
+  const buildGitArguments = (...args: ReadonlyArray<string>) => [
+    `--git-dir=${outer}`,
+    `--work-tree=${directory}`,
+    ...args
+  ]
+  // Exit code 1: something cannot be added (a repository without a commit, a file that cannot be read), and everything
+  // else was.
+  const add = GitCommand.readBytes(buildGitArguments("add", "--all", "--ignore-errors"), { cwd: directory }).pipe(
+    Effect.catch((error) =>
+      error.code === 1
+        ? Effect.logWarning(`a file is left out of the patch: ${error.message}`)
+        : Effect.fail(toWorkspaceError(error))
+    )
+  )
+
+  yield* Effect.mapError(
+    fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(ProcessIdentity.getCurrentProcess())),
+    toWorkspaceError
+  )
+  yield* Effect.mapError(fs.makeDirectory(directory), toWorkspaceError)
+  yield* runGit(["init", "--quiet", "--bare", "--template=", outer], root)
+  yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), toWorkspaceError)
+  if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
+  if (source._tag === "Directory") {
+    yield* Effect.mapError(GitCommand.copyDirectory(source.path, directory), toWorkspaceError)
+    for (const name of [".git", ...(source.without ?? [])]) {
+      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
+    }
+  }
+  if (commit === undefined) {
+    yield* add
+    yield* runGit(
+      buildGitArguments("commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"),
+      directory
+    )
+  }
+  const start = commit ?? (yield* runGit(buildGitArguments("rev-parse", "HEAD"), directory))
+  yield* runGit(["init", "--quiet", "--template=", directory], root)
+  yield* runGit(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", outer, start], directory)
+  yield* runGit(["update-ref", "refs/heads/main", start], directory)
+  yield* runGit(["reset", "--quiet", commit === undefined ? "--mixed" : "--hard", "main"], directory)
+  yield* runGit(buildGitArguments("read-tree", start), directory)
+
+  const differences = Effect.mapError(
+    GitCommand.readBytes(
+      buildGitArguments(
+        "diff",
+        "--cached",
+        "--binary",
+        "--full-index",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        start
+      ),
+      { cwd: directory }
+    ),
+    toWorkspaceError
+  )
+
+  const patch = Effect.gen(function* () {
+    if (!(yield* isDirectory(directory))) return yield* makeProblem("the workspace was removed: its changes are lost")
+    yield* add
+    const text = Effect.flatMap(differences, (bytes) =>
+      Effect.try({ try: () => utf8.decode(bytes), catch: () => makeProblem("the patch is not UTF-8") })
+    )
+    const attributes = paths.join(outer, "info/attributes")
+    return yield* Effect.catch(text, () =>
+      Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), toWorkspaceError).pipe(
+        Effect.andThen(text),
+        Effect.ensuring(Effect.ignore(fs.remove(attributes)))
+      )
+    )
+  })
+
+  const apply: WorkingCopy["apply"] = (patch) =>
+    patch.trim() === ""
+      ? Effect.void
+      : GitCommand.readBytes(buildGitArguments("apply", "--whitespace=nowarn", "-"), {
+          cwd: directory,
+          input: patch.endsWith("\n") ? patch : `${patch}\n`
+        }).pipe(
+          Effect.asVoid,
+          Effect.mapError(
+            ({ message }) =>
+              new PatchRejected({
+                message: `the patch does not apply: ${message.replace(/^git apply failed: (?:error: )?/, "")}`
+              })
+          )
+        )
+
+  const restore: WorkingCopy["restore"] = Effect.fnUntraced(function* (names) {
+    const there = new Set(
+      (yield* runGit(buildGitArguments("ls-tree", "-r", "--name-only", "-z", start), directory)).split("\0")
+    )
+    for (const name of names) {
+      // The path comes from a patch: one that leads out of the workspace is not touched.
+      if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
+      if (there.has(name)) yield* runGit(buildGitArguments("checkout", start, "--", `:(literal)${name}`), directory)
+      else
+        yield* Effect.mapError(
+          fs.remove(paths.join(directory, name), { recursive: true, force: true }),
+          toWorkspaceError
+        )
+    }
+  })
+
+  return { directory, patch, apply, restore }
+})
+
+/** Paths of the files that a patch is about. */
+export const listPaths = (patch: string): ReadonlyArray<string> => {
+  const named = Array.from(
+    patch.matchAll(/^(?:---|\+\+\+) (?:"[ab]\/(.+)"|[ab]\/([^\t\n]+))/gm),
+    ([, quoted, plain]) => quoted ?? plain ?? ""
+  )
+  return Array.from(new Set(named.filter((name) => name !== "")))
+}

@@ -1,0 +1,181 @@
+/**
+ * The Postgres database that the runners of a cluster share, with the tables that are the cluster's own.
+ *
+ * **Details**
+ *
+ * One schema holds all tables: sessions and the run record of the store (`store/postgres`), and messages and shards
+ * of `effect/cluster`. This module defines `members` (the runners), `runs` (submitted work and its outcomes), `shared`
+ * (facts that one runner learnt and all use) and `budgets`.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as PostgresClient from "../../base/platform/PostgresClient.ts"
+import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
+import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
+import { ClusterError } from "./Cluster.ts"
+
+/** The table of submitted work, the same in SQLite. Times are milliseconds since 1970. */
+export const buildRunTables = (made: string): ReadonlyArray<string> => [
+  `CREATE TABLE runs (
+    made ${made},
+    id TEXT NOT NULL UNIQUE,
+    batch TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    first_position INTEGER,
+    state TEXT NOT NULL,
+    runner TEXT,
+    starts INTEGER NOT NULL,
+    outcome TEXT,
+    submitted_at BIGINT NOT NULL,
+    started_at BIGINT,
+    ended_at BIGINT
+  )`,
+  "CREATE INDEX runs_batch ON runs (batch, state)",
+  "CREATE INDEX runs_session ON runs (session_id, made)"
+]
+
+/**
+ * Columns that show a run that comes no further, the same in SQLite: the messages that its session had at the last
+ * start, and how many starts in a row found as many.
+ */
+export const stallColumns = [
+  "ALTER TABLE runs ADD COLUMN messages BIGINT",
+  "ALTER TABLE runs ADD COLUMN stalls INTEGER NOT NULL DEFAULT 0"
+]
+
+/** The index by which the oldest runs that are not over are found among all, the same in SQLite. */
+export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
+
+/** Statements of each version of the tables; a list is never changed once it was released. */
+const steps: ReadonlyArray<ReadonlyArray<string>> = [
+  [
+    `CREATE TABLE members (
+    address TEXT PRIMARY KEY,
+    process INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    concurrency INTEGER NOT NULL,
+    running INTEGER NOT NULL DEFAULT 0,
+    is_draining BOOLEAN NOT NULL DEFAULT FALSE,
+    started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
+  )`,
+    ...buildRunTables("BIGINT GENERATED ALWAYS AS IDENTITY"),
+    "CREATE TABLE shared (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, changed_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (kind, key))",
+    `CREATE TABLE budgets (
+    name TEXT PRIMARY KEY,
+    max_tokens BIGINT,
+    max_dollars DOUBLE PRECISION,
+    tokens BIGINT NOT NULL DEFAULT 0,
+    dollars DOUBLE PRECISION NOT NULL DEFAULT 0
+  )`
+  ],
+  [
+    "ALTER TABLE members ADD COLUMN protocol INTEGER NOT NULL DEFAULT 1",
+    // Contents of agents that submissions bring, by their digests.
+    "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
+    "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
+  ],
+  [openRunsIndex],
+  stallColumns
+]
+
+/**
+ * Version of the protocol between runners and clients: the tables, the requests, the steps of the workflow. Runners of
+ * one protocol work together, regardless of their versions. It increases when an older program would misread data of a
+ * newer one.
+ */
+export const protocol = 2
+
+const migrating = 0x48654568
+
+const migrateTables = Effect.fnUntraced(function* (sql: PostgresClient.Client, schema: string, place: string) {
+  const version = Effect.gen(function* () {
+    const [there] = yield* sql<{ readonly is_there: boolean }>`
+      SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'cluster_version') AS is_there`
+    if (there?.is_there !== true) return 0
+    const [row] = yield* sql<{ readonly version: number }>`SELECT version FROM cluster_version`
+    return row?.version ?? 0
+  })
+  const known = steps.length
+  const check = Effect.flatMap(version, (found) =>
+    found <= known
+      ? Effect.succeed(found)
+      : Effect.fail(
+          new ClusterError({
+            message: `${place} was written by a newer version (cluster tables ${found}; supported: ${known}): update hermes on this machine to use it`
+          })
+        )
+  )
+  if ((yield* check) === known) return
+  yield* sql.transaction(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
+      // Another process may have done it since.
+      const from = yield* check
+      if (from === 0) {
+        yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
+        yield* sql.unsafe("CREATE TABLE IF NOT EXISTS cluster_version (version INTEGER NOT NULL)").unprepared
+        yield* sql`INSERT INTO cluster_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM cluster_version)`
+      }
+      for (const statements of steps.slice(from)) {
+        for (const statement of statements) yield* sql.unsafe(statement).unprepared
+      }
+      yield* sql`UPDATE cluster_version SET version = ${known}`
+    })
+  )
+})
+
+/** The open database. */
+export interface Service {
+  readonly sql: PostgresClient.Client
+  /** The advisory lock of this process, by which others see that it lives. */
+  readonly lock: PostgresLeases.ProcessLock
+  /** Its address without the login, and the schema of the tables. */
+  readonly place: string
+  readonly schema: string
+  /** Runs statements while the server answers, and waits for it; other failures are told with the address. */
+  readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
+}
+
+/** The database of a cluster. */
+export class ClusterDatabase extends Context.Service<ClusterDatabase, Service>()(
+  "hermes-effect/cluster/ClusterDatabase"
+) {}
+
+/** Opens the database at `url` and creates missing tables. Also provides its client to `effect/cluster`. */
+export const layer = (
+  url: Redacted.Redacted,
+  connections = 8
+): Layer.Layer<ClusterDatabase | SqlClient.SqlClient, ClusterError> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const toClusterError = (error: SqlError): ClusterError =>
+        new ClusterError({ message: PostgresFailure.describe(url, error), cause: error.reason.cause })
+      const sql = yield* Effect.mapError(PostgresClient.open({ url, connections }), toClusterError)
+      const place = `Postgres at ${PostgresFailure.formatPlace(url)}`
+      yield* Effect.catchTag(migrateTables(sql, PostgresClient.readSchemaName(url), place), "SqlError", (error) =>
+        Effect.fail(toClusterError(error))
+      )
+      const lock = yield* PostgresLeases.holdProcess(sql)
+      yield* lock.held
+      const service: Service = {
+        sql,
+        lock,
+        place,
+        schema: PostgresClient.readSchemaName(url),
+        run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
+          Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
+            // The type does not know that every other failure is one of the others.
+            isSqlError(error) ? toClusterError(error) : (error as Exclude<E, SqlError>)
+          )
+      }
+      return Context.make(ClusterDatabase, service).pipe(Context.add(SqlClient.SqlClient, sql))
+    })
+  )

@@ -1,0 +1,200 @@
+/**
+ * One run of the agent that survives its process: begun, or gone on with where the store says that it stopped.
+ *
+ * **Details**
+ *
+ * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call
+ * does, a result before the next question. So a restarted run does not repeat stored answers or results: calls that did
+ * not start are run, a call that may have happened is reported to the model as such, and only a tool annotated
+ * `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the same as in every
+ * other program.
+ *
+ * A final answer that was stored by a process that died before it could say so is found in the run record, or as the
+ * last message.
+ *
+ * Source: `ARCHITECTURE.md` §4 (`store.begin`) and §7 (a call that was running when the process died).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { AgentError } from "../../base/domain/AgentError.ts"
+import * as Conversation from "../../base/domain/Conversation.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
+import type { RunResult } from "../../base/domain/RunEvent.ts"
+import { Agent } from "../../agent/Agent.ts"
+import { waitForSession } from "../../agent/BusySession.ts"
+import type { RunOptions } from "../../agent/RunInput.ts"
+import { RunRecord } from "../../store/RunRecord.ts"
+import { SessionStore } from "../../store/SessionStorePort.ts"
+import type { Outcome } from "./Runs.ts"
+import type { Handler, Work } from "./RunWorkflow.ts"
+
+/** A run that may have been begun before. */
+export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
+  readonly sessionId: string
+  /** Messages that the session had before the run. */
+  readonly firstPosition: number
+  /** True if the run was never started, so that the store has no data of it. */
+  readonly isFirst?: boolean | undefined
+}
+
+/** Result of a run, as far as it has to be known by others. */
+export type FinishedRun = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
+
+/** Text for an answer that was cut by the limit of its output when the process died. */
+const goOn = "Go on exactly where your last answer was cut off."
+
+/** The state of a session's last run, by its store. */
+const readRunState = Effect.fnUntraced(function* ({
+  firstPosition,
+  sessionId
+}: Pick<Input, "firstPosition" | "sessionId">) {
+  const store = yield* SessionStore
+  const id = yield* store.newest(SessionId.make(sessionId))
+  const session = Option.getOrUndefined(yield* store.get(id))
+  // A compacted session goes on in another one, and so its prompt was stored.
+  const messages = session === undefined ? [] : yield* store.messages(id)
+  const seen = { sessionId: id, messages: messages.length }
+  if (session === undefined || (id === sessionId && messages.length <= firstPosition))
+    return { _tag: "New", seen } as const
+  const last = messages.at(-1)
+  if (last === undefined || last.role !== "assistant" || Conversation.listOpenCalls(messages).length > 0)
+    return { _tag: "Open", seen } as const
+  const record = yield* RunRecord
+  const entries = yield* Stream.runCollect(
+    record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] })
+  )
+  const began = entries.findLastIndex(({ event }) => event._tag === "RunStarted")
+  const events = entries.slice(began).map(({ event }) => event)
+  for (const event of events) {
+    if (event._tag !== "RunEnded" || event.exit === "failed" || event.exit === "interrupted") continue
+    return {
+      _tag: "Ended",
+      finished: {
+        sessionId: id,
+        exit: event.exit,
+        text: event.text ?? Conversation.readText(last),
+        usage: event.usage,
+        cost: event.cost
+      }
+    } as const
+  }
+  const answered = events.findLast((event) => event._tag === "AttemptEnded")
+  const reason = answered?._tag === "AttemptEnded" ? answered.finishReason : undefined
+  if (reason === "length" || reason === "pause") return { _tag: "Cut", seen } as const
+  const finished: FinishedRun = {
+    sessionId: id,
+    exit: "text_response",
+    text: Conversation.readText(last),
+    usage: session.usage,
+    cost: session.cost
+  }
+  return { _tag: "Ended", finished } as const
+})
+
+/** Runs the agent to the end of a run, whatever was done of it before. */
+export const run = Effect.fnUntraced(function* ({
+  firstPosition,
+  isFirst = false,
+  ...given
+}: Input): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
+  const agent = yield* Agent
+  // Interrupted, it goes on elsewhere.
+  const input = { ...given, onInterrupt: "leave" as const }
+  const runOnce = Effect.fnUntraced(function* (hasWaited: boolean) {
+    const { sessionId } = input
+    const state =
+      isFirst && !hasWaited
+        ? { _tag: "New" as const, seen: undefined }
+        : yield* readRunState({ firstPosition, sessionId })
+    switch (state._tag) {
+      case "New":
+        return yield* agent.run({ ...input, expectedSession: state.seen })
+      case "Open":
+        return yield* agent.run({
+          ...input,
+          sessionId: state.seen.sessionId,
+          expectedSession: state.seen,
+          goesOn: true,
+          openCalls: "run"
+        })
+      case "Cut":
+        return yield* agent.run({
+          ...input,
+          sessionId: state.seen.sessionId,
+          expectedSession: state.seen,
+          prompt: goOn
+        })
+      case "Ended":
+        return state.finished
+    }
+  })
+  const { cost, exit, sessionId, text, usage } = yield* waitForSession(runOnce)
+  return { sessionId, exit, text, usage, cost }
+})
+
+const TurnInput = Schema.Struct({
+  agent: Schema.optionalKey(Schema.String),
+  prompt: Schema.String,
+  source: Schema.String,
+  systemPrompt: Schema.optionalKey(Schema.String),
+  cwd: Schema.optionalKey(Schema.String),
+  maxIterations: Schema.optionalKey(Schema.Int)
+})
+const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
+
+/** Failures that another attempt does not change. */
+const lasting: ReadonlySet<string> = new Set(["InvalidInput", "ConfigError", "SessionNotFound"])
+
+const toFailedOutcome = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
+  status: "failed",
+  message: error.message.split("\n", 1)[0] ?? error._tag,
+  isPassing: !lasting.has(error._tag)
+})
+
+/** An agent for a turn. */
+export interface OpenedAgent {
+  readonly services: Context.Context<Agent | SessionStore | RunRecord>
+  /** Tools of the turn; the agent's when absent. */
+  readonly tools?: RunOptions["tools"]
+}
+
+/** Opens the agent with a digest, or the runner's own, for the time of a turn. */
+export type AgentOpener = (
+  agent: string | undefined
+) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
+
+/** The handler of turns. */
+export const makeTurnHandler =
+  (open: AgentOpener): Handler =>
+  ({ firstPosition, input, sessionId, starts }: Work) =>
+    decodeTurn(input).pipe(
+      Effect.flatMap(({ agent, ...options }) =>
+        Effect.flatMap(open(agent), ({ services, tools }) =>
+          Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services)
+        )
+      ),
+      Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
+      Effect.catch((error) => Effect.succeed(toFailedOutcome(error))),
+      Effect.scoped
+    )
+
+/** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
+export const turns = Effect.gen(function* () {
+  const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
+  const store = Context.get(services, SessionStore)
+  const handler = makeTurnHandler((agent) =>
+    agent === undefined
+      ? Effect.succeed({ services })
+      : Effect.fail({ _tag: "InvalidInput", message: "this runner takes no agents of submissions: leave out agent" })
+  )
+  const countMessages = (sessionId: string) =>
+    Effect.map(
+      store.get(SessionId.make(sessionId)),
+      Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount })
+    )
+  return { handler, messages: countMessages }
+})

@@ -1,0 +1,219 @@
+/**
+ * The runners of a cluster: who is there, in which version, and who is about to leave.
+ *
+ * **Details**
+ *
+ * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they
+ * can be replaced one after another. One of another protocol reads and writes what they share in another way: it may
+ * not join, and those at work are drained first; the same holds for a client that submits. A runner whose process is
+ * gone is seen by its advisory lock, which the server frees; the others take its shards within {@link lookEvery}.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import { RunnerStorage } from "effect/cluster/RunnerStorage"
+import * as Version from "../../base/domain/Version.ts"
+import { getCurrentProcess } from "../../base/platform/ProcessIdentity.ts"
+import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
+import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
+import { ClusterError } from "./Cluster.ts"
+
+/** Time between two looks at the other runners. */
+export const lookEvery = "1 second"
+
+/** A runner as others see it. */
+export interface Member {
+  readonly address: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly concurrency: number
+  readonly running: number
+  readonly isDraining: boolean
+  readonly isAlive: boolean
+  readonly seconds: number
+}
+
+/** This runner among the others. */
+export interface Service {
+  readonly address: RunnerAddress.RunnerAddress
+  /** Returns when this runner was asked to leave. */
+  readonly drained: Effect.Effect<void>
+  /** Leaves on its own account, as if it had been asked to. */
+  readonly drain: Effect.Effect<void>
+  /** Tells the others how many runs are under way here. */
+  readonly report: (running: number) => void
+}
+
+/** This runner. */
+export class Membership extends Context.Service<Membership, Service>()("hermes-effect/cluster/Membership") {}
+
+const isAliveIn = ({ sql }: ClusterDatabase["Service"]) =>
+  PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`)
+
+/** All runners, those that died and were not seen by others yet too. */
+export const list = Effect.gen(function* () {
+  const database = yield* ClusterDatabase
+  const { run, sql } = database
+  const rows = yield* run(sql<Member>`
+    SELECT address, host, pid, version, concurrency, running, is_draining AS "isDraining", ${isAliveIn(database)} AS "isAlive",
+      CAST(extract(epoch FROM clock_timestamp() - started_at) AS INTEGER) AS seconds
+    FROM members ORDER BY started_at, address`)
+  return rows
+})
+
+/** Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns how many. */
+export const requestDrain = Effect.fnUntraced(function* (which: string | undefined) {
+  const { run, sql } = yield* ClusterDatabase
+  const rows = yield* run(sql`
+    UPDATE members SET is_draining = TRUE
+    WHERE ${which === undefined ? sql`TRUE` : sql`(substr(address, 1, length(${which})) = ${which} OR host = ${which})`} RETURNING address`)
+  return rows.length
+})
+
+const joining = 0x48654569
+
+interface OtherRunners {
+  readonly version: string
+  readonly protocol: number
+  readonly count: number
+}
+
+/** Living runners of another protocol that are not about to leave. */
+const findOtherRunners = (database: ClusterDatabase["Service"]) =>
+  database.sql<OtherRunners>`
+    SELECT version, protocol, count(*) AS count FROM members
+    WHERE protocol <> ${protocol} AND NOT is_draining AND ${isAliveIn(database)} GROUP BY version, protocol ORDER BY version`
+
+const refuseOthers = Effect.fnUntraced(function* (
+  { place }: ClusterDatabase["Service"],
+  [other]: ReadonlyArray<OtherRunners>,
+  remedy: string
+) {
+  if (other === undefined) return
+  return yield* new ClusterError({
+    message:
+      `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
+      `this is ${Version.version} (protocol ${protocol}): ${remedy}`
+  })
+})
+
+const joinCluster = Effect.fnUntraced(function* (address: string, concurrency: number) {
+  const database = yield* ClusterDatabase
+  const { lock, run, sql } = database
+  const { pid } = getCurrentProcess()
+  const others = yield* run(
+    sql.transaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT pg_advisory_xact_lock(${joining})`
+        yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
+        const found = yield* findOtherRunners(database)
+        if (found.length > 0) return found
+        yield* sql`
+      INSERT INTO members (address, process, host, pid, version, protocol, concurrency)
+      VALUES (${address}, ${lock.number}, ${PostgresLeases.hostOfProcess()}, ${pid}, ${Version.version}, ${protocol}, ${concurrency})`
+        return []
+      })
+    )
+  )
+  yield* refuseOthers(
+    database,
+    others,
+    "run `hermes cluster drain --all` first, or start a version of the same protocol"
+  )
+})
+
+/** Fails where the runners at work are of another protocol than this process, which submits to them. */
+export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const database = yield* ClusterDatabase
+    yield* refuseOthers(
+      database,
+      yield* database.run(findOtherRunners(database)),
+      "submit with the version of the runners"
+    )
+  })
+)
+
+/** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
+export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
+  Layer.effect(
+    Membership,
+    Effect.gen(function* () {
+      const database = yield* ClusterDatabase
+      const { lock, run, sql } = database
+      // Names no place in the network: runners talk through the database alone.
+      const address = RunnerAddress.make(
+        `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
+        1
+      )
+      yield* joinCluster(address.host, concurrency)
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds"))
+      )
+      const asked = yield* Deferred.make<void>()
+      let running = 0
+      const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
+      const look = Effect.gen(function* () {
+        // A runner counts as seen while it holds its lock. A runner seen since the server's start without a lock is
+        // gone.
+        const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
+        UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
+        WHERE address = ${address.host} RETURNING is_draining`)
+        // The others took it for dead while it did not reach the server.
+        if (own === undefined) {
+          return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) =>
+            Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined)))
+          )
+        }
+        if (own.is_draining) yield* Deferred.succeed(asked, undefined)
+      }).pipe(Effect.provideService(ClusterDatabase, database))
+      yield* look.pipe(
+        Effect.catch(({ message }) => Effect.logWarning(message)),
+        Effect.andThen(Effect.sleep(lookEvery)),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      return {
+        address,
+        drained: Deferred.await(asked),
+        drain: Effect.andThen(
+          Effect.ignore(
+            Effect.timeout(sql`UPDATE members SET is_draining = TRUE WHERE address = ${address.host}`, "2 seconds")
+          ),
+          Deferred.succeed(asked, undefined)
+        ),
+        report: (now) => void (running = now)
+      }
+    })
+  )
+
+/** Takes runners that are gone out of the list of those that have shards, as long as the scope lives. */
+export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const database = yield* ClusterDatabase
+    const { run, sql } = database
+    const runners = yield* RunnerStorage
+    const look = Effect.gen(function* () {
+      const dead = yield* run(
+        sql<{ readonly address: string }>`DELETE FROM members WHERE NOT ${isAliveIn(database)} RETURNING address`
+      )
+      const alive = new Set(
+        (yield* run(sql<{ readonly address: string }>`SELECT address FROM members`)).map(({ address }) => address)
+      )
+      for (const [{ address }] of yield* runners.getRunners) {
+        if (!alive.has(address.host)) yield* runners.unregister(address)
+      }
+      for (const { address } of dead)
+        yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
+    })
+    yield* look.pipe(
+      Effect.catchCause((cause) => Effect.logDebug("the other runners could not be looked at", cause)),
+      Effect.andThen(Effect.sleep(lookEvery)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+  })
+)

@@ -1,0 +1,288 @@
+/**
+ * The durable workflow of a run: its attempts are activities, the waits between them survive the runner.
+ *
+ * **Details**
+ *
+ * The runner that owns the shard of a run starts it, up to its concurrency; other runs wait in the database and move
+ * with their shard. If a runner is gone, another one restarts its run, and the handler continues from the store's state
+ * ({@link "./DurableRun.ts"}). Its outcome is written once.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as ClusterSchema from "effect/cluster/ClusterSchema"
+import * as EntityId from "effect/cluster/EntityId"
+import { Sharding } from "effect/cluster/Sharding"
+import * as Activity from "effect/workflow/Activity"
+import * as DurableClock from "effect/workflow/DurableClock"
+import * as Workflow from "effect/workflow/Workflow"
+import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
+
+/** The workflow; one execution for each id. */
+export const RunWorkflow = Workflow.make("hermes/Run", {
+  payload: Request,
+  success: Schema.Void,
+  idempotencyKey: ({ id }) => id
+})
+
+/** Name of the execution of a run. */
+export const computeExecutionId = (id: string): Effect.Effect<string> =>
+  // It depends on the id alone.
+  RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 })
+
+/** Input of a handler: the request, and the messages that its session had before the first start. */
+export interface Work extends Request {
+  readonly firstPosition: number
+  readonly starts: number
+}
+
+/** Does the work of one kind; a failure of it is an outcome. */
+export type Handler = (work: Work) => Effect.Effect<Outcome>
+
+/** Work of this process. */
+export interface WorkerService {
+  /** Runs one attempt when there is room for it. */
+  readonly attempt: (request: Request) => Effect.Effect<Outcome>
+  readonly running: () => number
+  /** Tests for an attempt of a run, under way here or waiting for its room. */
+  readonly has: (id: string) => boolean
+  /** Starts no more runs, and waits for the active ones. */
+  readonly close: Effect.Effect<void>
+}
+
+/** The worker of a runner. */
+export class Worker extends Context.Service<Worker, WorkerService>()("hermes-effect/cluster/Worker") {}
+
+/** Settings of a worker. */
+export interface WorkerOptions {
+  /** Name of this runner. */
+  readonly runner: string
+  /** Runs at a time. */
+  readonly concurrency: number
+  readonly handlers: Readonly<Record<string, Handler>>
+  /** Messages of the session of a request. */
+  readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
+  /** Told of each change of the number of runs under way. */
+  readonly report: (running: number) => void
+  /** Waits until limits shared with other runs allow the run to start. Returns a reason if it may not start at all. */
+  readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
+}
+
+/** Consecutive runner crashes at the same point of a run, after which the run is considered their cause. */
+const mostStalls = 10
+
+const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
+  status: "failed",
+  message: Redaction.redactText(message),
+  isPassing
+})
+
+/** Makes the worker of a runner. */
+export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
+  Layer.effect(
+    Worker,
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const sharding = yield* Sharding
+      const level = yield* References.MinimumLogLevel
+      const permits = yield* Semaphore.make(options.concurrency)
+      const attempts = new Set<string>()
+      let running = 0
+      let isClosed = false
+      const changeRunningCount = (change: number) => Effect.sync(() => options.report((running += change)))
+
+      const beginAttempt = Effect.fnUntraced(function* (
+        request: Request
+      ): Effect.fn.Return<Outcome, { readonly message: string }> {
+        const { id, kind, sessionId } = request
+        const handler = options.handlers[kind]
+        if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
+        const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
+        if (refused !== undefined) return makeFailedOutcome(refused, false)
+        const started = yield* runs.start(id, options.runner, yield* options.messages(sessionId))
+        if (started === undefined) return { status: "finished" }
+        if (started.stalls >= mostStalls) {
+          return makeFailedOutcome(
+            `the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`,
+            false
+          )
+        }
+        const outcome = yield* handler({ ...request, ...started })
+        if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
+        return outcome
+      })
+
+      /** Waits until this runner has no shards any more, and leaves the run to their next owner. */
+      const left: Effect.Effect<never> = sharding.isShutdown.pipe(
+        Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
+        Effect.andThen(
+          Effect.withFiber((fiber) => {
+            fiber.interruptUnsafe(fiber.id, ClusterSchema.Abandon.annotation)
+            return Effect.never
+          })
+        )
+      )
+
+      const attempt: WorkerService["attempt"] = (request) =>
+        Effect.gen(function* () {
+          attempts.add(request.id)
+          // Turns of one session follow each other as they were submitted.
+          while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
+          return yield* permits.withPermit(
+            Effect.suspend(() =>
+              isClosed
+                ? left
+                : Effect.ensuring(Effect.andThen(changeRunningCount(1), beginAttempt(request)), changeRunningCount(-1))
+            )
+          )
+        }).pipe(
+          Effect.ensuring(Effect.sync(() => void attempts.delete(request.id))),
+          Effect.exit,
+          Effect.flatMap((exit) => {
+            if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+            // An interrupted run belongs to the next owner of its shard.
+            if (Cause.hasInterrupts(exit.cause))
+              return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
+            const error = Cause.squash(exit.cause)
+            return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
+          }),
+          Effect.provideService(References.MinimumLogLevel, level)
+        )
+
+      const settled: Effect.Effect<void> = Effect.suspend(() =>
+        running === 0 ? Effect.void : Effect.andThen(Effect.sleep("100 millis"), settled)
+      )
+      return {
+        attempt,
+        running: () => running,
+        has: (id) => attempts.has(id),
+        close: Effect.andThen(
+          Effect.sync(() => void (isClosed = true)),
+          settled
+        )
+      }
+    })
+  )
+
+const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
+
+/** End of a run whose workflow broke: nothing that it does ends so, but the program or its database may. */
+const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
+  const error = Cause.squash(cause)
+  return makeFailedOutcome(
+    `the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`,
+    true
+  )
+}
+
+/** Carries out the workflow on this runner. */
+export const layer = RunWorkflow.toLayer(
+  Effect.fnUntraced(function* (request) {
+    const { attempt } = yield* Worker
+    const runs = yield* Runs
+    const attempts = Effect.gen(function* () {
+      for (let number = 0; ; number++) {
+        const outcome: Outcome = yield* Activity.make({
+          name: `attempt ${number}`,
+          success: OutcomeSchema,
+          execute: attempt(request)
+        })
+        if (outcome.status !== "failed" || outcome.isPassing !== true || number >= request.retries) return outcome
+        yield* DurableClock.sleep({ name: `wait ${number}`, duration: computeWait(number) })
+      }
+    })
+    // One that is over already keeps its outcome.
+    yield* attempts.pipe(
+      Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
+      // A suspension, and the move to another runner, are interrupts.
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.failCause(cause)
+          : Effect.catch(runs.finish(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
+      ),
+      Effect.orDie
+    )
+  })
+)
+
+const lookEvery = "3 seconds"
+/** Runs that are looked at together. A run that stands still is among the oldest after a while. */
+const mostRuns = 200
+
+interface IdleRun {
+  readonly execution: string
+  /** Number of checks since the last attempt here. */
+  readonly looks: number
+}
+
+/**
+ * Goes on with the runs of this runner's shards whose workflow was answered before they were over, as long as the scope
+ * lives.
+ *
+ * **Details**
+ *
+ * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine may answer it
+ * with `Suspended`, and then nothing would wake it: it registers an attempt only by the name of the run. A runner that
+ * loses a shard and gets it back has the run twice until the earlier one has ended. The later one finds the
+ * registration of the earlier and does not add one, the end of the earlier removes it, and an attempt without a
+ * registration is answered `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`;
+ * `test/serve/cluster/Suspension.test.ts` shows it).
+ *
+ * A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look, the eighth,
+ * and so on. A suspended workflow is resumed. One that is complete could not write its end: its run fails with the
+ * reason, so that the next turn of its session can begin. One without a reply stays as it is.
+ */
+export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const worker = yield* Worker
+    const runs = yield* Runs
+    const sharding = yield* Sharding
+    const engine = yield* WorkflowEngine
+    let idle: ReadonlyMap<string, IdleRun> = new Map()
+    const resumeRun = Effect.fnUntraced(
+      function* (id: string, execution: string) {
+        const answered = Option.getOrUndefined(yield* RunWorkflow.poll(execution))
+        if (answered === undefined) return
+        if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
+        const { exit } = answered
+        yield* runs.finish(
+          id,
+          Exit.isFailure(exit)
+            ? makeBrokenOutcome(exit.cause)
+            : makeFailedOutcome("the run ended, and its outcome was lost", true)
+        )
+      },
+      Effect.provideService(WorkflowEngine, engine)
+    )
+    const look = Effect.gen(function* () {
+      const found = new Map<string, IdleRun>()
+      for (const id of yield* runs.open(mostRuns)) {
+        if (worker.has(id)) continue
+        const before = idle.get(id)
+        const execution = before?.execution ?? (yield* computeExecutionId(id))
+        const isOwn = sharding.hasShardId(sharding.getShardId(EntityId.make(execution), "default"))
+        found.set(id, { execution, looks: isOwn ? (before?.looks ?? 0) + 1 : 0 })
+      }
+      idle = found
+      for (const [id, { execution, looks }] of found) {
+        if (looks < 2 || (looks & (looks - 1)) !== 0 || worker.has(id)) continue
+        yield* resumeRun(id, execution)
+      }
+    })
+    yield* look.pipe(
+      Effect.catchCause((cause) => Effect.logDebug("runs that stand still could not be looked for", cause)),
+      Effect.andThen(Effect.sleep(lookEvery)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+  })
+)

@@ -1,0 +1,290 @@
+/**
+ * Runs that were submitted to a cluster, and their ends: a row for each run, which begins at most once at a time and
+ * ends once.
+ *
+ * **Details**
+ *
+ * A run is a prompt for a session. The session's previous number of messages is recorded before the run's first message
+ * is stored, so that a runner continuing the run knows whether its prompt is in the session.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
+import * as Json from "../../base/domain/Json.ts"
+import * as SqlFailure from "../../base/platform/SqlFailure.ts"
+import * as SqliteClient from "../../base/platform/SqliteClient.ts"
+import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
+import { ClusterError } from "./Cluster.ts"
+
+/** Work for a cluster. */
+export const Request = Schema.Struct({
+  /** Its own name: the same id is run once, however often it is submitted. */
+  id: Schema.String,
+  /** Name of the batch run or conversation that it belongs to. */
+  batch: Schema.String,
+  /** Name of the handler that does it. */
+  kind: Schema.String,
+  sessionId: Schema.String,
+  /** Input of the handler, as JSON. */
+  input: Schema.String,
+  /** Attempts after a failure. */
+  retries: Schema.Int
+})
+/** One {@link Request}. */
+export type Request = typeof Request.Type
+
+/** End of a run. */
+export const Outcome = Schema.Struct({
+  status: Schema.Literals(["finished", "failed"]),
+  /** Output of the handler, as JSON. */
+  output: Schema.optionalKey(Schema.String),
+  /** Reason of the failure, and if another attempt may help. */
+  message: Schema.optionalKey(Schema.String),
+  isPassing: Schema.optionalKey(Schema.Boolean)
+})
+/** One {@link Outcome}. */
+export type Outcome = typeof Outcome.Type
+
+const decodeOutcome = Schema.decodeUnknownOption(Outcome)
+
+/** Counts of the runs of a batch. */
+export interface Counts {
+  readonly batch: string
+  readonly waiting: number
+  readonly running: number
+  readonly finished: number
+  readonly failed: number
+}
+
+/** A run that failed. */
+export interface Failure {
+  readonly id: string
+  readonly batch: string
+  readonly sessionId: string
+  readonly message: string
+}
+
+/** A run that is about to begin. */
+export interface StartedRun {
+  /** Messages that its session had before its first start. */
+  readonly firstPosition: number
+  /** Number of its starts, this one included. */
+  readonly starts: number
+  /**
+   * Number of starts in a row, this one included, that followed the end of a runner and found no new message in the
+   * session.
+   */
+  readonly stalls: number
+}
+
+/** The runs of a cluster. */
+export interface Service {
+  /** Adds a run. An existing run is unchanged. Returns its outcome, if any. */
+  readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
+  /** Tells the runners that something was added. */
+  readonly announce: Effect.Effect<void>
+  /**
+   * Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of
+   * messages stands.
+   */
+  readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
+  /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
+  readonly pause: (id: string) => Effect.Effect<void, ClusterError>
+  /** Ends a run; the first outcome stands. */
+  readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
+  /** Outcomes of those runs that are over. */
+  readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Tests for an earlier run of the session that is not over. */
+  readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
+  /** Ids of the runs that are not over, the oldest first and so many at most. */
+  readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
+  readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
+  /** Runs that failed, the last one first and so many at most. */
+  readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
+  /** Calls `then` when runs were submitted, as far as this process is told. */
+  readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
+}
+
+/** The runs of a cluster. */
+export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluster/Runs") {}
+
+/** The database of the runs, and how its statements are run. */
+export interface RunsPlace {
+  readonly sql: SqlClient.SqlClient
+  readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
+  /** Rows of one text each, in one parameter: the statement is the same for any number of them. */
+  readonly listed: (texts: ReadonlyArray<string>) => Fragment
+  /** Tells other processes; a word that is lost only makes them wait for their next look. */
+  readonly announce: Service["announce"]
+  readonly listen: Service["listen"]
+}
+
+const decodeOutcomeText = (text: string | null): Outcome | undefined =>
+  text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
+
+/** Makes the runs of a database. */
+export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
+  add: ({ batch, id, kind, sessionId }) =>
+    run(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const added = yield* sql`
+        INSERT INTO runs (id, batch, kind, session_id, state, starts, submitted_at)
+        VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}) ON CONFLICT DO NOTHING RETURNING id`
+        if (added.length > 0) return undefined
+        const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
+        return decodeOutcomeText(row?.outcome ?? null)
+      })
+    ),
+  announce,
+  start: (id, runner, messages) =>
+    run(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
+        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now}),
+          first_position = coalesce(first_position, ${messages}),
+          stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END, messages = ${messages}
+        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
+        return row === undefined
+          ? undefined
+          : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
+      })
+    ),
+  pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
+  finish: (id, outcome) =>
+    Effect.asVoid(
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        run(
+          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`
+        )
+      )
+    ),
+  outcomes: (ids) =>
+    ids.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          run(
+            sql<{
+              readonly id: string
+              readonly outcome: string | null
+            }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`
+          ),
+          (rows) =>
+            new Map(
+              rows.flatMap(({ id, outcome }) => {
+                const decoded = decodeOutcomeText(outcome)
+                return decoded === undefined ? [] : [[id, decoded] as const]
+              })
+            )
+        ),
+  isBehind: (id, sessionId) =>
+    Effect.map(
+      run(sql`
+        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done' AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
+      (rows) => rows.length > 0
+    ),
+  open: (most) =>
+    Effect.map(
+      run(sql<{ readonly id: string }>`SELECT id FROM runs WHERE state <> 'done' ORDER BY made LIMIT ${most}`),
+      (rows) => rows.map(({ id }) => id)
+    ),
+  counts: Effect.map(
+    run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
+      SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed, count(*) AS count
+      FROM runs GROUP BY batch, state, is_failed ORDER BY batch`),
+    (rows) => {
+      const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
+      for (const { batch, count, is_failed, state } of rows) {
+        const counts = batches.get(batch) ?? { batch, waiting: 0, running: 0, finished: 0, failed: 0 }
+        counts[
+          state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"
+        ] += count
+        batches.set(batch, counts)
+      }
+      return Array.from(batches.values())
+    }
+  ),
+  failures: (most) =>
+    Effect.map(
+      run(sql<Omit<Failure, "message"> & { readonly outcome: string }>`
+        SELECT id, batch, session_id AS "sessionId", outcome FROM runs
+        WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
+      (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
+    ),
+  listen
+})
+
+const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
+
+/** The runs in the database of a cluster. */
+export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
+  Runs,
+  Effect.gen(function* () {
+    const { run, schema, sql } = yield* ClusterDatabase
+    return make({
+      sql,
+      run,
+      listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
+      announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
+      listen: (then) =>
+        Effect.scoped(
+          Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
+            // News that came meanwhile are one.
+            Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+          )
+        ).pipe(
+          Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
+          Effect.andThen(Effect.andThen(Effect.sleep("1 second"), then)),
+          Effect.forever
+        )
+    })
+  })
+)
+
+const toClusterErrorAt =
+  (path: string) =>
+  (error: SqlError): ClusterError =>
+    new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
+
+/** Runs statements on the SQLite file at `path`. */
+export const runSqlite =
+  (path: string): RunsPlace["run"] =>
+  <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error): Exclude<E, SqlError> | ClusterError =>
+      // The type does not know that every other failure is one of the others.
+      isSqlError(error) ? toClusterErrorAt(path)(error) : (error as Exclude<E, SqlError>)
+    )
+
+/** The runs in the SQLite file at `path`. `effect/cluster` uses the same client. */
+export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const sql = yield* Effect.mapError(SqliteClient.open(path), toClusterErrorAt(path))
+      const run = runSqlite(path)
+      yield* run(
+        Effect.gen(function* () {
+          yield* SqliteClient.configure(sql)
+          const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
+          if (there.length === 0) {
+            for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+          }
+          yield* sql.unsafe(openRunsIndex).unprepared
+          const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
+          if (!columns.some(({ name }) => name === "stalls")) {
+            for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
+          }
+        })
+      )
+      const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
+      const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
+      return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
+    })
+  )

@@ -1,0 +1,304 @@
+/**
+ * The agent that a submission brings to the runners, by content: its model, its limits, its agent file.
+ *
+ * **Details**
+ *
+ * Settings in {@link keys} that differ from their defaults are included by key; a runner's own settings apply
+ * otherwise. The provider `auto` is sent as the provider that this machine's keys select. An agent file is included as
+ * it was read, with its sub-agents. The content is stored once, under its digest; runs name the digest. A runner reads
+ * it by its format version and refuses unknown content.
+ *
+ * No secret travels: keys of models are the runner's. A content with a value that this process holds as a secret is
+ * refused, and so are parts of an agent file that name files or programs of this machine: modules of middleware, MCP
+ * servers.
+ *
+ * Source: `hermes-llm.md` §20.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as BuiltinMiddleware from "../../agent/builtin/BuiltinMiddleware.ts"
+import type { AgentFile } from "../../base/config/AgentFile.ts"
+import type { Flag } from "../../base/config/Config.ts"
+import { Environment } from "../../base/config/Environment.ts"
+import { SettingsSchema, type Values } from "../../base/config/Settings.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { Secrets } from "../../base/domain/Secrets.ts"
+import * as Digest from "../../base/platform/Digest.ts"
+import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import { ClusterDatabase } from "./ClusterDatabase.ts"
+
+/** Version of the form; another one is refused. */
+const formVersion = 1
+
+/** Settings that a submission may make. */
+const keys: ReadonlyArray<string> = [
+  ...["default", "provider", "base_url", "api_mode", "max_tokens", "context_length", "ollama_num_ctx", "streaming"].map(
+    (key) => `model.${key}`
+  ),
+  ...[
+    "api_max_retries",
+    "reasoning_effort",
+    "run_budget_seconds",
+    "run_budget_tokens",
+    "run_budget_dollars",
+    "run_budget_tool_calls",
+    "max_turns",
+    "tool_use_enforcement"
+  ].map((key) => `agent.${key}`),
+  ...["only", "ignore", "order", "sort", "require_parameters", "data_collection"].map(
+    (key) => `provider_routing.${key}`
+  ),
+  ...["max_concurrent_children", "max_spawn_depth", "max_iterations"].map((key) => `delegation.${key}`),
+  "network.request_timeout_seconds",
+  "fallback_providers",
+  "toolsets",
+  "disabled_toolsets"
+]
+
+const Setting = Schema.Struct({ key: Schema.Literals(keys), value: Schema.Json })
+
+const part = {
+  name: Schema.String,
+  description: Schema.optionalKey(Schema.String),
+  systemPrompt: Schema.optionalKey(Schema.String),
+  systemPromptSuffix: Schema.optionalKey(Schema.String),
+  temperature: Schema.optionalKey(Schema.Finite),
+  tools: Schema.optionalKey(Schema.Array(Schema.String)),
+  middlewares: Schema.Array(
+    Schema.Struct({ import: Schema.String, params: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)) })
+  ),
+  settings: Schema.Array(Setting)
+}
+const Part = Schema.Struct(part)
+
+const Form = Schema.Struct({
+  version: Schema.Literal(formVersion),
+  settings: Schema.Array(Setting),
+  /** Text of the file with example messages. */
+  prefill: Schema.optionalKey(Schema.String),
+  agent: Schema.optionalKey(
+    Schema.Struct({ ...part, subAgents: Schema.Array(Schema.Struct({ name: Schema.String, agent: Part })) })
+  )
+})
+type Form = typeof Form.Type
+
+const decode = Schema.decodeUnknownEffect(Form)
+const encodeSettings = Schema.encodeEffect(SettingsSchema)
+const defaults = Effect.orDie(Effect.flatMap(Schema.decodeUnknownEffect(SettingsSchema)({}), encodeSettings))
+
+const readSetting = (tree: unknown, key: string): unknown =>
+  key.split(".").reduce((value, name) => Json.readFields(value)[name], tree)
+
+/** The value without keys of models, which fallbacks have. */
+const removeKeys = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map((entry: unknown) => {
+        if (typeof entry !== "object" || entry === null) return entry
+        const { api_key: _, ...others } = Json.readFields(entry)
+        return others
+      })
+    : value
+
+/** A value as JSON keeps it. */
+const toJson = (value: unknown): Schema.Json => {
+  // A setting is read from YAML or JSON.
+  const copied: Schema.Json = JSON.parse(JSON.stringify(value)) as Schema.Json
+  return copied
+}
+
+/** The route that `auto` selects here, or undefined without a key for any route. */
+const findAutoRoute = Effect.fnUntraced(function* (settings: Values) {
+  if (settings.model.provider !== "auto") return undefined
+  const chain = ConfiguredRoutes.resolveChain({ settings, environment: yield* Environment })
+  if (chain._tag === "Failure") return undefined
+  const [{ route }] = chain.success.entries
+  return route.provider === "offline" ? undefined : route
+})
+
+const makeRefusal = (message: string): ConfigError => new ConfigError({ path: "cluster", message })
+
+/** Parts of an agent file that are of this machine. */
+const refuseLocal = Effect.fnUntraced(function* ({ file, middlewares, settings }: AgentFile) {
+  const local = middlewares.find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
+  if (local !== undefined) {
+    return yield* makeRefusal(
+      `${file.name}: middleware ${local.import} is code of this machine: name it in config.yaml of the runners, or use a bundled one`
+    )
+  }
+  const server = settings.find(({ key }) => key.startsWith("mcp_servers."))
+  if (server !== undefined)
+    return yield* makeRefusal(
+      `${server.name} is a program or address of this machine: name the server in config.yaml of the runners`
+    )
+})
+
+const toAgentPart = ({
+  description,
+  middlewares,
+  name,
+  settings,
+  systemPrompt,
+  systemPromptSuffix,
+  temperature,
+  tools
+}: AgentFile): typeof Part.Type => ({
+  name,
+  ...(description === undefined ? {} : { description }),
+  ...(systemPrompt === undefined ? {} : { systemPrompt }),
+  ...(systemPromptSuffix === undefined ? {} : { systemPromptSuffix }),
+  ...(temperature === undefined ? {} : { temperature }),
+  ...(tools === undefined ? {} : { tools }),
+  middlewares: middlewares.map((entry) => ({
+    import: entry.import,
+    ...(entry.params === undefined
+      ? {}
+      : { params: Json.readFields(toJson(entry.params)) as Record<string, Schema.Json> })
+  })),
+  settings: settings.flatMap(({ key, value }) =>
+    keys.includes(key) && value !== undefined ? [{ key, value: toJson(value) }] : []
+  )
+})
+
+/** Makes the content of a submission from the settings of this machine, or says what cannot travel. */
+export const buildContent = Effect.fnUntraced(function* (
+  settings: Values,
+  agentFile: AgentFile | undefined,
+  prefill: string | undefined
+) {
+  const mine = yield* Effect.orDie(encodeSettings(settings))
+  const usual = yield* defaults
+  const route = yield* findAutoRoute(settings)
+  const stated = new Map<string, unknown>(
+    keys.flatMap((key) => {
+      const value = readSetting(mine, key)
+      return value === undefined || JSON.stringify(value) === JSON.stringify(readSetting(usual, key))
+        ? []
+        : [[key, removeKeys(value)]]
+    })
+  )
+  if (route !== undefined) {
+    stated.set("model.provider", route.provider)
+    stated.set("model.default", route.model)
+    // Its address may be a variable of this machine.
+    if (route.provider === "custom") stated.set("model.base_url", route.baseUrl)
+  }
+  if (agentFile !== undefined) {
+    yield* refuseLocal(agentFile)
+    for (const { agent } of agentFile.subAgents) yield* refuseLocal(agent)
+  }
+  const form: Form = {
+    version: formVersion,
+    settings: Array.from(stated, ([key, value]) => ({ key, value: toJson(value) })),
+    ...(prefill === undefined ? {} : { prefill }),
+    // The settings of the file are among those already.
+    ...(agentFile === undefined
+      ? {}
+      : {
+          agent: {
+            ...toAgentPart(agentFile),
+            settings: [],
+            subAgents: agentFile.subAgents.map(({ agent, name }) => ({ name, agent: toAgentPart(agent) }))
+          }
+        })
+  }
+  const text = JSON.stringify(form)
+  const address = readSetting(mine, "model.base_url")
+  const { mask } = yield* Secrets
+  if (
+    mask(text) !== text ||
+    (typeof address === "string" && URL.canParse(address) && new URL(address).password !== "")
+  ) {
+    return yield* makeRefusal(
+      "the submission would carry a secret: keys stay on their machine; take it out of the agent file, the prefill messages or model.base_url"
+    )
+  }
+  return text
+})
+
+/** Keeps a content for the runners, and returns its digest. */
+export const storeContent = Effect.fnUntraced(function* (text: string) {
+  const { run, sql } = yield* ClusterDatabase
+  const digest = Digest.toHex(text, 32)
+  yield* run(sql`
+    INSERT INTO agents (digest, content) VALUES (${digest}, ${text}) ON CONFLICT (digest) DO UPDATE SET used_at = clock_timestamp()`)
+  return digest
+})
+
+/** A content as a runner uses it. */
+export interface RestoredAgent {
+  /** Settings that override the runner's. */
+  readonly flags: ReadonlyArray<Flag>
+  readonly agentFile: AgentFile | undefined
+  readonly prefill: string | undefined
+}
+
+const toFlags = (settings: Form["settings"], name: string): ReadonlyArray<Flag> =>
+  settings.map(({ key, value }) => ({ name, key, value }))
+
+const toAgentFile = (
+  { description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: typeof Part.Type,
+  folder: string
+): Omit<AgentFile, "subAgents"> => ({
+  file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
+  name,
+  description,
+  systemPrompt,
+  systemPromptSuffix,
+  temperature,
+  tools,
+  middlewares,
+  settings: toFlags(settings, `agent ${name} of the submission`)
+})
+
+/** Reads a content. `folder` replaces the folder of its agent file. */
+export const read = Effect.fnUntraced(function* (
+  text: string,
+  folder: string
+): Effect.fn.Return<RestoredAgent, ConfigError> {
+  const value = Option.getOrUndefined(Json.parse(text))
+  const { version } = Json.readFields(value)
+  if (version !== formVersion) {
+    return yield* makeRefusal(
+      `the submission has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners`
+    )
+  }
+  const { agent, prefill, settings } = yield* Effect.mapError(decode(value), ({ message }) =>
+    makeRefusal(`the submission cannot be read: ${message.replace(/\s+/gu, " ")}`)
+  )
+  const unbundled = [agent, ...(agent?.subAgents.map((sub) => sub.agent) ?? [])]
+    .flatMap((one) => one?.middlewares ?? [])
+    .find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
+  if (unbundled !== undefined)
+    return yield* makeRefusal(
+      `this version has no middleware ${JSON.stringify(unbundled.import)}, which the submission names`
+    )
+  return {
+    flags: toFlags(settings, "submission"),
+    agentFile:
+      agent === undefined
+        ? undefined
+        : {
+            ...toAgentFile(agent, folder),
+            subAgents: agent.subAgents.map((sub) => ({
+              name: sub.name,
+              agent: { ...toAgentFile(sub.agent, folder), subAgents: [] }
+            }))
+          },
+    prefill
+  }
+})
+
+/** Reads the content with a digest. */
+export const load = Effect.fnUntraced(function* (digest: string, folder: string) {
+  const { run, sql } = yield* ClusterDatabase
+  const [row] = yield* run(
+    sql<{
+      readonly content: string
+    }>`UPDATE agents SET used_at = clock_timestamp() WHERE digest = ${digest} RETURNING content`
+  )
+  if (row === undefined || Digest.toHex(row.content, 32) !== digest)
+    return yield* makeRefusal(`the agent ${digest} of the submission is not in the database any more: submit it again`)
+  return yield* read(row.content, folder)
+})

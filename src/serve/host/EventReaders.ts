@@ -1,0 +1,259 @@
+/**
+ * Readers of one stream of events, each with its own bounded place in it.
+ *
+ * **Details**
+ *
+ * A reader that is behind never changes what the others get. Deltas of the same kind are put together for a reader that
+ * is more than {@link mergeBeyond} events behind; nothing is left out. A reader that stays behind for {@link maxEvents}
+ * events or {@link maxCharacters} characters gets what it has, and then {@link ReaderLagged}: it reads the state and
+ * begins anew. One that says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as
+ * with a pipe.
+ */
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import type { HostEvent } from "./HostEvent.ts"
+
+/** A reader was too far behind. */
+export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effect/host/ReaderLagged")(
+  "ReaderLagged",
+  {}
+) {
+  override get message(): string {
+    return "This reader of the live session was too far behind and was cut off. Read the state, then subscribe again."
+  }
+}
+
+/** Events that a reader may be behind before deltas are put together. */
+export const mergeBeyond = 256
+/** Events that a reader may be behind at most. */
+export const maxEvents = 10_000
+/** Characters of events that a reader may be behind at most. */
+export const maxCharacters = 16 * 1024 * 1024
+
+/** Treatment of a reader that is behind. */
+export interface ReaderOptions {
+  /** `cut` when absent. */
+  readonly whenBehind?: "cut" | "wait" | undefined
+  /**
+   * Events that a reader which is waited for may be behind; {@link mergeBeyond} when absent. With 0 the turn waits for
+   * each.
+   */
+  readonly atMost?: number | undefined
+}
+
+/** A place in the stream. */
+export interface Reader {
+  /** Waits for the next event. Ends when the live session is closed. */
+  readonly take: Effect.Effect<HostEvent, Cause.Done | ReaderLagged>
+  /** Done as soon as there is an event, which stays until it is taken, or the stream has ended. */
+  readonly arrived: Effect.Effect<void>
+  /** Takes the next event if there is one. */
+  readonly poll: () => HostEvent | undefined
+}
+
+/**
+ * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of
+ * is logged, and the next one follows: a turn may wait for this reader.
+ */
+export const forEachEvent = <R>(
+  reader: Reader,
+  tell: (event: HostEvent) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> =>
+  Effect.flatMap(reader.take, (event) =>
+    Effect.catchDefect(tell(event), (defect) =>
+      Effect.logError(`the event ${event._tag} of a live session could not be told`, defect)
+    )
+  ).pipe(
+    Effect.forever,
+    Effect.catchTag(["Done", "ReaderLagged"], () => Effect.void)
+  )
+
+/** All readers of a stream. */
+export interface EventReaders {
+  readonly publish: (event: HostEvent) => void
+  /** Waits for readers that want to be waited for. */
+  readonly caughtUp: Effect.Effect<void>
+  readonly subscribe: (options?: ReaderOptions) => Effect.Effect<Reader, never, Scope.Scope>
+  /** Ends the stream. */
+  readonly end: () => void
+}
+
+/** Characters of an event that can be long. */
+const measureEventLength = (event: RunEvent): number => {
+  switch (event._tag) {
+    case "TextDelta":
+    case "ReasoningDelta":
+    case "ToolInputDelta":
+    case "ToolProgress":
+    case "TextReplaced":
+    case "RunFinished":
+      return event.text.length
+    case "ToolFinished":
+      return event.output.length
+    default:
+      return 0
+  }
+}
+
+/** Merges two deltas, or returns undefined if their kinds differ. */
+const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | undefined => {
+  if (before?._tag === "TextDelta" && event._tag === "TextDelta") return { ...event, text: before.text + event.text }
+  if (before?._tag === "ReasoningDelta" && event._tag === "ReasoningDelta")
+    return { ...event, text: before.text + event.text }
+  if (before?._tag === "ToolInputDelta" && event._tag === "ToolInputDelta" && before.callId === event.callId) {
+    return { ...event, text: before.text + event.text }
+  }
+  return undefined
+}
+
+interface PendingEvent {
+  readonly event: HostEvent
+  /** Events of a turn, which others can be added to. */
+  readonly run: Array<RunEvent> | undefined
+  weight: number
+}
+
+/** One reader, with the events that it has not taken yet. */
+const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
+  let waiting: Array<PendingEvent> = []
+  let first = 0
+  let events = 0
+  let characters = 0
+  let arrived: Deferred.Deferred<void> | undefined
+  let drained: Deferred.Deferred<void> | undefined
+  let isEnded = false
+  let isCut = false
+
+  const takeNextEvent = (): HostEvent | undefined => {
+    const found = waiting[first]
+    if (found === undefined) return undefined
+    first++
+    if (first === waiting.length || first > 1024) {
+      waiting = waiting.slice(first)
+      first = 0
+    }
+    events -= found.run?.length ?? 1
+    characters -= found.weight
+    if (events <= atMost && drained !== undefined) {
+      Deferred.doneUnsafe(drained, Effect.void)
+      drained = undefined
+    }
+    return found.event
+  }
+
+  const wakeReader = (): void => {
+    if (arrived !== undefined) Deferred.doneUnsafe(arrived, Effect.void)
+    arrived = undefined
+  }
+
+  /** Adds events of a turn to those that wait already. */
+  const appendRunEvents = (last: PendingEvent, run: Array<RunEvent>, added: ReadonlyArray<RunEvent>): void => {
+    for (const event of added) {
+      const weight = measureEventLength(event)
+      last.weight += weight
+      characters += weight
+      const one = mergeDeltas(run.at(-1), event)
+      if (one !== undefined) run[run.length - 1] = one
+      else {
+        run.push(event)
+        events++
+      }
+    }
+  }
+
+  const put = (event: HostEvent): void => {
+    if (isCut) return
+    if (whenBehind === "cut" && (events > maxEvents || characters > maxCharacters)) {
+      isCut = true
+      return
+    }
+    const last = waiting.length > first ? waiting.at(-1) : undefined
+    if (event._tag !== "RunEvents") {
+      waiting.push({ event, run: undefined, weight: 0 })
+      events++
+    } else if (events > mergeBeyond && last?.run !== undefined) {
+      appendRunEvents(last, last.run, event.events)
+    } else {
+      const run: Array<RunEvent> = []
+      const added: PendingEvent = { event: { ...event, events: run }, run, weight: 0 }
+      waiting.push(added)
+      for (const one of event.events) {
+        run.push(one)
+        added.weight += measureEventLength(one)
+      }
+      events += run.length
+      characters += added.weight
+    }
+    wakeReader()
+  }
+
+  const isAny: Reader["arrived"] = Effect.suspend(() => {
+    if (first < waiting.length || isCut || isEnded) return Effect.void
+    arrived ??= Deferred.makeUnsafe()
+    return Effect.flatMap(Deferred.await(arrived), () => isAny)
+  })
+
+  const take: Reader["take"] = Effect.flatMap(isAny, () => {
+    const found = takeNextEvent()
+    if (found !== undefined) return Effect.succeed(found)
+    if (isCut) return Effect.fail(new ReaderLagged())
+    // Another fiber of the same reader was quicker.
+    return isEnded ? Cause.done() : take
+  })
+
+  return {
+    take,
+    arrived: isAny,
+    poll: takeNextEvent,
+    put,
+    caughtUp: Effect.suspend(() => {
+      if (whenBehind === "cut" || isEnded || events <= atMost) return Effect.void
+      drained ??= Deferred.makeUnsafe()
+      return Deferred.await(drained)
+    }),
+    end: (): void => {
+      isEnded = true
+      wakeReader()
+      if (drained !== undefined) Deferred.doneUnsafe(drained, Effect.void)
+      drained = undefined
+    }
+  }
+}
+
+/** A stream without readers. */
+export const make = (): EventReaders => {
+  const readers = new Set<ReturnType<typeof makeReader>>()
+  let isEnded = false
+  return {
+    publish: (event) => {
+      for (const reader of readers) reader.put(event)
+    },
+    caughtUp: Effect.suspend(() => {
+      for (const reader of readers)
+        return readers.size === 1 ? reader.caughtUp : Effect.forEach(readers, (one) => one.caughtUp, { discard: true })
+      return Effect.void
+    }),
+    subscribe: (options = {}) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const reader = makeReader(options)
+          if (isEnded) reader.end()
+          readers.add(reader)
+          return reader
+        }),
+        (reader) =>
+          Effect.sync(() => {
+            readers.delete(reader)
+            reader.end()
+          })
+      ),
+    end: () => {
+      isEnded = true
+      for (const reader of readers) reader.end()
+    }
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Questions of a turn to its user: approvals and clarifications, in the order in which they were asked, and the plan
+ * that it ended with. Each has an id, by which any client answers it; the first answer counts. A question whose asker
+ * is gone is taken back.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { Secrets } from "../../base/domain/Secrets.ts"
+import type { ApprovalPrompt } from "../../tools/approval/Approver.ts"
+import type { Reply } from "../../tools/approval/Question.ts"
+import type { Ask, Question } from "../../tools/builtin/Clarifier.ts"
+import type { Answer, HostEvent, OpenQuestion, PlanQuestion, State } from "./HostEvent.ts"
+import type { StateOwner } from "./StateOwner.ts"
+
+/** An answer that counts for nothing. */
+export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-effect/host/AnswerRejected")(
+  "AnswerRejected",
+  { id: Schema.String, reason: Schema.Literals(["closed", "kind"]) }
+) {
+  override get message(): string {
+    return this.reason === "closed"
+      ? `Question ${this.id} is not open: it was answered, or taken back with its turn.`
+      : `Question ${this.id} takes an answer of another kind: an approval a reply, a clarification its choices or other words, a plan a mode.`
+  }
+}
+
+/** An answer to the question about a plan. */
+export type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
+
+/** The two ports to a user, and the operations that answer their questions. */
+export interface LiveQuestions {
+  readonly clarifier: Ask
+  readonly approvals: ApprovalPrompt["Service"]
+  readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
+  /** Takes back what still waits. Only for work on the owner's fiber. */
+  readonly withdraw: Effect.Effect<void>
+  /**
+   * Adds the question about a plan to the changes that end its turn; `decide` does what its answer says. Only for work
+   * on the owner's fiber.
+   */
+  readonly present: (
+    question: PlanQuestion,
+    turn: number,
+    decide: (answer: PlanAnswer) => Effect.Effect<void>
+  ) => Effect.Effect<{ readonly changes: Pick<State, "questions">; readonly event: HostEvent }>
+  /** Takes back the question about a plan. Only for work on the owner's fiber. */
+  readonly withdrawPlan: Effect.Effect<void>
+}
+
+/** A question without what the owner adds. */
+type NewQuestion =
+  Exclude<OpenQuestion, { readonly _tag: "Plan" }> extends infer One
+    ? One extends OpenQuestion
+      ? Omit<One, "askedAt" | "id" | "turn">
+      : never
+    : never
+
+/** An approval for something that was not offered is a denial. */
+const denyUnofferedChoice = ({ question }: Extract<OpenQuestion, { readonly _tag: "Approval" }>, reply: Reply): Reply =>
+  question.choices.includes(reply.choice) ? reply : { ...reply, choice: "deny" }
+
+/** The answer that counts: a mode that was not offered leaves the plan a plan. */
+const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer => {
+  if (question._tag === "Approval" && answer._tag === "Approval")
+    return { _tag: "Approval", reply: denyUnofferedChoice(question, answer.reply) }
+  if (question._tag !== "Plan" || answer._tag !== "Plan") return answer
+  return question.question.modes.some((mode) => mode === answer.mode) ? answer : { ...answer, mode: "plan" }
+}
+
+/** Makes the questions of a live session. */
+export const make = (owner: StateOwner): LiveQuestions => {
+  const waiting = new Map<string, (answer: Answer) => Effect.Effect<void>>()
+  let count = 0
+
+  const openQuestion = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
+    owner.run(
+      Effect.map(Clock.currentTimeMillis, (askedAt) => {
+        const id = `q${++count}`
+        const { questions, turn } = owner.state()
+        const asked = { ...question, id, turn: turn?.id ?? 0, askedAt }
+        waiting.set(id, (answer) => Effect.asVoid(Deferred.succeed(answered, answer)))
+        owner.change({ questions: [...questions, asked] }, { _tag: "QuestionAsked", question: asked })
+        return id
+      })
+    )
+
+  /** Takes a question off the list, once. */
+  const closeQuestion = (id: string, answer: Answer | undefined): void => {
+    if (!waiting.delete(id)) return
+    const questions = owner.state().questions.filter((question) => question.id !== id)
+    owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
+  }
+
+  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer> =>
+    Effect.flatMap(Deferred.make<Answer>(), (answered) =>
+      Effect.acquireUseRelease(
+        openQuestion(question, answered),
+        () => Deferred.await(answered),
+        (id) => Effect.sync(() => owner.post(Effect.sync(() => closeQuestion(id, undefined))))
+      )
+    )
+
+  return {
+    clarifier: Effect.fnUntraced(function* ({ choices, multiple, question }: Question) {
+      const secrets = yield* Secrets
+      const shown = {
+        question: Redaction.redactText(question, secrets),
+        choices: choices.map((choice) => Redaction.redactText(choice, secrets)),
+        multiple
+      }
+      const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
+      if (answer._tag !== "Clarification") return undefined
+      return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
+    }),
+    approvals: {
+      ask: (question) =>
+        Effect.map(requestAnswer({ _tag: "Approval", question }), (answer) =>
+          answer._tag === "Approval" ? answer.reply : undefined
+        )
+    },
+    answer: (id, answer) =>
+      owner.run(
+        Effect.suspend(() => {
+          const question = owner.state().questions.find((one) => one.id === id)
+          const answered = waiting.get(id)
+          if (question === undefined || answered === undefined)
+            return Effect.fail(new AnswerRejected({ id, reason: "closed" }))
+          if (question._tag !== answer._tag) return Effect.fail(new AnswerRejected({ id, reason: "kind" }))
+          const counted = limitToOfferedAnswer(question, answer)
+          closeQuestion(id, counted)
+          return answered(counted)
+        })
+      ),
+    present: (question, turn, decide) =>
+      Effect.map(Clock.currentTimeMillis, (askedAt) => {
+        const id = `q${++count}`
+        const asked: OpenQuestion = { _tag: "Plan", id, turn, askedAt, question }
+        waiting.set(id, (answer) => (answer._tag === "Plan" ? decide(answer) : Effect.void))
+        return {
+          changes: { questions: [...owner.state().questions, asked] },
+          event: { _tag: "QuestionAsked", question: asked }
+        }
+      }),
+    withdraw: Effect.sync(() => {
+      for (const { id } of owner.state().questions) closeQuestion(id, undefined)
+    }),
+    withdrawPlan: Effect.sync(() => {
+      for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
+    })
+  }
+}

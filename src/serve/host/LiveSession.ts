@@ -1,0 +1,373 @@
+/**
+ * A live session: a conversation that continues from message to message, shared by all of its clients. It owns the
+ * current stored session, the queue of messages, the current turn, the open questions, and the settings of the next
+ * turn. A terminal, `stream-json` and a protocol are its clients; it is independent of any screen.
+ *
+ * **Details**
+ *
+ * {@link LiveSession.subscribe} provides the same stream of events to every client; clients send commands with the
+ * members of {@link LiveSession}. One fiber owns the state, so that commands of several clients run one after another
+ * and each sees the effects of the previous one. A question has an id, and the first answer applies for all clients.
+ *
+ * A reader that stops reading does not block others; `EventReaders` describes its handling. When the scope closes, the
+ * current turn is interrupted and the session is finalized (`on_session_finalize`).
+ *
+ * **Gotchas**
+ *
+ * Commands that are given after the scope closed are interrupted. A command is never given from inside of the hooks
+ * `on_session_finalize` and `on_session_reset`, which the owner waits for; plugins inject messages there.
+ *
+ * **Example** (A question of a tool, answered by its id)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { LiveSession, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const live = yield* LiveSession.make()
+ *   const reader = yield* live.subscribe()
+ *   yield* live.send({ prompt: "Reply exactly hello" })
+ *   let text = ""
+ *   while (true) {
+ *     const event = yield* reader.take
+ *     if (event._tag === "RunEvents") for (const one of event.events) text += one._tag === "TextDelta" ? one.text : ""
+ *     if (event._tag === "QuestionAsked" && event.question._tag === "Approval") {
+ *       yield* live.answer(event.question.id, { _tag: "Approval", reply: { choice: "deny" } })
+ *     }
+ *     if (event._tag === "TurnEnded") return text
+ *   }
+ * })
+ *
+ * console.log(await Effect.runPromise(program.pipe(Effect.scoped, Effect.provide(Runtime.layer()))))
+ * // => hello
+ * ```
+ *
+ * Source: `hermes-product.md` §1.7 to §1.10.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import { Agent } from "../../agent/Agent.ts"
+import { BackgroundWork, type Item } from "../../agent/BackgroundWork.ts"
+import type * as ContextFit from "../../agent/ContextFit.ts"
+import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
+import * as PermissionMode from "../../base/config/PermissionMode.ts"
+import {
+  type AgentError,
+  SessionBusy,
+  type SessionNotFound,
+  type SessionStoreError
+} from "../../base/domain/AgentError.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import type { Route } from "../../base/domain/Route.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
+import { ProcessVariables } from "../../base/platform/ProcessVariables.ts"
+import type { Conversation } from "../../agent/plugin/MessageInjection.ts"
+import { type Session, SessionStore, type SessionFolder } from "../../store/SessionStore.ts"
+import type { Reader, ReaderLagged, ReaderOptions } from "./EventReaders.ts"
+import {
+  planModes,
+  type Answer,
+  type HostEvent,
+  type LiveSettings,
+  type Message,
+  type Mode,
+  type SessionIdentity,
+  type State
+} from "./HostEvent.ts"
+import * as LiveQuestions from "./LiveQuestions.ts"
+import * as LiveTurns from "./LiveTurns.ts"
+import * as SessionMoves from "./SessionMoves.ts"
+import * as StateOwner from "./StateOwner.ts"
+
+export { ReaderLagged } from "./EventReaders.ts"
+export type { Reader, ReaderOptions } from "./EventReaders.ts"
+export { AnswerRejected } from "./LiveQuestions.ts"
+export type { NewMessage, SentMessage } from "./LiveTurns.ts"
+export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
+
+/** A mode that is looser than the run may have that started this program. */
+export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")(
+  "ModeUnavailable",
+  {
+    mode: Schema.String,
+    /** The loosest mode that is allowed. */
+    most: Schema.String
+  }
+) {
+  override get message(): string {
+    return `Mode "${this.mode}" is not available here: "${this.most}" is the loosest that is allowed.`
+  }
+}
+
+/** Options of a live session. */
+export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
+  /** The session to begin with, stored or not; a new one when absent. `cwd` is where its tools work. */
+  readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
+  /** The initial mode. Defaults to the mode of the approvals until one is set. */
+  readonly mode?: Mode | undefined
+  /** The loosest mode that may be set, also by the answer to a plan; every one when absent. */
+  readonly maxMode?: Mode | undefined
+  /** Directory of the tools of new sessions; the agent's when absent. */
+  readonly cwd?: string | undefined
+  /** The id of the next new session. */
+  readonly newSession?: Effect.Effect<Ids.SessionId> | undefined
+}
+
+/** Part of the conversation that is summarised. */
+export interface CompactOptions {
+  /** Subject that the summary is about. */
+  readonly focus?: string | undefined
+  /** Exchanges at the end that stay as they are. */
+  readonly keepExchanges?: number | undefined
+}
+
+/** A compaction; `warning` says why the conversation stayed as it is, where something was wrong. */
+export interface LiveCompaction extends ContextFit.CompactionResult {
+  readonly warning: string | undefined
+}
+
+/** Background work of the conversation, over all of its sessions. */
+export interface LiveBackground {
+  readonly list: Effect.Effect<ReadonlyArray<Item>>
+  /** Stops one by its id or the beginning of it. */
+  readonly stop: (id: string) => Effect.Effect<Item | undefined>
+  readonly stopAll: Effect.Effect<ReadonlyArray<Item>>
+  /** Waits for processes that are to tell when they ended. */
+  readonly settled: Effect.Effect<void>
+  /** Waits for reviews of the conversation. */
+  readonly reviewed: Effect.Effect<void>
+  /** Takes what reviews did, in lines. */
+  readonly takeNotices: Effect.Effect<ReadonlyArray<string>>
+}
+
+/** A session that clients share: its state, events and commands. */
+export interface LiveSession {
+  readonly state: Effect.Effect<State>
+  /** The events from now on, for as long as the scope lives. */
+  readonly subscribe: (options?: ReaderOptions) => Effect.Effect<Reader, never, Scope.Scope>
+  /** The same as a stream, which ends when the live session is closed. */
+  readonly events: Stream.Stream<HostEvent, ReaderLagged>
+
+  /** Begins a turn with the message, or keeps it for when it can. */
+  readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
+  /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
+  readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
+  /**
+   * Takes back the messages of clients that no turn began with, for a user who stops all work (with
+   * {@link LiveSession.stop}): nothing begins until a client sends a message again, or something new arrives from the
+   * background.
+   */
+  readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
+  /**
+   * Asks the turn to end with its current result, and withdraws its questions and the question about a plan. Returns
+   * false if no turn is running.
+   */
+  readonly stop: Effect.Effect<boolean>
+  /** Interrupts the turn, and waits a little for its end. */
+  readonly interrupt: Effect.Effect<void>
+  readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
+  /** The conversation as plugins add messages to it. */
+  readonly conversation: Conversation
+  /** Lets no turn begin until the scope closes: for a client that does something of its own. */
+  readonly hold: Effect.Effect<void, never, Scope.Scope>
+
+  /** Begins a new session. */
+  readonly begin: (title?: string) => Effect.Effect<SessionMoves.BegunSession, SessionBusy | SessionStoreError>
+  /**
+   * Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the
+   * folder) means.
+   */
+  readonly resume: (
+    reference: string,
+    folder?: SessionFolder
+  ) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
+  /** Sets the title of the session, and returns it as it is kept. */
+  readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
+  /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
+  readonly compact: (options?: CompactOptions) => Effect.Effect<LiveCompaction, AgentError>
+  /** Stored record of the session; undefined before its first message. */
+  readonly known: Effect.Effect<Session | undefined, SessionStoreError>
+  /** Stored messages of the session. */
+  readonly messages: Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+
+  readonly setMode: (mode: Mode) => Effect.Effect<void, ModeUnavailable>
+  /** Chooses the route of the next turns; undefined leaves it to the router. */
+  readonly setRoute: (route: Route | undefined) => Effect.Effect<void>
+  /** Chooses the reasoning effort of the next turns; undefined is the agent's. */
+  readonly setEffort: (effort: ReasoningEffort | undefined) => Effect.Effect<void>
+
+  readonly background: LiveBackground
+  /** Ends the live session before its scope does. */
+  readonly close: Effect.Effect<void>
+}
+
+const makeLiveBackground = (owner: StateOwner.StateOwner, background: BackgroundWork["Service"]): LiveBackground => {
+  const collectFromSessions = <A>(work: (id: Ids.SessionId) => Effect.Effect<ReadonlyArray<A>>) =>
+    Effect.suspend(() =>
+      Effect.map(Effect.forEach(SessionMoves.listSessionIds(owner.state()), work), (found) => found.flat())
+    )
+  const forEachSession = (work: (id: Ids.SessionId) => Effect.Effect<void>) =>
+    Effect.suspend(() => Effect.forEach(SessionMoves.listSessionIds(owner.state()), work, { discard: true }))
+  return {
+    list: collectFromSessions(background.list),
+    stop: (id) =>
+      Effect.suspend(() =>
+        Effect.reduce(
+          SessionMoves.listSessionIds(owner.state()),
+          (): Item | undefined => undefined,
+          (found, session) => (found === undefined ? background.stop(session, id) : Effect.succeed(found))
+        )
+      ),
+    stopAll: collectFromSessions(background.stopAll),
+    settled: forEachSession(background.settled),
+    reviewed: forEachSession(background.reviewed),
+    takeNotices: collectFromSessions(background.takeNotices)
+  }
+}
+
+const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTurns): Conversation => {
+  const postMessage = (text: string, busy: "queue" | "interrupt"): void =>
+    void owner.post(Effect.asVoid(turns.send({ prompt: text, busy }, "plugin")))
+  return {
+    isRunning: () => owner.state().turn !== undefined,
+    interrupt: (text) => postMessage(text, "interrupt"),
+    queue: (text) => postMessage(text, "queue")
+  }
+}
+
+/** Makes a live session over the agent of the surroundings. */
+export const make = Effect.fnUntraced(function* (
+  options: Options = {}
+): Effect.fn.Return<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> {
+  const { cwd, newSession = Ids.makeSessionId } = options
+  const agent = yield* Agent
+  const store = yield* SessionStore
+  const background = yield* BackgroundWork
+  const session: SessionIdentity = yield* SessionMoves.makeIdentity(
+    options.session?.id ?? (yield* newSession),
+    options.session?.cwd ?? cwd
+  )
+  const owner = yield* StateOwner.make({
+    session,
+    turn: undefined,
+    queue: [],
+    steering: [],
+    questions: [],
+    mode: options.mode ?? "ask",
+    route: undefined,
+    effort: undefined
+  })
+  const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
+  const questions = LiveQuestions.make(owner)
+  let chosen = options.mode
+  const limits = InheritedLimits.readLimits(yield* ProcessVariables)
+  const most = PermissionMode.selectNarrower(
+    options.maxMode ?? "yolo",
+    limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode)
+  )
+
+  const applySettings = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (settings.mode !== undefined) chosen = settings.mode
+      const { effort, mode, route } = { ...owner.state(), ...settings }
+      owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
+      return mode === "plan" ? Effect.void : questions.withdrawPlan
+    })
+  const changeSettings = (settings: Partial<LiveSettings>): Effect.Effect<void> => owner.run(applySettings(settings))
+
+  const turns = yield* LiveTurns.make(owner, moves, questions, {
+    ...options,
+    mode: () => chosen,
+    plans: {
+      modes: planModes.filter((mode) => PermissionMode.selectNarrower(mode, most) === mode),
+      choose: (mode) => applySettings({ mode })
+    }
+  })
+
+  let isClosed = false
+  const close = Effect.suspend(() => {
+    if (isClosed) return Effect.void
+    isClosed = true
+    return Effect.gen(function* () {
+      yield* owner.run(turns.hold(1))
+      yield* turns.interrupt
+      // Behind what the end of the turn put into the queue.
+      yield* owner.run(Effect.void)
+      yield* agent.finalize(owner.state().session.id, { reason: "shutdown" })
+    }).pipe(Effect.ensuring(owner.close))
+  })
+  yield* Effect.addFinalizer(() => close)
+  owner.post(turns.next)
+
+  const hold = Effect.acquireRelease(owner.run(turns.hold(1)), () => Effect.sync(() => void owner.post(turns.hold(-1))))
+
+  const idle = Effect.suspend(() => {
+    const { turn } = owner.state()
+    return turn === undefined ? turns.hold(1) : Effect.fail(new SessionBusy({ sessionId: turn.sessionId }))
+  })
+
+  const compact: LiveSession["compact"] = ({ focus, keepExchanges } = {}) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        yield* Effect.acquireRelease(owner.run(idle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
+        let warning: string | undefined
+        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
+          Effect.sync(() => {
+            for (const event of events)
+              if (event._tag === "Notice" && event.level === "warning") warning = event.message
+          })
+        const { session } = owner.state()
+        const { tools } = options.input ?? {}
+        const compacted = yield* agent.compact({
+          sessionId: session.id,
+          cwd: session.cwd,
+          tools,
+          focus,
+          keepExchanges,
+          onEvent
+        })
+        if (compacted.sessionId !== session.id) yield* owner.run(moves.follow)
+        return { ...compacted, warning }
+      })
+    )
+
+  return {
+    state: Effect.sync(owner.state),
+    subscribe: owner.readers.subscribe,
+    events: Stream.unwrap(
+      Effect.map(owner.readers.subscribe(), ({ take }) =>
+        Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const)))
+      )
+    ),
+    send: (message) => owner.run(turns.send(message, "client")),
+    unqueue: (id) => owner.run(turns.unqueue(id)),
+    takeBack: owner.run(turns.takeBack),
+    stop: owner.run(turns.stop),
+    interrupt: turns.interrupt,
+    answer: questions.answer,
+    conversation: makeConversation(owner, turns),
+    hold,
+    begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
+    resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
+    rename: (title) => owner.run(moves.rename(title)),
+    compact,
+    known: moves.known,
+    messages: Effect.suspend(() => store.messages(owner.state().session.id)),
+    setMode: (mode) =>
+      Effect.suspend(() => {
+        if (PermissionMode.selectNarrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode, most }))
+        // It holds at once, also for a call that is judged before the owner's turn.
+        chosen = mode
+        return changeSettings({ mode })
+      }),
+    setRoute: (route) => changeSettings({ route }),
+    setEffort: (effort) => changeSettings({ effort }),
+    background: makeLiveBackground(owner, background),
+    close
+  }
+})

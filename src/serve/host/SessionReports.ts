@@ -1,0 +1,143 @@
+/**
+ * Facts about a live session that commands of a client show, as data: its usage, its tools, and the messages omitted by
+ * compaction.
+ *
+ * Source: `hermes-product.md` §1.8 and §1.9.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import * as SummaryText from "../../tools/prompt/compaction/SummaryText.ts"
+import { Auxiliary, type TaskUsage } from "../../models/routing/Auxiliary.ts"
+import { type RouteStatus, RouterStatus } from "../../models/routing/ModelRouter.ts"
+import type { RunRecord } from "../../store/RunRecord.ts"
+import * as SearchQuery from "../../store/SearchQuery.ts"
+import * as SearchScan from "../../store/SearchScan.ts"
+import * as SessionChain from "../../store/SessionChain.ts"
+import type { Session, SessionStore } from "../../store/SessionStore.ts"
+import * as StoredForm from "../../store/StoredForm.ts"
+import type { Selection } from "../../tools/ToolRegistry.ts"
+import { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import type { SessionIdentity } from "./HostEvent.ts"
+import type { LiveSession } from "./LiveSession.ts"
+
+/** Usage of the conversation, over its compactions. */
+export interface UsageReport extends SessionChain.Sums {
+  /** Side tasks of the whole program by name. */
+  readonly side: ReadonlyMap<string, TaskUsage>
+  /** Milliseconds since the session was opened here. */
+  readonly duration: number
+}
+
+const nothingUsed: SessionChain.Sums = {
+  usage: Usage.zero,
+  cost: Cost.toSpent(Cost.nothing),
+  models: [],
+  compactions: 0
+}
+
+const sumChain = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
+  session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sumUsage(session)
+
+export const readUsage = Effect.fnUntraced(function* (
+  live: LiveSession
+): Effect.fn.Return<UsageReport, SessionStoreError, Auxiliary | SessionStore> {
+  const sums = yield* Effect.flatMap(live.known, sumChain)
+  const side = yield* Auxiliary.use(({ used }) => used)
+  const { session } = yield* live.state
+  return { ...sums, side, duration: (yield* Clock.currentTimeMillis) - session.since }
+})
+
+/** State of the session and of the routes. */
+export interface StatusReport {
+  readonly session: SessionIdentity
+  readonly stored: Session | undefined
+  /** Tokens of the conversation, over its compactions. */
+  readonly tokens: number
+  /** Milliseconds since the session was opened here. */
+  readonly duration: number
+  readonly routes: ReadonlyArray<RouteStatus>
+}
+
+export const readStatus = Effect.fnUntraced(function* (
+  live: LiveSession
+): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
+  const stored = yield* live.known
+  const { session } = yield* live.state
+  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), {
+    onNone: () => Effect.succeed([]),
+    onSome: ({ routes }) => routes
+  })
+  const { usage } = yield* sumChain(stored)
+  return {
+    session,
+    stored,
+    tokens: Usage.countTotalTokens(usage),
+    duration: (yield* Clock.currentTimeMillis) - session.since,
+    routes: yield* routes
+  }
+})
+
+/** A toolset with the names of its tools that the agent may call. */
+export interface OfferedTools {
+  readonly toolset: string
+  readonly names: ReadonlyArray<string>
+}
+
+export const listTools = Effect.fnUntraced(function* (
+  selection: Selection | undefined
+): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
+  const registry = yield* ToolRegistry
+  const sets = yield* registry.list
+  const offered = new Set((yield* registry.snapshot(selection ?? {})).names)
+  return sets.flatMap(({ tools, toolset }) => {
+    const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
+    return names.length === 0 ? [] : [{ toolset, names }]
+  })
+})
+
+/** Messages by exchange: each group begins with a message of the user, but for the first. */
+const groupByExchange = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
+  const groups: Array<Array<Prompt.Message>> = []
+  for (const message of messages) {
+    const last = groups.at(-1)
+    if (last === undefined || message.role === "user") groups.push([message])
+    else last.push(message)
+  }
+  return groups
+}
+
+/** Messages that compaction left out of the conversation. */
+export interface RemovedMessages {
+  /** Number of all of them. */
+  readonly total: number
+  readonly isFiltered: boolean
+  /** Exchanges with a message that fits the words. */
+  readonly found: ReadonlyArray<Prompt.Message>
+}
+
+/** Finds what compaction left out, by words; all without any. */
+export const findRemovedMessages = Effect.fnUntraced(function* (
+  live: LiveSession,
+  words: string
+): Effect.fn.Return<RemovedMessages, SessionStoreError, RunRecord | SessionStore> {
+  const session = yield* live.known
+  const all =
+    session === undefined
+      ? []
+      : (yield* SessionChain.readRemoved(session)).filter((message) => !SummaryText.isStandIn(message))
+  const query = SearchQuery.parse(words)
+  const isMatch = (message: Prompt.Message): boolean =>
+    query.length === 0 || SearchScan.find(query, StoredForm.extractSearchText(message)) !== undefined
+  return {
+    total: all.length,
+    isFiltered: query.length > 0,
+    found: groupByExchange(all)
+      .filter((group) => group.some(isMatch))
+      .flat()
+  }
+})

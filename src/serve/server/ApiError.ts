@@ -1,0 +1,116 @@
+/**
+ * Errors of the server in the form of the OpenAI API, which its clients read:
+ * `{ "error": { "message", "type", "code", "param" } }`.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Cause from "effect/Cause"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { AgentError } from "../../base/domain/AgentError.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
+import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
+
+/** Body of an error. */
+export const ErrorBody = Schema.Struct({
+  error: Schema.Struct({
+    message: Schema.String,
+    type: Schema.String,
+    code: Schema.String,
+    /** Field of the request that is refused. */
+    param: Schema.NullOr(Schema.String)
+  })
+})
+
+/** A request that cannot be answered: status, code, and a message with the condition and the remedy. */
+export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server/ApiError")("ApiError", {
+  status: Schema.Int,
+  code: Schema.String,
+  message: Schema.String,
+  /** Field of the request that is refused. */
+  param: Schema.optionalKey(Schema.String)
+}) {}
+
+/** Makes an {@link ApiError}. */
+export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
+
+/** Makes the error of a field that asks for something that the server does not do. */
+export const refuseField = (param: string, message: string): ApiError =>
+  new ApiError({ status: 400, code: "unsupported_parameter", message, param })
+
+const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
+  invalid_request: 400,
+  unknown_rollout: 404,
+  rollout_exists: 409,
+  rollout_busy: 409,
+  rollout_finished: 409,
+  history_diverged: 409,
+  not_trainable: 422,
+  store_failed: 500
+}
+
+/** Status for a failure of the model: 4xx if the client can fix it, 429 for a limit, otherwise a gateway error. */
+const chooseStatus = ({ reason }: AiError.AiError): number => {
+  switch (reason._tag) {
+    case "RateLimitError":
+    case "QuotaExhaustedError":
+      return 429
+    case "InvalidRequestError":
+    case "InvalidUserInputError":
+    case "ContentPolicyError":
+      return 400
+    case "NetworkError":
+      return 504
+    default:
+      return 502
+  }
+}
+
+/** The error of a failure. */
+export const fromError = (error: unknown): ApiError => {
+  if (error instanceof ApiError) return error
+  if (error instanceof RolloutRefused) return make(statuses[error.reason], error.reason, error.message)
+  if (AiError.isAiError(error))
+    return make(
+      chooseStatus(error),
+      "model_failed",
+      Redaction.redactText(`The model did not answer: ${error.reason.message}`)
+    )
+  return make(500, "internal_error", "The server failed at this request. Its log says why.")
+}
+
+/** The error of a cause: its first failure, or an internal server error. */
+export const fromCause = (cause: Cause.Cause<unknown>): ApiError =>
+  fromError(cause.reasons.find(Cause.isFailReason)?.error)
+
+/** The error of a turn that failed: its message says what to do. */
+export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
+  const error = cause.reasons.find(Cause.isFailReason)?.error
+  if (error === undefined || AiError.isAiError(error)) return fromError(error)
+  const message = Redaction.redactText(error.message)
+  return error._tag === "SessionBusy"
+    ? make(409, "session_busy", message)
+    : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
+}
+
+/** The body of an error. */
+export const toBody = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
+  error: {
+    message,
+    type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error",
+    code,
+    param: param ?? null
+  }
+})
+
+/** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
+export const toResponse = (error: ApiError): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(toBody(error), {
+    status: error.status,
+    headers: {
+      ...(error.status === 401 ? { "www-authenticate": 'Bearer realm="hermes"' } : {}),
+      ...(error.status === 409 ? { "x-should-retry": error.code === "rollout_busy" ? "true" : "false" } : {}),
+      ...(error.status === 503 ? { "retry-after": "1" } : {})
+    }
+  })

@@ -1,0 +1,82 @@
+/**
+ * The HTTP API of `hermes serve --rollouts`: chat completions in the form of OpenAI, and the rollouts that their
+ * answers are kept in.
+ *
+ * **Details**
+ *
+ * A request names its rollout by the header `x-hermes-rollout-id`, or by its address: `/v1/rollouts/ID` is a base URL
+ * for clients that take nothing else. A request that names none opens a rollout, whose id is in the same header of the
+ * answer. `/openapi.json` describes all of it.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Schema from "effect/Schema"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import { RolloutScore, RolloutView, RolloutWanted } from "../../base/domain/RolloutPort.ts"
+import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
+
+/** Header that names a rollout, in requests and answers. */
+export const rolloutHeader = "x-hermes-rollout-id"
+
+const ScoredEpisode = Schema.Struct({
+  rollout_id: Schema.String,
+  group_id: Schema.String,
+  tokens: Schema.Array(Schema.Int),
+  masks: Schema.Array(Schema.Int),
+  score: Schema.Finite,
+  messages: Schema.Array(Fields),
+  inference_logprobs: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  ref_logprobs: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  generation_params: Fields,
+  overrides: Fields
+})
+
+const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", {
+  payload: ChatRequest,
+  success: [Fields, EventStream],
+  error: errors
+})
+
+/** Chat completions, the models, and signs of life. */
+export const openai = HttpApiGroup.make("openai").add(
+  health,
+  HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
+  chat
+)
+
+/** Rollouts: opened, asked, scored, exported. */
+export const rollouts = HttpApiGroup.make("rollouts").add(
+  HttpApiEndpoint.get("list", "/v1/rollouts", {
+    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) },
+    success: Schema.Struct({ data: Schema.Array(RolloutView) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("open", "/v1/rollouts", {
+    payload: RolloutWanted,
+    success: RolloutView.pipe(HttpApiSchema.status(201)),
+    error: errors
+  }),
+  HttpApiEndpoint.get("view", "/v1/rollouts/:id", { params: id, success: RolloutView, error: errors }),
+  HttpApiEndpoint.post("finish", "/v1/rollouts/:id/finish", {
+    params: id,
+    payload: Schema.Struct({ ...RolloutScore.fields, reward: Schema.optionalKey(Schema.Finite) }),
+    success: RolloutView,
+    error: errors
+  }),
+  HttpApiEndpoint.get("export", "/v1/rollouts/:id/export", { params: id, success: ScoredEpisode, error: errors }),
+  HttpApiEndpoint.get("rolloutModels", "/v1/rollouts/:id/models", { params: id, success: ModelList, error: errors }),
+  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", {
+    params: id,
+    payload: ChatRequest,
+    success: [Fields, EventStream],
+    error: errors
+  })
+)
+
+/** The whole API. */
+export const api = HttpApi.make("hermes").add(openai, rollouts).annotate(OpenApi.Transform, describeKeys)

@@ -1,0 +1,89 @@
+/**
+ * Shapes of the OpenAI API that every API of ours has: requests for chat completions, models, errors.
+ *
+ * Source: OpenAI API reference, chat completions and models.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Json from "../../base/domain/Json.ts"
+import * as ApiError from "./ApiError.ts"
+
+/** Any JSON object. */
+export const Fields = Schema.Record(Schema.String, Schema.Json)
+
+/** A request for a chat completion. The serving endpoint defines how fields not listed here are handled. */
+export const ChatRequest = Schema.StructWithRest(
+  Schema.Struct({
+    messages: Schema.Array(Fields),
+    model: Schema.optionalKey(Schema.String),
+    stream: Schema.optionalKey(Schema.Boolean),
+    tools: Schema.optionalKey(Schema.Array(Fields))
+  }),
+  [Fields]
+)
+
+/** Events as the text of a stream. */
+export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
+
+const Model = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("model"),
+  created: Schema.Int,
+  owned_by: Schema.String
+})
+
+/** A list of models. */
+export const ModelList = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) })
+
+/** Makes a list of models by their names. */
+export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Type => ({
+  object: "list",
+  data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" }))
+})
+
+/** Errors of every endpoint. */
+export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) =>
+  ApiError.ErrorBody.pipe(HttpApiSchema.status(status))
+)
+
+/** The path parameter `id`. */
+export const id = { id: Schema.String }
+
+/** Signs of life. */
+export const health = HttpApiEndpoint.get("health", "/health", {
+  success: Schema.Struct({ status: Schema.Literal("ok") }),
+  error: errors
+})
+
+/** Adds the key of clients to the description of an API: every operation requires it, signs of life aside. */
+export const describeKeys = (description: Json.Fields): Json.Fields => {
+  const security = [{ key: [] }]
+  const paths = Object.entries(Json.readFields(description["paths"])).map(([path, operations]) => {
+    const described = Object.entries(Json.readFields(operations)).map(
+      ([method, operation]) =>
+        [method, { ...Json.readFields(operation), security: path === "/health" ? [] : security }] as const
+    )
+    return [path, Object.fromEntries(described)] as const
+  })
+  const securitySchemes = { key: { type: "http", scheme: "bearer" } }
+  return {
+    ...description,
+    paths: Object.fromEntries(paths),
+    components: { ...Json.readFields(description["components"]), securitySchemes },
+    security
+  }
+}
+
+/** Reads a whole number of a query or a header; `other` when it is absent. */
+export const parseWholeNumber = (
+  name: string,
+  given: string | undefined,
+  { least = 0, most, other }: { readonly least?: number; readonly most: number; readonly other: number }
+): Effect.Effect<number, ApiError.ApiError> => {
+  const number = given === undefined ? other : /^\d+$/u.test(given) ? Number(given) : Number.NaN
+  return Number.isSafeInteger(number) && number >= least && number <= most
+    ? Effect.succeed(number)
+    : Effect.fail(ApiError.make(400, "invalid_request", `${name} is a whole number from ${least} to ${most}.`))
+}

@@ -1,0 +1,180 @@
+/**
+ * A server around the endpoints of an API: admission, bounds, errors in one form, an end that loses no request.
+ *
+ * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
+ */
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import type * as HttpServerError from "effect/http/HttpServerError"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Json from "../../base/domain/Json.ts"
+import { Secrets } from "../../base/domain/Secrets.ts"
+import * as HttpListener from "../../base/platform/HttpListener.ts"
+import * as ApiError from "./ApiError.ts"
+import type { Options, RunningServer } from "./HermesServer.ts"
+import * as ServerGuard from "./ServerGuard.ts"
+import type * as ServerKeys from "./ServerKeys.ts"
+
+/** Longest body in bytes, where the options name none. */
+export const longestBody = 32 * 1024 * 1024
+
+/** Bytes of the bodies of all requests under way, where the options name no number. */
+const mostBodies = 256 * 1024 * 1024
+
+/** Milliseconds that requests under way have when the server ends, where the options name none. */
+export const grace = 10_000
+
+/** Milliseconds behind that time in which those that were given up are told, before their connections are cut. */
+const parting = 2_000
+
+/** Reads the body of a request as a JSON object. */
+export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
+
+/** Makes a reader of bodies up to a size. */
+export const makeBodyReader =
+  (maxBody: number): BodyReader =>
+  (request) => {
+    const type = request.headers["content-type"] ?? ""
+    if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/iu.test(type)) {
+      return Effect.fail(
+        ApiError.make(415, "unsupported_media_type", "Send the body as JSON, with content-type: application/json.")
+      )
+    }
+    return request.text.pipe(
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBody)),
+      Effect.mapError(() =>
+        ApiError.make(413, "body_too_large", `The body cannot be read, or has more than ${maxBody} bytes.`)
+      ),
+      Effect.flatMap((text) => {
+        const value = Option.getOrUndefined(Json.parse(text === "" ? "{}" : text))
+        return Json.isFields(value)
+          ? Effect.succeed(value)
+          : Effect.fail(
+              ApiError.make(
+                400,
+                "invalid_json",
+                value === undefined ? "The body is not JSON." : "The body is JSON, but no object."
+              )
+            )
+      })
+    )
+  }
+
+/** Makes a decoder of bodies; its error names what does not fit. */
+export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (value: unknown): Effect.Effect<S["Type"], ApiError.ApiError> =>
+    Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) =>
+      ApiError.make(400, "invalid_request", `The body does not fit: ${error.message.replace(/\s+/gu, " ")}`)
+    )
+}
+
+/** Answers with the error where the work fails. */
+export const respondToFailure = <E, R>(
+  work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
+  Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
+
+/** A JSON response that no cache keeps. */
+export const makeJsonResponse = (
+  value: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {}
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(value, { status, headers: { "cache-control": "no-store", ...headers } })
+
+const unknownPlace = ApiError.make(
+  404,
+  "not_found",
+  "There is nothing at this address. GET /openapi.json describes the API."
+)
+
+/** Answers of a router. */
+type Router = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  HttpServerError.HttpServerError,
+  HttpServerRequest | Scope.Scope
+>
+
+/** Endpoints behind the admission. */
+export interface Endpoints {
+  readonly router: Router
+  /** Is told the status of each answer. */
+  readonly onAnswered?: ((status: number) => void) | undefined
+}
+
+/**
+ * Serves endpoints for the lifetime of the scope: `own` for the server's key, and each of `named` for its key. `own` is
+ * notified of refused clients. Fails with the reason if these options are not allowed, or the port cannot be used.
+ */
+export const serve = (
+  options: Options,
+  own: Endpoints,
+  named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []
+): Effect.Effect<RunningServer, string, Scope.Scope> =>
+  Effect.gen(function* () {
+    const {
+      allowedHosts = [],
+      allowedOrigins = [],
+      host = "127.0.0.1",
+      maxBody = longestBody,
+      maxConnections = 1024,
+      maxGrace = grace,
+      maxRequests = 512,
+      maxStall = 60_000,
+      port
+    } = options
+    const refusal = ServerGuard.explainRefusal({ host, key: options.key, open: options.open }, named)
+    if (refusal !== undefined) return yield* Effect.fail(refusal)
+    const key = yield* ServerGuard.provideKey(options, named)
+    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
+    const secrets = yield* Secrets
+    for (const one of [...(key === undefined ? [] : [key]), ...named.map(({ key }) => key)]) secrets.add(one)
+    const listener = yield* HttpListener.open({
+      host,
+      port,
+      maxConnections,
+      requestTimeoutMillis: 120_000,
+      graceful: maxGrace + parting,
+      stallMillis: maxStall
+    })
+    const bounds: ServerGuard.Bounds = {
+      maxRequests,
+      maxConnections,
+      maxBody,
+      maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies)
+    }
+    const ofAll = ServerGuard.makeLimiter(bounds)
+    const keys = named.map((one) => ({
+      ...one,
+      bounded: ServerGuard.makeLimiter({
+        ...bounds,
+        maxRequests: one.maxRequests ?? maxRequests,
+        maxConnections: one.maxConnections ?? maxConnections
+      })
+    }))
+    const answer = Effect.gen(function* () {
+      const request = yield* HttpServerRequest
+      const admitted = ServerGuard.admit(admission, keys, request)
+      const client = Result.getOrUndefined(admitted)
+      const { onAnswered, router } = client ?? own
+      const work = Result.isFailure(admitted)
+        ? Effect.succeed(ApiError.toResponse(admitted.failure))
+        : ofAll(request, client === undefined ? router : client.bounded(request, router))
+      const response = yield* work.pipe(
+        Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.toResponse(unknownPlace))),
+        Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
+        Effect.catchDefect((defect) => Effect.succeed(ApiError.toResponse(ApiError.fromError(defect))))
+      )
+      onAnswered?.(response.status)
+      return HttpServerResponse.setHeader(response, "x-content-type-options", "nosniff")
+    })
+    yield* listener.serve(answer)
+    return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listener.port}`, key }
+  })

@@ -1,0 +1,88 @@
+/**
+ * Events of a turn without secrets, also those that are split over several pieces.
+ *
+ * **Details**
+ *
+ * Pieces of text, of reasoning and of arguments are held back as long as a value that the runtime holds, or a key of a
+ * known shape, may have begun (see `RedactionStream`); held text is released when its text ends. This applies
+ * regardless of `security.redact_secrets`: a protocol is a sink. Names of secrets are not redacted, as in every answer
+ * of a model.
+ *
+ * **Gotchas**
+ *
+ * Events that are not pieces pass unchanged, except for complete texts of an answer. Code that shows outputs and
+ * arguments must redact them.
+ *
+ * Source: `ARCHITECTURE.md` §7.
+ */
+import { redactKeys } from "../../base/domain/Redaction.ts"
+import * as RedactionStream from "../../base/domain/RedactionStream.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import type { Registry } from "../../base/domain/Secrets.ts"
+
+/** The events of one turn after another. */
+export interface StreamSecrets {
+  readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
+  /** Ends the turn and returns the text held back. */
+  readonly end: () => ReadonlyArray<RunEvent>
+}
+
+/** Makes the filter of a reader. */
+export const make = (secrets: Registry): StreamSecrets => {
+  const text = RedactionStream.makeKeys(secrets)
+  const reasoning = RedactionStream.makeKeys(secrets)
+  const inputs = new Map<string, typeof text>()
+
+  const pieces = {
+    text: (piece: string): ReadonlyArray<RunEvent> => (piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]),
+    reasoning: (piece: string): ReadonlyArray<RunEvent> =>
+      piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }],
+    input: (callId: string, piece: string): ReadonlyArray<RunEvent> =>
+      piece === "" ? [] : [{ _tag: "ToolInputDelta", callId, text: piece }]
+  }
+
+  const end = (): ReadonlyArray<RunEvent> => {
+    const rest = [
+      ...pieces.reasoning(reasoning.end()),
+      ...pieces.text(text.end()),
+      ...Array.from(inputs).flatMap(([callId, input]) => pieces.input(callId, input.end()))
+    ]
+    inputs.clear()
+    return rest
+  }
+
+  const getInputRedactor = (callId: string): typeof text => {
+    const found = inputs.get(callId) ?? RedactionStream.makeKeys(secrets)
+    inputs.set(callId, found)
+    return found
+  }
+
+  const redactEvent = (event: RunEvent): ReadonlyArray<RunEvent> => {
+    switch (event._tag) {
+      case "TextDelta":
+        return [...pieces.reasoning(reasoning.end()), ...pieces.text(text.push(event.text))]
+      case "ReasoningDelta":
+        return pieces.reasoning(reasoning.push(event.text))
+      case "ToolInputDelta":
+        return pieces.input(event.callId, getInputRedactor(event.callId).push(event.text))
+      case "TextReplaced":
+        // Held characters belong to the text that is taken back.
+        text.end()
+        return [...pieces.reasoning(reasoning.end()), { ...event, text: redactKeys(event.text, secrets) }]
+      case "RunFinished":
+        return [...end(), { ...event, text: redactKeys(event.text, secrets) }]
+      case "StepStarted":
+      case "StepFinished":
+      case "ToolStarted":
+      case "ToolsScheduled":
+      case "ToolFinished":
+        return [...end(), event]
+      case "ToolInputStarted":
+        return [...pieces.reasoning(reasoning.end()), ...pieces.text(text.end()), event]
+      default:
+        return [event]
+    }
+  }
+
+  return { of: (events) => events.flatMap(redactEvent), end }
+}

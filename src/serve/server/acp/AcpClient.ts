@@ -1,0 +1,170 @@
+/**
+ * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with unsaved
+ * changes.
+ *
+ * **Details**
+ *
+ * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its
+ * request back. A file is waited for ten seconds.
+ *
+ * Terminals of the client are never used, even if it offers them: the agent's environment, sandbox, fences and
+ * credential proxy restrict commands, and a process of the editor would bypass them. Commands run here, and the client
+ * receives their output, in terminals if it shows terminals of the agent (`AcpTerminals`).
+ *
+ * Source: Agent Client Protocol, methods of the client.
+ */
+import type {
+  AgentContext,
+  CLIENT_METHODS,
+  ClientCapabilities,
+  ReadTextFileRequest,
+  RequestPermissionRequest,
+  SessionUpdate,
+  WriteTextFileRequest
+} from "@agentclientprotocol/sdk/unstable"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Json from "../../../base/domain/Json.ts"
+
+/** The client did not do what it was asked for. */
+export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")(
+  "ClientRefused",
+  { method: Schema.String, cause: Schema.Defect() }
+) {
+  override get message(): string {
+    return `The client refused ${this.method}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
+/** Files of the client, with unsaved changes. A member is absent if the client does not offer it. */
+export interface ClientFiles {
+  readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
+  readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
+}
+
+/** The client of a connection, for one session. */
+export interface SessionClient {
+  readonly capabilities: ClientCapabilities
+  readonly update: (update: SessionUpdate) => Effect.Effect<void>
+  /** Asks for a permission; interrupting it takes the request back. Undefined where the client did not choose. */
+  readonly permission: (request: Omit<RequestPermissionRequest, "sessionId">) => Effect.Effect<string | undefined>
+  /** Asks for text or choices. Returns undefined without an answer. */
+  readonly elicit: (
+    message: string,
+    schema: Readonly<Record<string, unknown>>
+  ) => Effect.Effect<Readonly<Record<string, unknown>> | undefined>
+}
+
+/** Connection of a session. */
+export interface Options {
+  readonly client: AgentContext
+  readonly methods: typeof CLIENT_METHODS
+  readonly capabilities: ClientCapabilities
+  readonly sessionId: string
+}
+
+const sendRequest = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
+  Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
+
+/** Asks the client. Returns nothing if it does not answer. */
+const requestAnswer = <A>(
+  method: string,
+  send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
+): Effect.Effect<A | undefined> =>
+  Effect.catch(
+    sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })),
+    (refused) => Effect.as(Effect.logWarning(refused.message), undefined)
+  )
+
+/** Makes the client of a session. */
+export const make = ({ capabilities, client, methods, sessionId }: Options): SessionClient => ({
+  capabilities,
+  // A connection that is gone closes every session; until then updates have nowhere to go.
+  update: (update) =>
+    Effect.ignore(
+      sendRequest(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))
+    ),
+  permission: (request) =>
+    Effect.map(
+      requestAnswer(methods.session_request_permission, (options) =>
+        client.request(methods.session_request_permission, { sessionId, ...request }, options)
+      ),
+      (answer) => (answer?.outcome.outcome === "selected" ? answer.outcome.optionId : undefined)
+    ),
+  elicit: (message, requestedSchema) =>
+    Effect.map(
+      requestAnswer(methods.elicitation_create, (options) =>
+        client.request<{ readonly action?: unknown; readonly content?: unknown }>(
+          methods.elicitation_create,
+          { sessionId, mode: "form", message, requestedSchema },
+          options
+        )
+      ),
+      (answer) => (answer?.action === "accept" && Json.isFields(answer.content) ? answer.content : undefined)
+    )
+})
+
+/** Time that a file of the client is waited for; then the file of the machine counts. */
+const fileWait = Duration.seconds(10)
+
+/** Time in which a client is asked for no file that did not answer: a turn waits for it once, and not for each file. */
+const silenceMillis = 60_000
+
+/** Makes the files of a session. */
+export const makeFiles = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
+  let silentUntil = 0
+
+  /** Asks the client for a file, and cancels the request on interruption. */
+  const requestFile = <A>(
+    method: string,
+    send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
+  ): Effect.Effect<A, ClientRefused> => {
+    const silent = new ClientRefused({
+      method,
+      cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`)
+    })
+    return Effect.clockWith((clock) =>
+      clock.currentTimeMillisUnsafe() < silentUntil
+        ? Effect.fail(silent)
+        : sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
+            Effect.timeoutOrElse({
+              duration: fileWait,
+              orElse: () => {
+                silentUntil = clock.currentTimeMillisUnsafe() + silenceMillis
+                return Effect.andThen(
+                  Effect.logWarning(`${silent.message}. For a minute files are those of the disk.`),
+                  Effect.fail(silent)
+                )
+              }
+            })
+          )
+    )
+  }
+
+  return {
+    read:
+      capabilities.fs?.readTextFile !== true
+        ? undefined
+        : (path) =>
+            Effect.map(
+              requestFile(methods.fs_read_text_file, (options) =>
+                client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)
+              ),
+              ({ content }) => content
+            ),
+    write:
+      capabilities.fs?.writeTextFile !== true
+        ? undefined
+        : (path, content) =>
+            Effect.asVoid(
+              requestFile(methods.fs_write_text_file, (options) =>
+                client.request(
+                  methods.fs_write_text_file,
+                  { sessionId, path, content } satisfies WriteTextFileRequest,
+                  options
+                )
+              )
+            )
+  }
+}

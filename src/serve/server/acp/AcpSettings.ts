@@ -1,0 +1,154 @@
+/**
+ * Settings of a live session as modes and options of ACP: the mode, the model, the reasoning effort.
+ *
+ * Source: Agent Client Protocol, session modes and session config options.
+ */
+import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk/unstable"
+import * as Effect from "effect/Effect"
+import * as PermissionMode from "../../../base/config/PermissionMode.ts"
+import type { ReasoningEffort } from "../../../base/domain/Model.ts"
+import type { Route } from "../../../base/domain/Route.ts"
+import type { LiveSettings } from "../../host/HostEvent.ts"
+import type { LiveSession } from "../../host/LiveSession.ts"
+import { type AcpFailure, makeFailure } from "./AcpFailure.ts"
+
+/** A model that a session can go on with. */
+export interface AcpModel {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  /** The router's own choice when absent. */
+  readonly route: Route | undefined
+}
+
+/** Modes and options, as a new or loaded session tells them. */
+export interface SessionState {
+  readonly modes: SessionModeState
+  readonly configOptions: Array<SessionConfigOption>
+}
+
+/** Settings of one session. */
+export interface AcpSettings {
+  readonly state: Effect.Effect<SessionState>
+  readonly optionsOf: (settings: LiveSettings) => Effect.Effect<Array<SessionConfigOption>>
+  readonly setMode: (mode: string) => Effect.Effect<void, AcpFailure>
+  readonly setOption: (option: string, value: string) => Effect.Effect<Array<SessionConfigOption>, AcpFailure>
+}
+
+/** Names and descriptions of the modes. */
+export const modeNames: Readonly<Record<PermissionMode.PermissionMode, readonly [name: string, description: string]>> =
+  {
+    plan: ["Plan", "Read only, then present a plan"],
+    ask: ["Ask", "Edit the working tree, ask about commands"],
+    edits: ["Edits", "As Ask, and edit files that something runs later"],
+    auto: ["Auto", "A model rules on what is asked about"],
+    yolo: ["Yolo", "Skip approvals; the deny lists still apply"]
+  }
+
+const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
+
+/** Value of an option that leaves the choice to the settings. */
+const byDefault = "default"
+
+interface Choice {
+  readonly value: string
+  readonly name: string
+  readonly description?: string
+}
+
+const makeSelectOption = (
+  id: string,
+  name: string,
+  category: string,
+  currentValue: string,
+  options: ReadonlyArray<Choice>
+): SessionConfigOption => ({ type: "select", id, name, category, currentValue, options: [...options] })
+
+const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState => ({
+  currentModeId: mode,
+  availableModes: PermissionMode.all.map((id) => ({ id, name: modeNames[id][0], description: modeNames[id][1] }))
+})
+
+/** Makes the settings of a session; its models are asked for once. */
+export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
+  let known: ReadonlyArray<AcpModel> | undefined
+
+  const listOptions: AcpSettings["optionsOf"] = Effect.fnUntraced(function* ({ effort, mode, route }) {
+    const { availableModes } = describeModes(mode)
+    known ??= yield* models
+    const current =
+      known.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? known[0]
+    return [
+      makeSelectOption(
+        "mode",
+        "Mode",
+        "mode",
+        mode,
+        availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))
+      ),
+      ...(current === undefined
+        ? []
+        : [
+            makeSelectOption(
+              "model",
+              "Model",
+              "model",
+              current.id,
+              known.map(({ description, id, name }) => ({ value: id, name, description }))
+            )
+          ]),
+      makeSelectOption(
+        "effort",
+        "Reasoning effort",
+        "thought_level",
+        effort ?? byDefault,
+        [byDefault, ...efforts].map((value) => ({ value, name: value }))
+      )
+    ]
+  })
+
+  const setMode: AcpSettings["setMode"] = Effect.fnUntraced(function* (wanted) {
+    const mode = PermissionMode.all.find((one) => one === wanted)
+    if (mode === undefined)
+      return yield* makeFailure(
+        "invalid_params",
+        `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`
+      )
+    yield* Effect.mapError(live.setMode(mode), ({ message }) => makeFailure("invalid_params", message))
+  })
+
+  const changeOption = Effect.fnUntraced(function* (option: string, value: string) {
+    switch (option) {
+      case "mode":
+        return yield* setMode(value)
+      case "model": {
+        const model = (known ??= yield* models).find(({ id }) => id === value)
+        if (model === undefined) return yield* makeFailure("invalid_params", `Unknown model "${value}".`)
+        return yield* live.setRoute(model.route)
+      }
+      case "effort": {
+        const effort = efforts.find((one) => one === value)
+        if (effort === undefined && value !== byDefault)
+          return yield* makeFailure(
+            "invalid_params",
+            `Unknown effort "${value}". Use ${[byDefault, ...efforts].join(", ")}.`
+          )
+        return yield* live.setEffort(effort)
+      }
+      default:
+        return yield* makeFailure(
+          "invalid_params",
+          `Unknown option "${option}". The options are mode, model and effort.`
+        )
+    }
+  })
+
+  return {
+    state: Effect.flatMap(live.state, (settings) =>
+      Effect.map(listOptions(settings), (configOptions) => ({ modes: describeModes(settings.mode), configOptions }))
+    ),
+    optionsOf: listOptions,
+    setMode,
+    setOption: (option, value) => Effect.andThen(changeOption(option, value), Effect.flatMap(live.state, listOptions))
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * The HTTP API of an agent: chat completions and responses in the form of OpenAI, sessions with their events, signs of
+ * life.
+ *
+ * **Details**
+ *
+ * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; calls of the caller's
+ * own tools are returned to it, the agent's tools run here. Sampling parameters are accepted and have no effect: the
+ * agent has its own. Unsupported fields are refused: see `OpenAiFields`. `/v1/sessions` adds live events, approvals and
+ * steering. A request continues a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the
+ * messages that it sends. `/openapi.json` describes all endpoints but `/mcp`, which uses a separate protocol: it offers
+ * the agent as a tool over MCP.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Schema from "effect/Schema"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as PermissionMode from "../../../base/config/PermissionMode.ts"
+import { planModes } from "../../host/HostEvent.ts"
+import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
+
+/** Header that names a session, in requests and answers. */
+export const sessionHeader = "x-hermes-session-id"
+
+/** A request for a response. */
+const ResponseRequest = Schema.StructWithRest(
+  Schema.Struct({
+    input: Schema.Union([Schema.String, Schema.Array(Fields)]),
+    model: Schema.optionalKey(Schema.String),
+    instructions: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    previous_response_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    stream: Schema.optionalKey(Schema.Boolean),
+    tools: Schema.optionalKey(Schema.Array(Fields))
+  }),
+  [Fields]
+)
+
+/** A message for a session. */
+export const NewMessage = Schema.Struct({
+  prompt: Schema.NonEmptyString,
+  /** Way of a message while a turn is under way; `queue` when absent. */
+  busy: Schema.optionalKey(Schema.Literals(["queue", "steer", "interrupt"]))
+})
+
+/**
+ * An answer to a question: a choice for an approval, answers for a clarification, the mode to go on in for a plan
+ * (`plan`: go on planning).
+ */
+export const NewAnswer = Schema.Union([
+  Schema.Struct({
+    choice: Schema.Literals(["once", "session", "always", "deny"]),
+    reason: Schema.optionalKey(Schema.String),
+    prefix: Schema.optionalKey(Schema.Boolean)
+  }),
+  Schema.Struct({ answers: Schema.Array(Schema.String) }),
+  Schema.Struct({ mode: Schema.Literals(["plan", ...planModes]), words: Schema.optionalKey(Schema.String) })
+])
+
+/** Changes of a session's settings; they hold from the next turn on. */
+export const NewSettings = Schema.Struct({
+  mode: Schema.optionalKey(Schema.Literals(PermissionMode.all)),
+  model: Schema.optionalKey(Schema.String)
+})
+
+/** A session as it is now. */
+const SessionView = Schema.Struct({
+  id: Schema.String,
+  mode: Schema.Literals(PermissionMode.all),
+  model: Schema.NullOr(Schema.String),
+  turn: Schema.NullOr(Schema.Struct({ id: Schema.Int, message_id: Schema.String, started_at: Schema.Number })),
+  queue: Schema.Array(Schema.Struct({ message_id: Schema.String, prompt: Schema.String })),
+  questions: Schema.Array(Schema.String)
+})
+
+/** Result of a stop: whether a turn was under way, and the messages that are not sent. */
+const Stopped = Schema.Struct({
+  stopped: Schema.Boolean,
+  returned: Schema.Array(Schema.Struct({ message_id: Schema.String, prompt: Schema.String }))
+})
+
+const StoredView = Schema.Struct({
+  id: Schema.String,
+  title: Schema.NullOr(Schema.String),
+  source: Schema.String,
+  model: Schema.String,
+  messages: Schema.Int,
+  started_at: Schema.Number,
+  ended_at: Schema.NullOr(Schema.Number)
+})
+
+/** Models, chat completions, responses. */
+export const openai = HttpApiGroup.make("openai").add(
+  HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
+  HttpApiEndpoint.post("chat", "/v1/chat/completions", {
+    payload: ChatRequest,
+    success: [Fields, EventStream],
+    error: errors
+  }),
+  HttpApiEndpoint.post("respond", "/v1/responses", {
+    payload: ResponseRequest,
+    success: [Fields, EventStream],
+    error: errors
+  })
+)
+
+/** Sessions: messages in, events out. */
+export const sessions = HttpApiGroup.make("sessions").add(
+  HttpApiEndpoint.get("list", "/v1/sessions", {
+    query: { limit: Schema.optionalKey(Schema.String) },
+    success: Schema.Struct({ data: Schema.Array(StoredView) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("open", "/v1/sessions", {
+    payload: NewSettings,
+    success: SessionView.pipe(HttpApiSchema.status(201)),
+    error: errors
+  }),
+  HttpApiEndpoint.get("view", "/v1/sessions/:id", { params: id, success: SessionView, error: errors }),
+  HttpApiEndpoint.patch("change", "/v1/sessions/:id", {
+    params: id,
+    payload: NewSettings,
+    success: SessionView,
+    error: errors
+  }),
+  HttpApiEndpoint.delete("close", "/v1/sessions/:id", { params: id, success: HttpApiSchema.NoContent, error: errors }),
+  HttpApiEndpoint.get("messages", "/v1/sessions/:id/messages", {
+    params: id,
+    success: Schema.Struct({ data: Schema.Array(Fields) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("send", "/v1/sessions/:id/messages", {
+    params: id,
+    payload: NewMessage,
+    success: Schema.Struct({
+      status: Schema.Literals(["started", "queued", "steering"]),
+      message_id: Schema.String
+    }).pipe(HttpApiSchema.status(202)),
+    error: errors
+  }),
+  HttpApiEndpoint.get("events", "/v1/sessions/:id/events", {
+    params: id,
+    query: { after: Schema.optionalKey(Schema.String) },
+    success: EventStream,
+    error: errors
+  }),
+  HttpApiEndpoint.post("answer", "/v1/sessions/:id/questions/:question", {
+    params: { id: Schema.String, question: Schema.String },
+    payload: NewAnswer,
+    success: HttpApiSchema.NoContent,
+    error: errors
+  }),
+  HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Stopped, error: errors })
+)
+
+/** Signs of life. */
+export const life = HttpApiGroup.make("life").add(
+  health,
+  HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String.pipe(HttpApiSchema.asText()), error: errors })
+)
+
+/** The whole API. */
+export const api = HttpApi.make("hermes").add(life, openai, sessions).annotate(OpenApi.Transform, describeKeys)

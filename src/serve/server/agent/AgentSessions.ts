@@ -1,0 +1,232 @@
+/**
+ * Requests to the agent, each in the session that it is meant for.
+ *
+ * **Details**
+ *
+ * A conversation is named by its session, or recognised: a client that stores the messages itself and sends them all
+ * continues the session with the same messages, as long as the session ends with them. Other messages (unknown, shared
+ * by several sessions, or from a session that has continued since) start a new session.
+ *
+ * A request that follows a response continues its session if nothing follows that response and the session is not
+ * answering another request. Otherwise it continues in a fork: several requests after one response are all answered,
+ * independently of each other. Of two concurrent requests that name a session, one is refused: they would share one
+ * conversation.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Prompt from "effect/ai/Prompt"
+import { Agent } from "../../../agent/Agent.ts"
+import * as Ids from "../../../base/domain/Ids.ts"
+import type { Route } from "../../../base/domain/Route.ts"
+import * as SystemPrompt from "../../../tools/prompt/SystemPrompt.ts"
+import { ModelRouter } from "../../../models/routing/ModelRouter.ts"
+import * as SessionFork from "../../../store/SessionFork.ts"
+import { type Session, SessionStore } from "../../../store/SessionStore.ts"
+import { ToolRegistry } from "../../../tools/ToolRegistry.ts"
+import * as ApiError from "../ApiError.ts"
+import * as AgentExchange from "./AgentExchange.ts"
+import * as ClientTools from "./ClientTools.ts"
+import * as KnownConversations from "./KnownConversations.ts"
+import * as ServedSessions from "./ServedSessions.ts"
+
+/** A model that requests may name. */
+export interface ServedModel {
+  readonly id: string
+  /** The router's own choice when absent. */
+  readonly route: Route | undefined
+}
+
+/** Values that all sessions share. */
+export interface Options extends ServedSessions.Options {
+  readonly models: Effect.Effect<ReadonlyArray<ServedModel>>
+}
+
+/** Sessions of a server. */
+export interface Service {
+  readonly exchange: (
+    request: AgentExchange.Request
+  ) => Effect.Effect<AgentExchange.Exchange, ApiError.ApiError, Scope.Scope>
+  /** Opens a session, or finds it open; a new one without an id. */
+  readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
+  readonly close: ServedSessions.ServedSessions["close"]
+  /** Name of the key that owns the sessions, or undefined for the server's key. */
+  readonly client: string | undefined
+  readonly models: Options["models"]
+  readonly counts: ServedSessions.ServedSessions["counts"]
+  readonly drain: ServedSessions.ServedSessions["drain"]
+  readonly closeAll: ServedSessions.ServedSessions["closeAll"]
+}
+
+/** Sessions of a server. */
+export class AgentSessions extends Context.Service<AgentSessions, Service>()("hermes-effect/server/AgentSessions") {}
+
+type Needs = ServedSessions.Needs | ModelRouter | ToolRegistry
+type ExchangeSession = ServedSessions.ExchangeSession
+
+const { toStoreError } = ServedSessions
+
+/** True if the request gets a new session when its session is busy. */
+const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
+  results.size === 0 && (session === undefined || position !== undefined)
+
+/** Number of messages up to the end of the turn that begins at a position. */
+const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
+  const turn = history.findIndex(({ role }, index) => index >= position && role === "user")
+  const next = turn === -1 ? -1 : history.findIndex(({ role }, index) => index > turn && role === "user")
+  return next === -1 ? history.length : next
+}
+
+const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
+  prompt === undefined
+    ? []
+    : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
+
+/** Opens no session yet; all of them are closed with the scope. */
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
+  const { cwd, models, tools } = options
+  const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
+  const agent = yield* Agent
+  const router = yield* ModelRouter
+  const store = yield* SessionStore
+  const served = yield* ServedSessions.make(options)
+  const known = KnownConversations.make()
+
+  /** Starts a session with messages stored by the client. */
+  const beginWithHistory = Effect.fnUntraced(function* (
+    history: ReadonlyArray<Prompt.Message>
+  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+    const id = yield* Ids.makeSessionId
+    if (history.length > 0) {
+      yield* Effect.gen(function* () {
+        const { model, provider } = yield* router.primary
+        const layers = yield* agent.promptLayers({
+          cwd,
+          platform: "api-server",
+          tools: ClientTools.excludeClients(tools)
+        })
+        yield* store.create({
+          id,
+          source: served.source,
+          provider,
+          model,
+          systemPrompt: SystemPrompt.render(layers),
+          cwd
+        })
+        yield* store.append(id, history)
+      }).pipe(Effect.mapError(toStoreError))
+    }
+    return yield* served.begin(id)
+  })
+
+  const forkSession = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
+    Effect.gen(function* () {
+      const originals = yield* store.messages(session.id)
+      const end = findTurnEnd(originals, position)
+      const { id } = yield* SessionFork.fork(session, {
+        history: originals.slice(0, end),
+        originals,
+        position: end,
+        changed: ["prompt"],
+        source: served.source
+      })
+      return id
+    }).pipe(Effect.mapError(toStoreError), Effect.provideContext(services), Effect.flatMap(served.begin))
+
+  /** Goes on behind the turn of a response. */
+  const continueAfterTurn = Effect.fnUntraced(function* (
+    id: string,
+    position: number
+  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+    const newest = yield* served.stored(id)
+    const named = yield* Effect.map(
+      Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+      Option.getOrElse(() => newest)
+    )
+    // One that was compacted since goes on from its summary.
+    const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
+    if (findTurnEnd(history, position) < history.length) return yield* forkSession(named, position)
+    const found = yield* served.find(newest.id)
+    return found.isBusy ? yield* forkSession(named, position) : found
+  })
+
+  /** Finds the session that ends with these messages. */
+  const recogniseSession = Effect.fnUntraced(function* (
+    history: ReadonlyArray<Prompt.Message>
+  ): Effect.fn.Return<ExchangeSession | undefined> {
+    const left = history.length === 0 ? undefined : known.take(history)
+    if (left === undefined) return undefined
+    const session = Option.getOrUndefined(yield* Effect.option(served.stored(left.id)))
+    if (session?.id !== left.id || session.messageCount !== left.messages) return undefined
+    const found = Option.getOrUndefined(yield* Effect.option(served.find(left.id)))
+    return found?.isBusy === false ? found : undefined
+  })
+
+  const chooseSession = Effect.fnUntraced(function* ({
+    history,
+    position,
+    results,
+    session
+  }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+    const [waitsFor] = results.keys()
+    if (waitsFor !== undefined) {
+      const found = served.waitingFor(results)
+      const waiting = new Set(
+        session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : []
+      )
+      const unknown = Array.from(results.keys()).find((id) => !waiting.has(id))
+      if (found !== undefined && unknown === undefined) return found
+      return yield* ApiError.make(
+        400,
+        "unknown_tool_call",
+        `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`
+      )
+    }
+    if (session !== undefined)
+      return yield* position === undefined ? served.find(session) : continueAfterTurn(session, position)
+    return (yield* recogniseSession(history)) ?? (yield* beginWithHistory(history))
+  })
+
+  const chooseRoute = Effect.fnUntraced(function* (
+    model: string | undefined
+  ): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
+    if (model === undefined || model === "hermes") return undefined
+    const all = yield* models
+    const found = all.find(({ id }) => id === model) ?? all.find(({ id }) => id.endsWith(`/${model}`))
+    if (found !== undefined) return found.route
+    return yield* ApiError.make(
+      404,
+      "model_not_found",
+      `There is no model "${model}". GET /v1/models lists them; "hermes" is the one of the settings.`
+    )
+  })
+
+  return {
+    exchange: Effect.fnUntraced(function* (request) {
+      const route = yield* chooseRoute(request.model)
+      const { model } = yield* router.primary
+      const remember = (said: string, { id, messageCount }: Session): void => {
+        const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: said })] })
+        known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
+      }
+      return yield* Effect.flatMap(chooseSession(request), (session) =>
+        AgentExchange.begin(session, request, { tools, route, model, remember })
+      ).pipe(
+        // Another request was quicker.
+        Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
+      )
+    }, Effect.provideContext(services)),
+    open: (id) => (id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id)),
+    close: served.close,
+    client: options.client,
+    models,
+    counts: served.counts,
+    drain: served.drain,
+    closeAll: served.closeAll
+  }
+})

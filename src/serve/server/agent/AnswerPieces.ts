@@ -1,0 +1,113 @@
+/**
+ * Events of a live session as the pieces of an answer. Events in, pieces out; texts come out without secrets.
+ *
+ * **Details**
+ *
+ * Another client's turn may stand before the one that answers: nothing of it is a piece, and none of its usage counts.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import type { Registry } from "../../../base/domain/Secrets.ts"
+import * as Usage from "../../../base/domain/Usage.ts"
+import type { RunEvent } from "../../../base/domain/RunEvent.ts"
+import type { HostEvent, Message, Turn } from "../../host/HostEvent.ts"
+import { makeStreamedText } from "../../host/StreamedText.ts"
+import * as StreamSecrets from "../StreamSecrets.ts"
+import type { ClientCall } from "./ClientTools.ts"
+
+/** End of an answer. */
+export interface Ending {
+  readonly finish: "stop" | "length" | "tool_calls" | "content_filter"
+  /** Calls of the caller's tools. */
+  readonly calls: ReadonlyArray<ClientCall>
+  readonly usage: Usage.Usage
+  readonly model: string
+}
+
+/** A part of an answer; `Ended` is the last. */
+export type Piece =
+  | { readonly _tag: "Text"; readonly text: string }
+  | { readonly _tag: "Reasoning"; readonly text: string }
+  | { readonly _tag: "Ended"; readonly ending: Ending }
+
+/** An answer as far as it has come. */
+export interface AnswerPieces {
+  readonly of: (event: HostEvent) => ReadonlyArray<Piece>
+  /** Returns the text held back when the answer ends or waits for its caller. */
+  readonly end: () => ReadonlyArray<Piece>
+  readonly said: () => string
+  readonly usage: () => Usage.Usage
+  /** Model that answered last. */
+  readonly model: () => string
+  /** True when of all calls that run only these are waited for. */
+  readonly waitsFor: (calls: ReadonlyArray<ClientCall>) => boolean
+}
+
+/** Reads the answer to `message`, or the answer of the current turn if undefined. `turn` is the current turn. */
+export const make = (
+  message: Message["id"] | undefined,
+  {
+    model: first,
+    secrets,
+    turn
+  }: { readonly turn: Turn | undefined; readonly model: string; readonly secrets: Registry }
+): AnswerPieces => {
+  const hidden = StreamSecrets.make(secrets)
+  const running = new Set<string>()
+  let isOwn = message === undefined || turn?.message.id === message
+  let shown = makeStreamedText(turn?.isRewritten !== true)
+  let said = ""
+  let usage = Usage.zero
+  let model = first
+
+  const appendText = (text: string): ReadonlyArray<Piece> => {
+    said += text
+    return text === "" ? [] : [{ _tag: "Text", text }]
+  }
+
+  const toPieces = (event: RunEvent): ReadonlyArray<Piece> => {
+    switch (event._tag) {
+      case "StepStarted":
+        shown.step(event.step)
+        return []
+      case "TextDelta":
+        return appendText(shown.delta(event.text))
+      case "TextReplaced":
+        return shown.replace(event.stepId, event.text) === undefined || event.text === ""
+          ? []
+          : appendText(`\n\n${event.text}`)
+      case "ReasoningDelta":
+        return [{ _tag: "Reasoning", text: event.text }]
+      case "ToolStarted":
+        running.add(event.callId)
+        return []
+      case "ToolFinished":
+        running.delete(event.callId)
+        return []
+      case "UsageReported":
+        usage = Usage.add(usage, event.usage)
+        if (event.origin === undefined) model = event.model
+        return []
+      case "RunFinished":
+        return appendText(shown.rest(event.text))
+      default:
+        return []
+    }
+  }
+
+  return {
+    of: (event) => {
+      if (event._tag === "TurnStarted") {
+        shown = makeStreamedText(!event.turn.isRewritten)
+        isOwn = message === undefined || event.turn.message.id === message
+      }
+      return event._tag === "RunEvents" && isOwn ? hidden.of(event.events).flatMap(toPieces) : []
+    },
+    end: () => hidden.end().flatMap(toPieces),
+    said: () => said,
+    usage: () => usage,
+    model: () => model,
+    waitsFor: (calls) =>
+      calls.length > 0 && Array.from(running).every((id) => calls.some(({ callId }) => callId === id))
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Tools that a caller of the server brings and runs itself: a call is handed back to the caller, and the run waits for
+ * its result.
+ *
+ * **Details**
+ *
+ * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone, not to their
+ * children. Calls of one answer are made at once. A result that does not come in time is a failure that the model is
+ * told of.
+ *
+ * **Gotchas**
+ *
+ * The caller decides what its tools may do: they take no approval here. A script of `execute_code` cannot call them: it
+ * waits at once for each of its calls, and the caller learns of a call when the model waits for nothing else.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Ids from "../../../base/domain/Ids.ts"
+import type { Registry } from "../../../base/domain/Secrets.ts"
+import { ToolFailed } from "../../../base/domain/ToolOutput.ts"
+import * as Annotations from "../../../tools/Annotations.ts"
+import { ConversationHistory } from "../../../tools/ToolContext.ts"
+import type { Selection } from "../../../tools/ToolRegistry.ts"
+import { type BoundTool, fromBound, type Toolset } from "../../../tools/Toolset.ts"
+
+/** A tool of the caller. */
+export interface ClientTool {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of its arguments. */
+  readonly parameters: Readonly<Record<string, Schema.Json>>
+}
+
+/** A call that waits for the caller. */
+export interface ClientCall {
+  /** Its name for the caller, which no other call of the server has; models count theirs anew in each conversation. */
+  readonly id: string
+  /** Its id in the run. */
+  readonly callId: string
+  readonly name: string
+  /** JSON. */
+  readonly arguments: string
+}
+
+/** Time that a caller has for a result. */
+export const patience = Duration.minutes(10)
+
+/** Calls of one session. */
+export interface ClientCalls {
+  /** Those that wait, the oldest first. */
+  readonly waiting: () => ReadonlyArray<ClientCall>
+  /** Done as soon as another call waits. */
+  readonly arrived: Effect.Effect<void>
+  /** Supplies the result of a call. Returns false if the call is not waiting. */
+  readonly answer: (id: string, output: string) => Effect.Effect<boolean>
+  /** Ends all that waits: the caller went on without. */
+  readonly abandon: Effect.Effect<void>
+  /** The tools, as a toolset of the session. */
+  readonly toolset: (tools: ReadonlyArray<ClientTool>) => Toolset
+}
+
+const prefix = "client:"
+
+/** Offers a session its chosen tools and the tools of its own caller, but no other caller's. */
+export const selectTools = (session: string, chosen: Selection): Selection => ({
+  ...chosen,
+  toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),
+  ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
+})
+
+/** Offers no caller's tools. */
+export const excludeClients = (chosen: Selection): Selection => selectTools("", chosen)
+
+/** Makes the calls of a session; values that the runtime holds do not leave it in their arguments. */
+export const make = (session: string, secrets: Registry): ClientCalls => {
+  const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
+  let next = Deferred.makeUnsafe<void>()
+
+  const makeToolFailure = (tool: string, message: string): ToolFailed =>
+    new ToolFailed({ tool, phase: "handler", message })
+
+  const makeRunner =
+    ({ name }: ClientTool): BoundTool["run"] =>
+    (params, callId) =>
+      Effect.gen(function* () {
+        // The caller is asked by the answers of the model, which has to go on for that.
+        if ((yield* ConversationHistory) === undefined)
+          return yield* makeToolFailure(
+            name,
+            `A script cannot call ${name}: it is a tool of the client. Call it directly.`
+          )
+        const id = `call_${yield* Ids.makeHex(24)}`
+        const result = yield* Deferred.make<string, ToolFailed>()
+        open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
+        const arrived = next
+        next = Deferred.makeUnsafe<void>()
+        yield* Deferred.succeed(arrived, undefined)
+        const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
+          duration: patience,
+          orElse: () =>
+            Effect.fail(makeToolFailure(name, `The client returned no result within ${Duration.format(patience)}.`))
+        })
+        return { output, isFailure: false }
+      }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
+
+  return {
+    waiting: () => Array.from(open.values(), ({ call }) => call),
+    arrived: Effect.suspend(() => Deferred.await(next)),
+    answer: (id, output) => {
+      const found = Array.from(open.values()).find(({ call }) => call.id === id)
+      return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
+    },
+    abandon: Effect.suspend(() =>
+      Effect.forEach(
+        Array.from(open.values()),
+        ({ call, result }) =>
+          Deferred.fail(result, makeToolFailure(call.name, "The client went on without a result of this call.")),
+        { discard: true }
+      )
+    ),
+    toolset: (tools) => {
+      const bound = tools.map((given): BoundTool => {
+        const tool = Tool.dynamic(given.name, { description: given.description, parameters: { ...given.parameters } })
+        return {
+          toolset: prefix + session,
+          tool,
+          definition: { name: given.name, description: given.description, parameters: given.parameters },
+          // Side by side: who waits for one call only, gets one at a time.
+          facts: {
+            ...Annotations.readFacts(tool),
+            readonly: true,
+            foreign: true,
+            timeout: Duration.sum(patience, Duration.seconds(5))
+          },
+          run: makeRunner(given)
+        }
+      })
+      return fromBound(
+        prefix + session,
+        bound.map(({ tool }) => tool),
+        Effect.succeed(bound)
+      )
+    }
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Events of a live session for readers over HTTP: numbered and kept for a while, so that a reader can resume after
+ * losing its connection.
+ *
+ * **Details**
+ *
+ * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
+ * fields of other events. A reader names the last number that it has, or 0 for all kept events. If the following events
+ * are no longer kept, or the number is unknown to this feed, it gets `gap` first, and reads the session's messages
+ * instead.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import type { Registry } from "../../../base/domain/Secrets.ts"
+import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+import * as StreamSecrets from "../StreamSecrets.ts"
+
+/** An event as it is sent. */
+export interface FeedEvent {
+  readonly type: string
+  readonly [field: string]: unknown
+}
+
+/** An event with its number. */
+export interface NumberedEvent {
+  readonly id: number
+  readonly data: string
+}
+
+/** Events that are kept, and characters of them. */
+const mostEvents = 10_000
+const mostCharacters = 1024 * 1024
+/** Characters that a reader which is behind gets at once; the rest follows when it has read them. */
+const mostAtOnce = 64 * 1024
+
+const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
+  if (question._tag === "Plan")
+    return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
+  return question._tag === "Approval"
+    ? {
+        type: "approval_asked",
+        question_id: question.id,
+        tool: question.question.tool,
+        command: question.question.command,
+        description: question.question.description,
+        choices: question.question.choices,
+        targets: question.question.targets,
+        ...(question.question.rules?.exact === undefined ? {} : { rules: question.question.rules.exact }),
+        ...(question.question.preview === undefined ? {} : { preview: question.question.preview })
+      }
+    : { type: "clarification_asked", question_id: question.id, ...question.question }
+}
+
+/** Returns what a reader gets of an event. */
+export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
+  switch (event._tag) {
+    case "TurnStarted":
+      return [
+        {
+          type: "turn_started",
+          turn: event.turn.id,
+          session_id: event.turn.sessionId,
+          message_id: event.turn.message.id,
+          origin: event.turn.message.origin,
+          prompt: event.turn.message.shown
+        }
+      ]
+    case "RunEvents":
+      return event.events.map(({ _tag, ...fields }) => ({ type: _tag, turn: event.turn, ...fields }))
+    case "TurnEnded":
+      return [
+        {
+          type: "turn_ended",
+          turn: event.turn.id,
+          message_id: event.turn.message.id,
+          ...(Exit.isSuccess(event.exit)
+            ? { exit: event.exit.value.exit, text: event.exit.value.text }
+            : {
+                exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed",
+                error: describeFailure(event.exit)
+              })
+        }
+      ]
+    case "QuestionAsked":
+      return [toQuestionEvent(event.question)]
+    case "QuestionClosed":
+      return [{ type: "question_closed", question_id: event.id, is_answered: event.answer !== undefined }]
+    case "QueueChanged":
+      return [
+        {
+          type: "queue_changed",
+          queue: event.queue.map(({ id, shown }) => ({ message_id: id, prompt: shown })),
+          steering: event.steering
+        }
+      ]
+    case "MessagesReturned":
+      return [
+        {
+          type: "messages_returned",
+          messages: event.messages.map(({ id, shown }) => ({ message_id: id, prompt: shown }))
+        }
+      ]
+    case "Steered":
+      return [{ type: "steered", turn: event.turn, texts: event.texts }]
+    case "SessionChanged":
+      return [{ type: "session_changed", change: event.change, session_id: event.session.id }]
+    case "SettingsChanged":
+      return [
+        {
+          type: "settings_changed",
+          mode: event.settings.mode,
+          model: event.settings.route?.model ?? null,
+          effort: event.settings.effort ?? null
+        }
+      ]
+    case "Notice":
+      return [{ type: "notice", level: event.level, message: event.message }]
+    case "UsageAfter":
+      return event.events.map(({ _tag, ...fields }) => ({ type: _tag, ...fields }))
+  }
+}
+
+const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): string => {
+  const error = Exit.findErrorOption(exit)
+  return error._tag === "Some" ? error.value.message : "an error of the program"
+}
+
+/**
+ * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier
+ * feed: no session has a thousand events in a millisecond.
+ */
+export const computeStartNumber = (now: number): number => now * 1000
+
+/** Events of one session. */
+export interface EventFeed {
+  readonly publish: (event: HostEvent) => void
+  /** Events behind a number, and those to come; the stream ends with the feed. */
+  readonly after: (id: number) => Stream.Stream<NumberedEvent>
+  /** Readers at the moment. */
+  readonly readers: () => number
+  readonly end: Effect.Effect<void>
+}
+
+/** Makes the feed of a session, whose numbers are above `begin`: one of {@link computeStartNumber}. */
+export const make = (begin: number, secrets: Registry): EventFeed => {
+  const hidden = StreamSecrets.make(secrets)
+  const kept: Array<NumberedEvent> = []
+  let characters = 0
+  let last = begin
+  let readers = 0
+  let isEnded = false
+  let arrived = Deferred.makeUnsafe<void>()
+
+  const wakeReaders = (): void => {
+    const waiting = arrived
+    arrived = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  const addEvent = (event: FeedEvent): void => {
+    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
+    kept.push(one)
+    characters += one.data.length
+    while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
+      characters -= kept.shift()?.data.length ?? 0
+  }
+
+  /** Events from a place in `kept` on, no more than a reader gets at once. */
+  const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
+    let end = from
+    for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
+    return kept.slice(from, end)
+  }
+
+  /** The end of a turn releases its held text. */
+  const redactEvent = (event: HostEvent): ReadonlyArray<HostEvent> => {
+    if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
+    const rest = event._tag === "TurnEnded" ? hidden.end() : []
+    return event._tag === "TurnEnded" && rest.length > 0
+      ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event]
+      : [event]
+  }
+
+  const makeGap = (from: number, to: number): NumberedEvent => ({
+    id: to,
+    data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
+  })
+
+  const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
+    const id = given === 0 ? begin : given
+    // A number that this feed has not come to is of another one: nothing says which events its reader has.
+    if (id > last) return [makeGap(begin, last)]
+    const first = kept[0]?.id ?? last + 1
+    const found = sliceFrom(Math.max(0, id - first + 1))
+    return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
+  }
+
+  return {
+    publish: (event) => {
+      const events = redactEvent(event).flatMap(toFeedEvents)
+      if (events.length === 0) return
+      events.forEach(addEvent)
+      wakeReaders()
+    },
+    readers: () => readers,
+    after: (id) =>
+      Stream.unwrap(
+        Effect.as(
+          Effect.acquireRelease(
+            Effect.sync(() => readers++),
+            () => Effect.sync(() => readers--)
+          ),
+          Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
+            Effect.suspend(() => {
+              const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
+                const found = readAfter(at)
+                return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
+              }
+              const ready = next()
+              return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
+            })
+          ).pipe(Stream.flattenIterable)
+        )
+      ),
+    end: Effect.sync(() => {
+      isEnded = true
+      wakeReaders()
+    })
+  }
+}

@@ -1,0 +1,343 @@
+/**
+ * Answers of the agent in the forms of OpenAI's two APIs: whole, and as the events of a stream.
+ *
+ * **Details**
+ *
+ * Reasoning is `reasoning_content` of chat completions, and an item `reasoning` of responses. Usage counts all model
+ * calls of the exchange. The id of a response names its session and its turn, so that a conversation can go on behind
+ * it, and behind an earlier one as well.
+ *
+ * Source: OpenAI API reference, chat completions and responses.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Usage from "../../../base/domain/Usage.ts"
+import * as ApiError from "../ApiError.ts"
+import type { Exchange } from "./AgentExchange.ts"
+import type { Ending, Piece } from "./AnswerPieces.ts"
+
+/** Facts that every form of an answer has. */
+export interface Frame {
+  readonly id: string
+  /** Seconds since 1970. */
+  readonly created: number
+  readonly model: string
+}
+
+/** A text and its reasoning, as they are put together. */
+interface GatheredAnswer {
+  readonly text: string
+  readonly reasoning: string
+  readonly ending: Ending
+}
+
+const gatherAnswer = ({ pieces }: Exchange): Effect.Effect<GatheredAnswer, ApiError.ApiError> =>
+  Effect.flatMap(Stream.runCollect(pieces), (all) => {
+    const joinTexts = (tag: "Text" | "Reasoning"): string =>
+      all.map((piece) => (piece._tag === tag ? piece.text : "")).join("")
+    const last = all.at(-1)
+    return last?._tag === "Ended"
+      ? Effect.succeed({ text: joinTexts("Text"), reasoning: joinTexts("Reasoning"), ending: last.ending })
+      : Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Ask again."))
+  })
+
+const toChatUsage = (usage: Usage.Usage) => ({
+  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  completion_tokens: usage.outputTokens,
+  total_tokens: Usage.countTotalTokens(usage),
+  prompt_tokens_details: { cached_tokens: usage.cacheReadTokens },
+  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens }
+})
+
+const toChatCalls = ({ calls }: Ending) =>
+  calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
+
+/** A chat completion. */
+export const makeCompletion = ({ created, id, model }: Frame, exchange: Exchange) =>
+  Effect.map(gatherAnswer(exchange), ({ ending, reasoning, text }) => ({
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: text === "" && ending.calls.length > 0 ? null : text,
+          ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+          ...(ending.calls.length === 0 ? {} : { tool_calls: toChatCalls(ending) })
+        },
+        logprobs: null,
+        finish_reason: ending.finish
+      }
+    ],
+    usage: toChatUsage(ending.usage)
+  }))
+
+const formatEvent = (value: unknown, name?: string): string =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`
+
+const ended = "data: [DONE]\n\n"
+
+/** The chunks of a chat completion, as the text of a stream of events. */
+export const streamCompletion = (
+  { created, id, model }: Frame,
+  { pieces }: Exchange,
+  includeUsage: boolean
+): Stream.Stream<string> => {
+  const frame = { id, object: "chat.completion.chunk", created, model }
+  const formatChunk = (delta: unknown, finish: Ending["finish"] | null = null): string =>
+    formatEvent({ ...frame, choices: [{ index: 0, delta, finish_reason: finish }] })
+  const renderChunk = (piece: Piece): string => {
+    switch (piece._tag) {
+      case "Text":
+        return formatChunk({ content: piece.text })
+      case "Reasoning":
+        return formatChunk({ reasoning_content: piece.text })
+      case "Ended": {
+        const { ending } = piece
+        const calls =
+          ending.calls.length === 0
+            ? ""
+            : formatChunk({ tool_calls: toChatCalls(ending).map((call, index) => ({ index, ...call })) })
+        return `${calls}${formatChunk({}, ending.finish)}${includeUsage ? formatEvent({ ...frame, choices: [], usage: toChatUsage(ending.usage) }) : ""}`
+      }
+    }
+  }
+  return Stream.make(formatChunk({ role: "assistant", content: "" })).pipe(
+    Stream.concat(Stream.map(pieces, renderChunk)),
+    Stream.catch((error: ApiError.ApiError) => Stream.make(formatEvent(ApiError.toBody(error)))),
+    Stream.concat(Stream.make(ended))
+  )
+}
+
+const prefix = "resp_"
+
+/** The id of a response: its session, and the position of its turn in it. */
+export const formatResponseId = (session: string, position: number): string => `${prefix}${session}.${position}`
+
+/** Reads the id of a response; undefined for another text. */
+export const readResponseId = (id: string): { readonly session: string; readonly position: number } | undefined => {
+  const [, session, position] = /^resp_(.+)\.(\d+)$/u.exec(id) ?? []
+  return session === undefined ? undefined : { session, position: Number(position) }
+}
+
+const toResponseUsage = (usage: Usage.Usage) => ({
+  input_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  input_tokens_details: { cached_tokens: usage.cacheReadTokens },
+  output_tokens: usage.outputTokens,
+  output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  total_tokens: Usage.countTotalTokens(usage)
+})
+
+/** Fields of a request that its response repeats. */
+export interface RepeatedFields {
+  readonly instructions: string | null
+  readonly previous_response_id: string | null
+  readonly metadata: unknown
+}
+
+const makeResponseBody = (
+  frame: Frame,
+  repeated: RepeatedFields,
+  status: "in_progress" | "completed" | "incomplete" | "failed",
+  output: ReadonlyArray<unknown>,
+  more: Readonly<Record<string, unknown>> = {}
+) => ({
+  id: frame.id,
+  object: "response",
+  created_at: frame.created,
+  status,
+  error: null,
+  incomplete_details: null,
+  ...repeated,
+  model: frame.model,
+  output,
+  parallel_tool_calls: true,
+  tool_choice: "auto",
+  tools: [],
+  temperature: null,
+  top_p: null,
+  max_output_tokens: null,
+  text: { format: { type: "text" } },
+  truncation: "disabled",
+  usage: null,
+  ...more
+})
+
+const makeReasoningItem = (text: string) => ({
+  type: "reasoning",
+  id: "rs_0",
+  summary: [{ type: "summary_text", text: text }]
+})
+const makeMessageItem = (
+  text: string,
+  status: "in_progress" | "completed",
+  content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]
+) => ({ type: "message", id: "msg_0", status, role: "assistant", content })
+const makeCallItem = (call: Ending["calls"][number], status: "in_progress" | "completed") => ({
+  type: "function_call",
+  id: `fc_${call.id}`,
+  call_id: call.id,
+  name: call.name,
+  arguments: status === "completed" ? call.arguments : "",
+  status
+})
+
+const listItems = ({ ending, reasoning, text }: GatheredAnswer): ReadonlyArray<unknown> => [
+  ...(reasoning === "" ? [] : [makeReasoningItem(reasoning)]),
+  ...(text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(text, "completed")]),
+  ...ending.calls.map((call) => makeCallItem(call, "completed"))
+]
+
+const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: GatheredAnswer) => {
+  const { finish, usage } = done.ending
+  const isWhole = finish === "stop" || finish === "tool_calls"
+  return makeResponseBody(frame, repeated, isWhole ? "completed" : "incomplete", listItems(done), {
+    usage: toResponseUsage(usage),
+    ...(isWhole ? {} : { incomplete_details: { reason: finish === "length" ? "max_output_tokens" : "content_filter" } })
+  })
+}
+
+/** A response. */
+export const makeResponse = (frame: Frame, repeated: RepeatedFields, exchange: Exchange) =>
+  Effect.map(gatherAnswer(exchange), (done) => makeFinalResponse(frame, repeated, done))
+
+/** The events of a response, as the text of a stream. */
+export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
+  let sequence = 0
+  let text = ""
+  let reasoning = ""
+  const formatNextEvent = (type: string, fields: Readonly<Record<string, unknown>>): string =>
+    formatEvent({ type, sequence_number: sequence++, ...fields }, type)
+  const started = makeResponseBody(frame, repeated, "in_progress", [])
+
+  const beginText = (): string => {
+    const output_index = reasoning === "" ? 0 : 1
+    return (
+      formatNextEvent("response.output_item.added", { output_index, item: makeMessageItem("", "in_progress", []) }) +
+      formatNextEvent("response.content_part.added", {
+        item_id: "msg_0",
+        output_index,
+        content_index: 0,
+        part: { type: "output_text", text: "", annotations: [] }
+      })
+    )
+  }
+  let textIndex: number | undefined
+
+  const renderEvents = (piece: Piece): string => {
+    switch (piece._tag) {
+      case "Reasoning": {
+        // One reasoning item precedes the text; later reasoning is dropped.
+        if (textIndex !== undefined) return ""
+        const begin =
+          reasoning === ""
+            ? formatNextEvent("response.output_item.added", {
+                output_index: 0,
+                item: { type: "reasoning", id: "rs_0", summary: [] }
+              })
+            : ""
+        reasoning += piece.text
+        return (
+          begin +
+          formatNextEvent("response.reasoning_summary_text.delta", {
+            item_id: "rs_0",
+            output_index: 0,
+            summary_index: 0,
+            delta: piece.text
+          })
+        )
+      }
+      case "Text": {
+        const begin = textIndex === undefined ? endReasoning() + beginText() : ""
+        textIndex ??= reasoning === "" ? 0 : 1
+        text += piece.text
+        return (
+          begin +
+          formatNextEvent("response.output_text.delta", {
+            item_id: "msg_0",
+            output_index: textIndex,
+            content_index: 0,
+            delta: piece.text,
+            logprobs: []
+          })
+        )
+      }
+      case "Ended": {
+        const { ending } = piece
+        const first = textIndex === undefined ? endReasoning() + (ending.calls.length > 0 ? "" : beginText()) : ""
+        if (textIndex === undefined && ending.calls.length === 0) textIndex = reasoning === "" ? 0 : 1
+        const end = textIndex === undefined ? "" : endText(textIndex)
+        const from = (textIndex ?? (reasoning === "" ? -1 : 0)) + 1
+        const calls = ending.calls
+          .map((call, index) => {
+            const output_index = from + index
+            const item_id = `fc_${call.id}`
+            return (
+              formatNextEvent("response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
+              formatNextEvent("response.function_call_arguments.delta", {
+                item_id,
+                output_index,
+                delta: call.arguments
+              }) +
+              formatNextEvent("response.function_call_arguments.done", {
+                item_id,
+                output_index,
+                name: call.name,
+                arguments: call.arguments
+              }) +
+              formatNextEvent("response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
+            )
+          })
+          .join("")
+        const final = makeFinalResponse(frame, repeated, { text, reasoning, ending })
+        return (
+          first +
+          end +
+          calls +
+          formatNextEvent(final.status === "completed" ? "response.completed" : "response.incomplete", {
+            response: final
+          })
+        )
+      }
+    }
+  }
+  const endReasoning = (): string =>
+    reasoning === ""
+      ? ""
+      : formatNextEvent("response.output_item.done", { output_index: 0, item: makeReasoningItem(reasoning) })
+  const endText = (output_index: number): string =>
+    formatNextEvent("response.output_text.done", {
+      item_id: "msg_0",
+      output_index,
+      content_index: 0,
+      text: text,
+      logprobs: []
+    }) +
+    formatNextEvent("response.content_part.done", {
+      item_id: "msg_0",
+      output_index,
+      content_index: 0,
+      part: { type: "output_text", text: text, annotations: [] }
+    }) +
+    formatNextEvent("response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
+
+  return Stream.fromIterable([started]).pipe(
+    Stream.map(
+      (response) =>
+        formatNextEvent("response.created", { response }) + formatNextEvent("response.in_progress", { response })
+    ),
+    Stream.concat(Stream.map(pieces, renderEvents)),
+    Stream.catch((error: ApiError.ApiError) =>
+      Stream.sync(() =>
+        formatNextEvent("response.failed", {
+          response: makeResponseBody(frame, repeated, "failed", [], {
+            error: { code: error.code, message: error.message }
+          })
+        })
+      )
+    )
+  )
+}

@@ -1,0 +1,125 @@
+/**
+ * Request fields of OpenAI's APIs that the server does not support: they are refused by name, so that no client
+ * misreads an answer.
+ *
+ * **Details**
+ *
+ * A field that is absent, `null` or its default asks for nothing and is accepted. Hints have no effect and are
+ * accepted with any value: sampling (`temperature`, `top_p`, `seed`, penalties), limits of tokens, `user`,
+ * `metadata`, `store`, `service_tier`, `truncation`, `prediction`, names of caches, and fields that these APIs do not
+ * have.
+ *
+ * Source: OpenAI API reference, chat completions and responses.
+ */
+import * as Effect from "effect/Effect"
+import * as Json from "../../../base/domain/Json.ts"
+import * as ApiError from "../ApiError.ts"
+
+/** A field whose values are not all served. */
+export interface Field {
+  /** Its place in the request: names with a dot between them. */
+  readonly name: string
+  /** Tests a value that is neither absent nor `null`. */
+  readonly isServed: (value: unknown) => boolean
+  /** Tells the client what to do instead. */
+  readonly advice: string
+}
+
+const isAmong =
+  (...values: ReadonlyArray<unknown>) =>
+  (value: unknown): boolean =>
+    values.includes(value)
+
+const isNever = (): boolean => false
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
+
+const isTextFormat = (value: unknown): boolean => Json.readFields(value)["type"] === "text"
+
+const leaveOut = "Leave it out."
+
+const structured = "Answers are text: ask for JSON in the message and leave this out."
+
+const ownEffort = "The agent has its own reasoning effort, which the owner of the server sets. Leave it out."
+
+/** Fields that both APIs have. */
+const shared: ReadonlyArray<Field> = [
+  {
+    name: "tool_choice",
+    isServed: isAmong("auto", "none"),
+    advice: 'The agent chooses its tools: use "auto", or "none" for no tools of yours.'
+  },
+  {
+    name: "parallel_tool_calls",
+    isServed: isAmong(true),
+    advice: "The agent may call several tools at once. Leave it out."
+  },
+  { name: "top_logprobs", isServed: isAmong(0), advice: "There are no log probabilities. Leave it out." },
+  {
+    name: "background",
+    isServed: isAmong(false),
+    advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it."
+  },
+  {
+    name: "modalities",
+    isServed: (value) => Array.isArray(value) && value.every((one) => one === "text"),
+    advice: "Answers are text. Leave it out."
+  }
+]
+
+/** Fields of chat completions. */
+export const chatFields: ReadonlyArray<Field> = [
+  ...shared,
+  { name: "n", isServed: isAmong(1), advice: "An agent gives one answer: use 1." },
+  { name: "response_format", isServed: isTextFormat, advice: structured },
+  { name: "reasoning_effort", isServed: isNever, advice: ownEffort },
+  { name: "verbosity", isServed: isAmong("medium"), advice: leaveOut },
+  { name: "logprobs", isServed: isAmong(false), advice: "There are no log probabilities. Leave it out." },
+  {
+    name: "logit_bias",
+    isServed: (value) => Json.isFields(value) && Object.keys(value).length === 0,
+    advice: leaveOut
+  },
+  { name: "stop", isServed: isEmptyList, advice: "An agent ends by itself. Leave it out." },
+  { name: "audio", isServed: isNever, advice: "Answers are text. Leave it out." },
+  { name: "web_search_options", isServed: isNever, advice: "The agent has its own tools. Leave it out." },
+  { name: "functions", isServed: isEmptyList, advice: "Use tools." },
+  { name: "function_call", isServed: isAmong("auto", "none"), advice: 'Use tools, and tool_choice "auto".' }
+]
+
+/** Fields of responses. */
+export const responseFields: ReadonlyArray<Field> = [
+  ...shared,
+  { name: "text.format", isServed: isTextFormat, advice: structured },
+  { name: "text.verbosity", isServed: isAmong("medium"), advice: leaveOut },
+  { name: "reasoning.effort", isServed: isNever, advice: ownEffort },
+  {
+    name: "include",
+    isServed: (value) => Array.isArray(value) && !value.includes("message.output_text.logprobs"),
+    advice: 'There are no log probabilities. Leave "message.output_text.logprobs" out.'
+  },
+  { name: "conversation", isServed: isNever, advice: "Use previous_response_id to go on with a conversation." },
+  { name: "prompt", isServed: isNever, advice: "There are no stored prompts: use instructions and input." },
+  {
+    name: "max_tool_calls",
+    isServed: isNever,
+    advice: "The owner of the server bounds the work of the agent. Leave it out."
+  }
+]
+
+const readField = (body: Json.Fields, name: string): unknown =>
+  name.split(".").reduce<unknown>((value, key) => Json.readFields(value)[key], body)
+
+/** Fails with the first field that asks for something that the server does not do. */
+export const admitFields = (
+  body: Json.Fields,
+  fields: ReadonlyArray<Field>
+): Effect.Effect<void, ApiError.ApiError> => {
+  const refused = fields.find(({ isServed, name }) => {
+    const value = readField(body, name)
+    return value !== undefined && value !== null && !isServed(value)
+  })
+  if (refused === undefined) return Effect.void
+  const { advice, name } = refused
+  return Effect.fail(ApiError.refuseField(name, `${name} is not supported with this value. ${advice}`))
+}

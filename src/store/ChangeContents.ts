@@ -1,0 +1,134 @@
+/**
+ * Contents of files before and after the changes of tools, by the SHA-256 of their bytes: each once, however often it
+ * is named.
+ *
+ * **Details**
+ *
+ * Each content is stored in a file that only the user can read. Their total size is limited: once per program run, the
+ * oldest are removed. Secrets of a program are not stored, and neither is a content that contains one.
+ *
+ * **Example** (Changes that can be undone, in an application)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { ChangeContents } from "hermes-effect"
+ *
+ * const contents = ChangeContents.layerFile("changes").pipe(Layer.provide(NodeServices.layer))
+ *
+ * const program = Effect.map(ChangeContents.ChangeContents, (kept) => kept !== undefined)
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, contents)))
+ * // => true
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §7 (secrets, caps) and §8 (changes).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Ids from "../base/domain/Ids.ts"
+import { Secrets } from "../base/domain/Secrets.ts"
+import * as Digest from "../base/platform/Digest.ts"
+
+/** Keeps contents. */
+export interface Service {
+  /** Stores bytes. Returns undefined, or the reason why they are not stored. */
+  readonly keep: (hash: string, bytes: Uint8Array) => Effect.Effect<string | undefined>
+  /** Returns the bytes of a hash, or undefined if they are not (or no longer) stored. */
+  readonly read: (hash: string) => Effect.Effect<Uint8Array | undefined>
+}
+
+/** The contents of a runtime; undefined if contents are not stored. */
+export const ChangeContents = Context.Reference<Service | undefined>("hermes-effect/session/ChangeContents", {
+  defaultValue: () => undefined
+})
+
+/** Bytes of one content. */
+export const maxBytes = 10 * 1024 * 1024
+/** Bytes of all contents. */
+const defaultCapacity = 1024 * 1024 * 1024
+
+/** Name of bytes. */
+export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64)
+
+const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
+
+/** Contents in a directory, which is made when it is needed. */
+export const make = Effect.fnUntraced(function* (
+  directory: string,
+  capacity = defaultCapacity
+): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const root = path.resolve(directory)
+  const locateContent = (hash: string) => path.join(root, hash.slice(0, 2), hash)
+
+  /** Removes the oldest contents beyond the capacity. */
+  const prune = Effect.gen(function* () {
+    const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
+    for (const group of yield* fs.readDirectory(root)) {
+      for (const name of yield* fs.readDirectory(path.join(root, group))) {
+        const file = path.join(root, group, name)
+        const info = yield* Effect.option(fs.stat(file))
+        if (Option.isSome(info))
+          found.push({
+            file,
+            size: Number(info.value.size),
+            at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
+          })
+      }
+    }
+    let left = found.reduce((sum, { size }) => sum + size, 0) - capacity
+    for (const { file, size } of found.toSorted((one, other) => one.at - other.at)) {
+      if (left <= 0) return
+      yield* fs.remove(file, { force: true })
+      left -= size
+    }
+  }).pipe(Effect.catch((error) => Effect.logDebug("contents of changes could not be pruned", error)))
+  const begun = yield* Effect.cached(
+    Effect.uninterruptible(Effect.andThen(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), prune))
+  )
+
+  const keep: Service["keep"] = Effect.fnUntraced(
+    function* (hash, bytes) {
+      if (bytes.length > maxBytes) return `it has ${bytes.length} bytes, more than ${maxBytes}`
+      const { mask } = yield* Secrets
+      const text = new TextDecoder("latin1").decode(bytes)
+      if (mask(text) !== text) return "it holds a secret of this program"
+      yield* begun
+      const file = locateContent(hash)
+      if (yield* fs.exists(file)) return undefined
+      yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
+      const draft = `${file}.${yield* Ids.makeHex(8)}`
+      yield* fs.writeFile(draft, bytes, { mode: 0o600, flag: "wx" }).pipe(
+        Effect.andThen(fs.rename(draft, file)),
+        Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
+      )
+      return undefined
+    },
+    Effect.catch(({ message }) => Effect.succeed(`it could not be kept: ${message}`))
+  )
+
+  return {
+    keep,
+    read: (hash) =>
+      isHash(hash)
+        ? // Others may have removed it; a damaged one is none.
+          Effect.map(Effect.option(fs.readFile(locateContent(hash))), (found) =>
+            Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash))
+          )
+        : Effect.undefined
+  }
+})
+
+/** Stores contents in a directory, for programs built or run over the layer. */
+export const layerFile = (
+  directory: string,
+  capacity?: number
+): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(ChangeContents, make(directory, capacity))

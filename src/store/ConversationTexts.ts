@@ -1,0 +1,55 @@
+/**
+ * Texts of a conversation, for comparing a client's messages with the messages of a stored session.
+ *
+ * **Details**
+ *
+ * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning are the
+ * agent's own, and clients keep them in other forms or not at all. Texts of one speaker behind each other are one text,
+ * because a client may keep the texts of several steps as one answer.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../base/domain/Conversation.ts"
+
+/** Text of one speaker, up to the next one of the other. */
+export interface SpokenText {
+  readonly role: "user" | "assistant"
+  readonly text: string
+  /** Position of the message that it begins with. */
+  readonly position: number
+}
+
+/** Reads the texts of a conversation, oldest first. */
+export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<SpokenText> => {
+  const texts: Array<SpokenText> = []
+  for (const [position, message] of messages.entries()) {
+    if (message.role !== "user" && message.role !== "assistant") continue
+    const text = Conversation.readText(message).replaceAll(/\s+/g, " ").trim()
+    const last = texts.at(-1)
+    if (message.role === "assistant" && text === "") continue
+    if (last?.role === message.role) texts[texts.length - 1] = { ...last, text: `${last.text} ${text}`.trim() }
+    else texts.push({ role: message.role, text, position })
+  }
+  return texts
+}
+
+/** Place of a client's conversation in a stored one. */
+export type ConversationPlace =
+  /** Both say the same. */
+  | { readonly _tag: "Same" }
+  /** The stored one goes on with a message of the user at this position. */
+  | { readonly _tag: "Earlier"; readonly position: number; readonly next: ReadonlyArray<SpokenText> }
+  | { readonly _tag: "Other" }
+
+/** Finds the place of the conversation that a client kept in the stored one. */
+export const findPlace = (
+  stored: ReadonlyArray<Prompt.Message>,
+  kept: ReadonlyArray<Prompt.Message>
+): ConversationPlace => {
+  const [all, given] = [readTexts(stored), readTexts(kept)]
+  const isBeginning = given.every(({ role, text }, index) => all[index]?.role === role && all[index]?.text === text)
+  if (!isBeginning) return { _tag: "Other" }
+  const next = all.slice(given.length)
+  const [first] = next
+  if (first === undefined) return { _tag: "Same" }
+  return first.role === "user" ? { _tag: "Earlier", position: first.position, next } : { _tag: "Other" }
+}

@@ -1,0 +1,107 @@
+/**
+ * Bounds of the session store in memory: which conversations it drops when it holds too much.
+ *
+ * **Details**
+ *
+ * A conversation is a session with its continuations and child sessions; it is kept or dropped as a whole, so that no
+ * kept session names one that is gone. The conversation that was used least recently goes first. One that a run owns is
+ * never dropped.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionId } from "../base/domain/Ids.ts"
+
+/** Limits of an in-memory store. Exceeding either one drops conversations. */
+export interface Bounds {
+  /** Number of sessions. */
+  readonly sessions: number
+  /** Characters (and bytes of files) in all messages. */
+  readonly characters: number
+}
+
+/** Bounds of a store that is given none. */
+export const defaultBounds: Bounds = { sessions: 5_000, characters: 50_000_000 }
+
+/** Size of a message besides its texts, in characters. */
+const messageOverhead = 200
+
+const countCharacters = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 0
+  if (ArrayBuffer.isView(value)) return value.byteLength
+  let sum = 0
+  for (const key in value) sum += countCharacters(Reflect.get(value, key))
+  return sum
+}
+
+/** Estimates the size of a message in characters. */
+export const measureMessage = ({ content }: Prompt.Message): number => messageOverhead + countCharacters(content)
+
+interface Conversation {
+  readonly sessions: Set<SessionId>
+  characters: number
+}
+
+/** Sessions of a store by conversation, with their sizes. */
+export interface Ledger {
+  /** Adds a session; one with a parent joins the conversation of that parent. */
+  readonly add: (id: SessionId, parentId: SessionId | undefined) => void
+  /** Counts characters of a session, which makes its conversation the most recently used. */
+  readonly grow: (id: SessionId, characters: number) => void
+  readonly remove: (id: SessionId, characters: number) => void
+  /** Removes and returns the sessions that exceed the bounds. `isInUse` protects the conversation of a session. */
+  readonly takeSurplus: (isInUse: (id: SessionId) => boolean) => ReadonlyArray<SessionId>
+}
+
+/** Makes an empty ledger. */
+export const makeLedger = (bounds: Bounds): Ledger => {
+  /** In the order of their last use. */
+  const conversations = new Set<Conversation>()
+  const bySession = new Map<SessionId, Conversation>()
+  let characters = 0
+
+  const touch = (conversation: Conversation): void => {
+    conversations.delete(conversation)
+    conversations.add(conversation)
+  }
+  const isOver = (): boolean => bySession.size > bounds.sessions || characters > bounds.characters
+
+  return {
+    add: (id, parentId) => {
+      const parent = parentId === undefined ? undefined : bySession.get(parentId)
+      const conversation = parent ?? { sessions: new Set(), characters: 0 }
+      conversation.sessions.add(id)
+      bySession.set(id, conversation)
+      touch(conversation)
+    },
+    grow: (id, added) => {
+      const conversation = bySession.get(id)
+      if (conversation === undefined) return
+      conversation.characters += added
+      characters += added
+      touch(conversation)
+    },
+    remove: (id, removed) => {
+      const conversation = bySession.get(id)
+      if (conversation === undefined) return
+      bySession.delete(id)
+      conversation.sessions.delete(id)
+      conversation.characters -= removed
+      characters -= removed
+      if (conversation.sessions.size === 0) conversations.delete(conversation)
+    },
+    takeSurplus: (isInUse) => {
+      if (!isOver()) return []
+      const surplus: Array<SessionId> = []
+      for (const conversation of conversations) {
+        if (!isOver()) break
+        const ids = Array.from(conversation.sessions)
+        if (ids.some(isInUse)) continue
+        conversations.delete(conversation)
+        characters -= conversation.characters
+        for (const id of ids) bySession.delete(id)
+        surplus.push(...ids)
+      }
+      return surplus
+    }
+  }
+}

@@ -1,0 +1,364 @@
+/**
+ * A session store that lives as long as its scope: for tests, batch runs, and applications that keep nothing.
+ *
+ * **Details**
+ *
+ * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the
+ * session, but a message with a secret in it (see `StoredForm`).
+ * Counts, lists of sessions and search hits are computed when they are asked for.
+ *
+ * The store is bounded (`MemoryBounds`): when it holds too much, the conversations that were used least recently are
+ * dropped, never one of a run that goes on. The first time is one warning.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
+import { SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Cost from "../base/domain/Cost.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import * as MemoryBounds from "./MemoryBounds.ts"
+import * as StoredForm from "./StoredForm.ts"
+import * as Reference from "./Reference.ts"
+import * as SearchQuery from "./SearchQuery.ts"
+import * as SearchScan from "./SearchScan.ts"
+import * as SearchWords from "./SearchWords.ts"
+import * as SessionSearch from "./SessionSearch.ts"
+import * as SessionStore from "./SessionStorePort.ts"
+import * as StoreFailure from "./StoreFailure.ts"
+import * as Title from "./Title.ts"
+
+/** Data of a session that search reads. */
+interface SearchedSession {
+  readonly id: SessionId
+  readonly source: string
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Position of each message, in the order of all sessions; messages of one `append` share it. */
+  readonly order: ReadonlyArray<number>
+}
+
+const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
+  message === undefined
+    ? undefined
+    : {
+        role: message.role,
+        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
+      }
+
+/**
+ * A search over the sessions that there are when it is asked: every message is read on every search, the newest hits
+ * come first.
+ */
+const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
+  search: (input, options = {}) =>
+    Effect.sync(() => {
+      const query = SearchQuery.parse(input)
+      const hits: Array<{ readonly order: number; readonly hit: SessionSearch.Hit }> = []
+      for (const { id, source, messages, order } of sessions()) {
+        if (options.sessionId !== undefined && options.sessionId !== id) continue
+        if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
+        messages.forEach((message, messageId) => {
+          if (options.roles?.includes(message.role) === false) return
+          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
+          if (snippet === undefined) return
+          hits.push({
+            order: order[messageId] ?? 0,
+            hit: {
+              sessionId: id,
+              messageId,
+              role: message.role,
+              snippet,
+              before: toNeighbour(messages[messageId - 1]),
+              after: toNeighbour(messages[messageId + 1])
+            }
+          })
+        })
+      }
+      const direction = options.sort === "oldest" ? 1 : -1
+      return hits
+        .sort((a, b) => direction * (a.order - b.order || a.hit.messageId - b.hit.messageId))
+        .slice(0, Math.max(0, options.limit ?? SessionSearch.defaultLimit))
+        .map(({ hit }) => hit)
+    })
+})
+
+interface Entry extends SearchedSession {
+  readonly start: SessionStore.NewSession
+  readonly startedAt: number
+  readonly messages: Array<Prompt.Message>
+  readonly order: Array<number>
+  readonly usage: Map<string, SessionStore.UsageRecord>
+  /** Calls without a result that began. */
+  readonly begun: Set<string>
+  /** With the status and source of the last call. */
+  cost: Cost.Spent
+  title: string | undefined
+  ended: { readonly at: number; readonly reason: string } | undefined
+  /** Place of the latest activity in the order of all of them. */
+  activity: number
+  /** Size of the messages. */
+  characters: number
+}
+
+const toSession = (entry: Entry): SessionStore.Session => ({
+  id: entry.id,
+  source: entry.source,
+  provider: entry.start.provider,
+  model: entry.start.model,
+  systemPrompt: entry.start.systemPrompt,
+  parentId: entry.start.parentId,
+  continues: entry.start.continues,
+  hasOwnPrompt: entry.start.hasOwnPrompt === true,
+  title: entry.title,
+  cwd: entry.start.cwd,
+  startedAt: entry.startedAt,
+  endedAt: entry.ended?.at,
+  endReason: entry.ended?.reason,
+  usage: Array.from(entry.usage.values()).reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
+  cost: entry.cost,
+  messageCount: entry.messages.length,
+  toolCallCount: entry.messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
+})
+
+const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
+
+const make = (
+  bounds: MemoryBounds.Bounds
+): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
+  const entries = new Map<string, Entry>()
+  const owned = new Set<string>()
+  const ledger = MemoryBounds.makeLedger(bounds)
+  let activity = 0
+  let hasWarned = false
+
+  const isInUse = (id: SessionId): boolean => owned.has(id)
+
+  /**
+   * Drops what exceeds the bounds, and returns a warning the first time. `current` is the session that is being
+   * written.
+   */
+  const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
+    const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
+    for (const id of surplus) entries.delete(id)
+    if (hasWarned || surplus.length === 0) return undefined
+    hasWarned = true
+    return Effect.logWarning(
+      `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the oldest conversations are dropped. ` +
+        "Use SessionStore.layerSqlite to keep them, or SessionStore.layerMemoryWith for other bounds."
+    )
+  }
+
+  const forgetSession = (id: SessionId): void => {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    entries.delete(id)
+    ledger.remove(id, entry.characters)
+  }
+
+  const requireEntry = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
+    const entry = entries.get(id)
+    return entry === undefined
+      ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id))
+      : Effect.succeed(entry)
+  }
+  const sortNewestFirst = (): Array<Entry> => Array.from(entries.values()).sort((a, b) => b.activity - a.activity)
+  const toOptionalSession = (entry: Entry | undefined): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(entry), toSession)
+  const listSessions = (fits: (entry: Entry) => boolean, limit: number): ReadonlyArray<SessionStore.Session> =>
+    sortNewestFirst().filter(fits).slice(0, limit).map(toSession)
+
+  const findTitleOwner = (title: string): Entry | undefined =>
+    Array.from(entries.values()).find((entry) => entry.title === title)
+
+  const findContinuation = (id: string): Entry | undefined =>
+    Array.from(entries.values()).find(({ start }) => start.continues === id)
+
+  const store = SessionStore.SessionStore.of({
+    create: Effect.fnUntraced(function* (session) {
+      const mask = yield* StoredForm.heldMask
+      const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
+      const startedAt = yield* Clock.currentTimeMillis
+      if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
+      const owner = title === undefined ? undefined : findTitleOwner(title)
+      if (title !== undefined && owner !== undefined)
+        return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
+      const entry: Entry = {
+        id: session.id,
+        source: session.source,
+        start: { ...session, systemPrompt: mask(session.systemPrompt) },
+        startedAt,
+        messages: [],
+        order: [],
+        usage: new Map(),
+        begun: new Set(),
+        cost: Cost.toSpent(Cost.nothing),
+        title,
+        ended: undefined,
+        activity: ++activity,
+        characters: 0
+      }
+      entries.set(session.id, entry)
+      ledger.add(session.id, session.parentId)
+      yield* dropSurplus(session.id) ?? Effect.void
+      return toSession(entry)
+    }),
+    acquire: (id) =>
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          if (owned.has(id)) return Effect.fail(new SessionBusy({ sessionId: id }))
+          owned.add(id)
+          return Effect.succeed({ lost: undefined })
+        }),
+        () => Effect.sync(() => owned.delete(id))
+      ),
+    begin: (id, callIds) =>
+      Effect.map(requireEntry("begin", id), ({ begun }) => {
+        for (const callId of callIds) begun.add(callId)
+      }),
+    begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
+    append: (id, given) =>
+      Effect.flatMap(StoredForm.maskMessages(given), (messages) => {
+        const entry = entries.get(id)
+        if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
+        entry.activity = ++activity
+        entry.ended = undefined
+        const first = entry.messages.length
+        let characters = 0
+        for (const message of messages) {
+          characters += MemoryBounds.measureMessage(message)
+          entry.messages.push(message)
+          entry.order.push(activity)
+          if (entry.begun.size > 0) Conversation.listResultIds(message).forEach((callId) => entry.begun.delete(callId))
+        }
+        entry.characters += characters
+        ledger.grow(id, characters)
+        const warning = dropSurplus(id)
+        return warning === undefined ? Effect.succeed(first) : Effect.as(warning, first)
+      }),
+    recordUsage: (id, record) =>
+      Effect.map(requireEntry("recordUsage", id), (entry) => {
+        const key = JSON.stringify([record.provider, record.model])
+        const sum = entry.usage.get(key)
+        entry.cost = Cost.sum(entry.cost, record.cost)
+        entry.usage.set(key, {
+          ...record,
+          usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
+          cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
+        })
+      }),
+    end: Effect.fnUntraced(function* (id, reason) {
+      const entry = yield* requireEntry("end", id)
+      entry.ended = { at: yield* Clock.currentTimeMillis, reason }
+    }),
+    continueIn: (id, { endReason, messages, ...session }) =>
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          const old = yield* requireEntry("continue", id)
+          const newer = findContinuation(id)
+          if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
+          const {
+            source,
+            start: { cwd, hasOwnPrompt },
+            title
+          } = old
+          const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
+          yield* store.create({
+            ...session,
+            source,
+            hasOwnPrompt,
+            cwd,
+            parentId: id,
+            continues: id,
+            title: title === undefined ? undefined : Title.makeNext(title, taken)
+          })
+          yield* store
+            .append(session.id, messages)
+            .pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
+          yield* store.end(session.id, endReason)
+          yield* store.end(id, "compression")
+          return toSession(yield* requireEntry("continue", session.id))
+        })
+      ),
+    newest: (id) =>
+      Effect.sync(() => {
+        let last = id
+        for (let next = findContinuation(last); next !== undefined; next = findContinuation(last)) last = next.id
+        return last
+      }),
+    rename: Effect.fnUntraced(function* (id, wanted) {
+      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      const entry = yield* requireEntry("rename", id)
+      const owner = findTitleOwner(title)
+      if (owner !== undefined && owner !== entry)
+        return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
+      entry.title = title
+    }),
+    remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
+    get: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
+    messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
+    readable: (id) =>
+      Effect.sync(() => ({
+        messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [],
+        faults: []
+      })),
+    list: (options) =>
+      Effect.sync(() =>
+        listSessions(
+          (entry) => options?.source === undefined || entry.source === options.source,
+          Math.max(0, options?.limit ?? SessionStore.defaultLimit)
+        )
+      ),
+    resolve: Reference.makeResolver({
+      byId: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
+      byIdPrefix: (prefix) =>
+        Effect.sync(() => listSessions((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
+      byTitle: (title) =>
+        Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => entry.title === title))),
+      byTitlePrefix: (prefix) =>
+        Effect.sync(() => listSessions((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
+      names: Effect.sync(() =>
+        sortNewestFirst().flatMap(({ id, source, title }) =>
+          SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title]
+        )
+      ),
+      latest: Effect.sync(() => toOptionalSession(sortNewestFirst().find(isShown))),
+      directories: Effect.sync(() =>
+        Array.from(
+          new Set(
+            sortNewestFirst()
+              .filter(isShown)
+              .flatMap(({ start }) => start.cwd ?? [])
+          )
+        )
+      ),
+      latestIn: (directory) =>
+        Effect.sync(() =>
+          toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory))
+        )
+    }),
+    usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
+  })
+
+  return Context.make(SessionStore.SessionStore, store).pipe(
+    Context.add(
+      SessionSearch.SessionSearch,
+      makeSearch(() => entries.values())
+    )
+  )
+}
+
+/** Makes a store in memory with these bounds, a new one for every scope that builds it. */
+export const layerMemoryWith = (
+  bounds: Partial<MemoryBounds.Bounds>
+): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
+  Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
+
+/**
+ * Makes a store in memory of at most 5,000 sessions and 50 million characters, a new one for every scope that builds
+ * it.
+ */
+export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

@@ -1,0 +1,256 @@
+/**
+ * The port to the record of runs: every fact of every run, complete, with secrets masked once. Code that shows, exports
+ * or counts runs reads it. A live run and a store provide the same entries.
+ *
+ * **Details**
+ *
+ * `append` takes all entries of a step at once and returns when they are durable. It never fails a run: a failed write
+ * is reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they
+ * were written. Entries of a newer version are read as far as this version knows them; unreadable and damaged entries
+ * are skipped. `unread` counts both.
+ *
+ * **Gotchas**
+ *
+ * {@link layerMemory} keeps a bounded number of entries: the oldest go first.
+ *
+ * **Example** (What a run did)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { Agent, RunRecord, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const record = yield* RunRecord.RunRecord
+ *   return yield* Stream.runCollect(Stream.map(record.read({ sessionId }), ({ event }) => event._tag))
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).join(" "))
+ * // => RunStarted MessageAppended MessageAppended AttemptStarted AttemptEnded MessageAppended RunEnded
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4 and §8 (run record).
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId, TurnId } from "../base/domain/Ids.ts"
+import type { Entry, Kind, Origin, RecordEvent } from "../base/domain/RecordEvent.ts"
+import type { Together } from "../base/domain/RunRecorder.ts"
+import * as MemoryBounds from "./MemoryBounds.ts"
+import * as StoredForm from "./StoredForm.ts"
+import * as Unread from "./Unread.ts"
+
+/**
+ * Selects entries to read. An absent field selects all. A turn includes the entries written once for its session: tool
+ * definitions, and messages that are sent and not stored.
+ */
+export interface Filter {
+  readonly sessionId?: string | undefined
+  readonly turnId?: string | undefined
+  readonly kinds?: ReadonlyArray<Kind> | undefined
+  /** Messages of these origins alone; entries that are no messages are let through. */
+  readonly origins?: ReadonlyArray<Origin> | undefined
+}
+
+/**
+ * Receives entries as they are written, in order; it must return quickly. Entries stored once per session are delivered
+ * with each run that uses them.
+ */
+export type Listener = (entries: ReadonlyArray<Entry>) => void
+
+/** Writes and reads the record of runs. */
+export interface Service {
+  /** Adds entries at the end. */
+  readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  /** Entries in the order in which they were written. */
+  readonly read: (filter?: Filter) => Stream.Stream<Entry, SessionStoreError>
+  /** Counts the entries of the filter that `read` leaves out, or reads in part. */
+  readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
+  /** Passes new entries of this process to a listener until the scope closes. */
+  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Makes one transaction of several writes; a session store in the same place has the same function. Absent where
+   * writing is no transaction.
+   */
+  readonly together?: Together | undefined
+}
+
+/** Entries that the record in memory keeps. */
+export const memoryCapacity = 50_000
+
+/** Characters of messages that the record in memory keeps. */
+const memoryCharacters = MemoryBounds.defaultBounds.characters
+
+const measureEntry = ({ event }: Entry): number =>
+  event._tag === "MessageAppended" && event.message !== undefined ? MemoryBounds.measureMessage(event.message) : 0
+
+/**
+ * Names a message or tool set that is written once per session however often it is used: the system prompt, context
+ * that is sent and not stored, tool definitions. Undefined for every other event.
+ */
+export const getContentKey = ({ event }: Entry): string | undefined =>
+  event._tag === "ToolsOffered"
+    ? `tools ${event.hash}`
+    : event._tag === "MessageAppended" && event.id !== undefined
+      ? `message ${event.id}`
+      : undefined
+
+/** Tests whether an entry matches a filter. Entries written once per session may belong to an earlier turn. */
+export const isInFilter =
+  ({ kinds, origins, sessionId, turnId }: Filter) =>
+  (entry: Entry): boolean =>
+    (sessionId === undefined || entry.sessionId === sessionId) &&
+    (turnId === undefined || entry.turnId === turnId || getContentKey(entry) !== undefined) &&
+    (kinds === undefined || kinds.includes(entry.event._tag)) &&
+    (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
+
+/** Removes repeated entries of the kinds that are stored once per session. */
+export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
+  Stream.suspend(() => {
+    const known = new Set<string>()
+    return Stream.filter(entries, (entry) => {
+      const key = getContentKey(entry)
+      const name = `${entry.sessionId} ${key}`
+      if (key === undefined) return true
+      const isNew = !known.has(name)
+      known.add(name)
+      return isNew
+    })
+  })
+
+/**
+ * Makes `append` and `listen` over a store of entries. Listeners are called once entries are durable: `afterwards` runs
+ * an Effect after the current transaction, or at once outside of a transaction.
+ */
+export const makeMaskedWriter = (
+  keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
+  afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
+): Pick<Service, "append" | "listen"> => {
+  const listeners = new Set<Listener>()
+  /** Tells all listeners; nothing that reads the record decides about a run. */
+  const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const defects: Array<unknown> = []
+      for (const listener of listeners) {
+        try {
+          listener(entries)
+        } catch (defect) {
+          defects.push(defect)
+        }
+      }
+      return defects.length === 0
+        ? Effect.void
+        : Effect.forEach(
+            defects,
+            (defect) =>
+              Effect.logWarning(
+                "A listener of the run record failed; what it makes of these entries is missing.",
+                defect
+              ),
+            { discard: true }
+          )
+    })
+  return {
+    append: (entries) =>
+      Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
+        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
+      ),
+    listen: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      )
+  }
+}
+
+const makeMemory = (capacity: number): Service => {
+  let kept: Array<Entry> = []
+  let characters = 0
+  const known = new Set<string>()
+  /**
+   * Drops the oldest entries until half of each bound is left, so that a full record does not move all entries at each
+   * step.
+   */
+  const dropOldest = (): void => {
+    let count = 0
+    while (kept.length - count > capacity / 2 || characters > memoryCharacters / 2) {
+      const entry = kept[count]
+      if (entry === undefined) break
+      count++
+      characters -= measureEntry(entry)
+      const key = getContentKey(entry)
+      if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
+    }
+    kept = kept.slice(count)
+  }
+  const storeEntries = (entries: ReadonlyArray<Entry>) =>
+    Effect.sync(() => {
+      for (const entry of entries) {
+        const key = getContentKey(entry)
+        const name = key === undefined ? undefined : `${entry.sessionId} ${key}`
+        if (name !== undefined && known.has(name)) continue
+        if (name !== undefined) known.add(name)
+        kept.push(entry)
+        characters += measureEntry(entry)
+      }
+      if (kept.length > capacity || characters > memoryCharacters) dropOldest()
+    })
+  return {
+    ...makeMaskedWriter(storeEntries),
+    read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
+    unread: () => Effect.succeed(Unread.none)
+  }
+}
+
+/**
+ * The record of a runtime's runs.
+ *
+ * @see {@link Service} for its members.
+ */
+export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {}
+
+/** A record in memory of at most `capacity` entries. */
+export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
+  Layer.sync(RunRecord, () => makeMemory(capacity))
+
+/** Provides the record of the context, or an in-memory record as fallback. */
+export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
+  RunRecord,
+  Effect.map(
+    Effect.serviceOption(RunRecord),
+    Option.getOrElse(() => makeMemory(memoryCapacity))
+  )
+)
+
+const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, SessionStoreError, RunRecord> =>
+  RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
+
+/**
+ * Appends an event now, and fails if it cannot be written: for events that a user asked to record. Returns its time.
+ */
+export const appendChecked = Effect.fnUntraced(function* (
+  sessionId: SessionId,
+  turnId: TurnId,
+  event: RecordEvent
+): Effect.fn.Return<number, SessionStoreError, RunRecord> {
+  const record = yield* RunRecord
+  const at = yield* Clock.currentTimeMillis
+  const before = yield* countEntries(sessionId, event._tag)
+  yield* record.append([{ sessionId, turnId, at, event }])
+  // The record never fails a run, so it does not say what became of an entry.
+  if ((yield* countEntries(sessionId, event._tag)) === before) {
+    return yield* new SessionStoreError({
+      operation: "record",
+      message:
+        "The entry could not be written: free some space, or end the program that has the database locked, and try again."
+    })
+  }
+  return at
+})

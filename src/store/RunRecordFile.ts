@@ -1,0 +1,189 @@
+/**
+ * The run record as a file of JSON Lines: one entry a line, to be read by other programs, kept beside a bug report, or
+ * read again here. A line is whole or is not there.
+ *
+ * **Details**
+ *
+ * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message has the form of the session
+ * store. A file that cannot be written causes one warning, and a `Gap` precedes the next entry that can be written. A
+ * truncated line, or one of a newer version that this one cannot read, is skipped by `read` and counted by `unread`.
+ * With `maxBytes` the oldest entries are removed when the file is full.
+ *
+ * **Example** (A file beside the program)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Agent, RunRecordFile, Runtime } from "hermes-effect"
+ *
+ * const record = RunRecordFile.layer({ path: "runs.jsonl" }).pipe(Layer.provide(NodeServices.layer))
+ *
+ * await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), Runtime.layer({ record })))
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4 and §8 (run record).
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import * as StoredForm from "./StoredForm.ts"
+import * as RunRecord from "./RunRecord.ts"
+import * as Unread from "./Unread.ts"
+
+/** Place and size of the file. */
+export interface Options {
+  readonly path: string
+  /** Bytes beyond which the oldest entries are removed; no limit when absent. */
+  readonly maxBytes?: number | undefined
+}
+
+/**
+ * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions:
+ * tool definitions, and messages that are sent and not stored.
+ */
+const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
+  let first = lines.length
+  for (let bytes = 0; first > 0; first--) {
+    bytes += encoder.encode(lines[first - 1] ?? "").length + 1
+    if (bytes > maxBytes && first < lines.length) break
+  }
+  const kept = lines.slice(first)
+  const sessions = new Set(
+    kept.flatMap((line) =>
+      Option.match(StoredForm.readPlace(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })
+    )
+  )
+  const once = new Map(
+    lines.slice(0, first).flatMap((line) => {
+      const entry = Option.getOrUndefined(StoredForm.getValue(StoredForm.readEntry(line)))
+      const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.getContentKey(entry)
+      return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
+    })
+  )
+  return [...once.values(), ...kept]
+}
+
+/** Tests whether a line may belong to a filter's session and turn. A line without this data may belong to any. */
+const canFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
+  Option.match(StoredForm.readPlace(line), {
+    onNone: () => true,
+    onSome: (place) =>
+      (sessionId === undefined || place.sessionId === sessionId) && (turnId === undefined || place.turnId === turnId)
+  })
+
+const encoder = new TextEncoder()
+
+const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const lock = yield* Semaphore.make(1)
+    let lost = 0
+    let reason = ""
+    let isOpen = false
+    let size = 0
+
+    const open = Effect.gen(function* () {
+      if (isOpen) return
+      yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
+      // A line that was cut is ended, so that the next one is whole.
+      if (yield* fs.exists(path)) {
+        const text = yield* fs.readFileString(path)
+        if (text !== "" && !text.endsWith("\n")) yield* fs.writeFileString(path, "\n", { flag: "a" })
+        size = encoder.encode(text).length + 1
+      }
+      isOpen = true
+    })
+
+    /** Replaces the file by its newer half, so that a full one is not written anew at each step. */
+    const shrink = Effect.gen(function* () {
+      const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
+      const text = selectNewestLines(lines, maxBytes / 2)
+        .map((line) => `${line}\n`)
+        .join("")
+      yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
+      yield* fs.rename(`${path}.draft`, path)
+      size = encoder.encode(text).length
+    }).pipe(
+      Effect.catch((error) => {
+        // Tried again when as much has come again.
+        size = 0
+        return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
+      })
+    )
+
+    const reportLoss = (count: number, message: string) =>
+      Effect.suspend(() => {
+        const isFirst = lost === 0
+        lost += count
+        reason = message
+        return isFirst ? Effect.logWarning(`Run record: entries are not written to ${path}: ${message}`) : Effect.void
+      })
+
+    const storeEntries = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+      Effect.gen(function* () {
+        const [first] = entries
+        if (first === undefined) return
+        const all =
+          lost === 0 ? entries : [{ ...first, event: { _tag: "Gap" as const, entries: lost, reason } }, ...entries]
+        const lines = yield* Effect.fromResult(Result.all(all.map(StoredForm.encodeEntry)))
+        yield* open
+        const text = `${lines.join("\n")}\n`
+        yield* fs.writeFileString(path, text, { flag: "a", mode: 0o600 })
+        lost = 0
+        size += encoder.encode(text).length
+        if (size > maxBytes) yield* shrink
+      }).pipe(
+        Effect.catch((error) => reportLoss(entries.length, error.message)),
+        lock.withPermit
+      )
+
+    const lines: Stream.Stream<string, SessionStoreError> = Stream.unwrap(
+      Effect.map(fs.exists(path), (exists) =>
+        exists ? Stream.splitLines(Stream.decodeText(fs.stream(path))) : Stream.empty
+      )
+    ).pipe(
+      Stream.filter((line) => line !== ""),
+      Stream.mapError(
+        (error) =>
+          new SessionStoreError({
+            operation: "record",
+            message: `${path} cannot be read: ${error.message}`,
+            cause: error
+          })
+      )
+    )
+
+    return RunRecord.RunRecord.of({
+      ...RunRecord.makeMaskedWriter(storeEntries),
+      read: (filter = {}) =>
+        lines.pipe(
+          Stream.flatMap((line) =>
+            Option.match(StoredForm.getValue(StoredForm.readEntry(line)), {
+              onNone: () => Stream.empty,
+              onSome: Stream.succeed
+            })
+          ),
+          Stream.filter(RunRecord.isInFilter(filter)),
+          RunRecord.removeRepeatedContent
+        ),
+      unread: (filter = {}) =>
+        Stream.runFold(
+          lines,
+          () => Unread.none,
+          (sum, line) => (canFit(filter, line) ? Unread.addReading(sum, StoredForm.readEntry(line)) : sum)
+        )
+    })
+  })
+
+/** Provides the record in the file at `path`. Creates the file and its directory if they are missing. */
+export const layer = (options: Options): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(RunRecord.RunRecord, make(options))

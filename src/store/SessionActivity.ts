@@ -1,0 +1,88 @@
+/**
+ * The port for observing activity in all sessions of a store, whichever process causes it.
+ *
+ * **Details**
+ *
+ * Entries of the run record are numbered in the order in which they were written. A reader that remembers the number of
+ * its last entry asks for later ones, which costs only the new entries. Asking for the newest number alone reads one
+ * row.
+ *
+ * **Gotchas**
+ *
+ * Numbers of removed entries may come again when the newest ones are removed: a `sequence` below one that was seen
+ * means to begin anew.
+ *
+ * **Example** (Entries of every process, as they come)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { SessionActivity, SessionStore } from "hermes-effect"
+ *
+ * const news = Effect.gen(function*() {
+ *   const activity = yield* SessionActivity.SessionActivity
+ *   return yield* Stream.runCollect(activity.since(0, { kinds: ["RunStarted"] }))
+ * })
+ *
+ * const store = SessionStore.layerSqlite({ path: "state.db" })
+ * console.log((await Effect.runPromise(Effect.provide(news, store))).length)
+ * // => 0
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4 and §8 (run record).
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
+import type { Filter } from "./RunRecord.ts"
+
+/** An entry of the run record and its number. */
+export interface NumberedEntry {
+  readonly sequence: number
+  readonly entry: Entry
+}
+
+/** Characters of a prompt in {@link Service.prompts}. */
+export const promptLength = 400
+
+/** A period in epoch milliseconds; `until` is no part of it. */
+export interface Period {
+  readonly since: number
+  readonly until: number
+}
+
+/** Messages of a session in a period, without system prompts and copies of another session's messages. */
+export interface SpokenCounts {
+  readonly messages: number
+  /** Those that a user wrote. */
+  readonly userMessages: number
+  /** Skills that a user chose for a message. */
+  readonly skills: ReadonlyArray<{ readonly name: string; readonly at: number }>
+}
+
+/** Reads what happens in the sessions of a store. */
+export interface Service {
+  /** Differs from before when another connection has written to the store. Asking costs next to nothing. */
+  readonly version: Effect.Effect<number, SessionStoreError>
+  /** Number of the newest entry; 0 if the record is empty. */
+  readonly sequence: Effect.Effect<number, SessionStoreError>
+  /** Entries with a number above `after`, in order. */
+  readonly since: (after: number, filter?: Filter) => Stream.Stream<NumberedEntry, SessionStoreError>
+  /** Ids of the sessions that a living process has a run in. */
+  readonly running: Effect.Effect<ReadonlySet<string>, SessionStoreError>
+  /** Messages of a period, by session. */
+  readonly spoken: (period: Period) => Effect.Effect<ReadonlyMap<string, SpokenCounts>, SessionStoreError>
+  /** Beginnings of the first prompts of sessions, as they were typed: not redacted. */
+  readonly prompts: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, SessionStoreError>
+}
+
+/**
+ * The activity in a session store.
+ *
+ * @see {@link Service} for its members.
+ */
+export class SessionActivity extends Context.Service<SessionActivity, Service>()(
+  "hermes-effect/session/SessionActivity"
+) {}

@@ -1,0 +1,48 @@
+/**
+ * The owner of a stored session: a named key of a server, or everyone else.
+ *
+ * **Details**
+ *
+ * The sessions of a named key belong to that key alone: their stored source ends with its name (`api-server:NAME`), and
+ * they are hidden from other names, from the server's own key, and from agents that search earlier conversations. Work
+ * for a session, such as a sub-agent's, belongs to the owner of that session.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
+import { hiddenSources } from "./SessionSearch.ts"
+import { type Session, SessionStore } from "./SessionStorePort.ts"
+
+const sources = ["api-server", "mcp"] as const
+
+/** Sessions above one that are looked at. */
+const mostParents = 50
+
+/** The source of sessions that a client begins. */
+export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
+  client === undefined ? source : `${source}:${client}`
+
+/** Returns the named key that owns sessions of a source, or undefined if they are not owned by a named key. */
+const parseClient = (source: string): string | undefined => {
+  const served = sources.find((one) => source.startsWith(`${one}:`))
+  return served === undefined ? undefined : source.slice(served.length + 1)
+}
+
+/** Tests whether a client may go on with a stored session, by its source. */
+export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
+
+/** The named key that a session belongs to, also as work for another session. */
+export const findOwner = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const readSession = (id: SessionId) => Effect.map(store.get(id), Option.getOrUndefined)
+  let at: Session | undefined = session
+  for (let left = mostParents; left > 0 && at !== undefined && hiddenSources.includes(at.source); left--) {
+    at = at.parentId === undefined ? undefined : yield* readSession(at.parentId)
+  }
+  return at === undefined ? undefined : parseClient(at.source)
+})

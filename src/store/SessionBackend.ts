@@ -1,0 +1,205 @@
+/**
+ * Session stores in databases: a SQLite file (`<HERMES_HOME>/state.db`), or Postgres for several processes on several
+ * machines.
+ *
+ * **Details**
+ *
+ * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a
+ * program that never looks at a session does not pay for it. If that fails, the next operation tries again.
+ *
+ * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several
+ * processes may use one file, and wait for each other. The file is readable by its owner alone.
+ *
+ * In Postgres a session has one owner over all machines; see `base/platform/PostgresLeases.ts`. A server that goes away is
+ * waited for.
+ *
+ * **Gotchas**
+ *
+ * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at
+ * a time.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { Together } from "../base/domain/RunRecorder.ts"
+import { openOnce } from "../base/platform/OpenOnce.ts"
+import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
+import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
+import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
+import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
+import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
+import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
+import type { SqlRecord } from "./sql/SqlRecord.ts"
+
+/** The services that every session database has. */
+export interface SharedBackend {
+  readonly record: SqlRecord
+  readonly store: Store
+  readonly search: Search
+  readonly activity: Activity
+  readonly together: Together
+}
+
+/** A session database with its care. */
+export interface Backend extends SharedBackend {
+  readonly retention: Retention
+  readonly maintenance: Maintenance
+}
+
+/** The services over a backend that is opened when one of them is used. */
+const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
+  let opened: SharedBackend | undefined
+  const useBackend = <A, E, R>(
+    f: (backend: SharedBackend) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SessionStoreError, R> =>
+    opened === undefined ? Effect.flatMap(backend, (backend) => f((opened = backend))) : f(opened)
+  /** Like `useBackend`, for operations that only fail if the database cannot be opened. */
+  const useBackendOrElse = (
+    f: (backend: SharedBackend) => Effect.Effect<void>,
+    otherwise: (error: SessionStoreError) => Effect.Effect<void>
+  ): Effect.Effect<void> => (opened === undefined ? Effect.catch(useBackend(f), otherwise) : f(opened))
+
+  const together: Together = (writes) => useBackend((backend) => backend.together(writes))
+
+  const store = SessionStore.of({
+    create: (session) => useBackend(({ store }) => store.create(session)),
+    acquire: (id) => useBackend(({ store }) => store.acquire(id)),
+    begin: (id, callIds) => useBackend(({ store }) => store.begin(id, callIds)),
+    begun: (id) => useBackend(({ store }) => store.begun(id)),
+    append: (id, messages) => useBackend(({ store }) => store.append(id, messages)),
+    recordUsage: (id, record) => useBackend(({ store }) => store.recordUsage(id, record)),
+    end: (id, reason) => useBackend(({ store }) => store.end(id, reason)),
+    continueIn: (id, continuation) => useBackend(({ store }) => store.continueIn(id, continuation)),
+    newest: (id) => useBackend(({ store }) => store.newest(id)),
+    rename: (id, title) => useBackend(({ store }) => store.rename(id, title)),
+    remove: (id) => useBackend(({ store }) => store.remove(id)),
+    get: (id) => useBackend(({ store }) => store.get(id)),
+    messages: (id, range) => useBackend(({ store }) => store.messages(id, range)),
+    readable: (id) => useBackend(({ store }) => store.readable(id)),
+    list: (options) => useBackend(({ store }) => store.list(options)),
+    resolve: (reference, folder) => useBackend(({ store }) => store.resolve(reference, folder)),
+    usageByModel: (id) => useBackend(({ store }) => store.usageByModel(id)),
+    together,
+    committed: useBackend(({ store }) => store.committed ?? Effect.void)
+  })
+  const search = SessionSearch.of({
+    search: (query, options) => useBackend(({ search }) => search.search(query, options))
+  })
+  const record = RunRecord.of({
+    // A file that cannot be opened fails the run that needs its session; the record only says so.
+    ...makeMaskedWriter(
+      (entries) =>
+        useBackendOrElse(
+          ({ record }) => record.keep(entries),
+          (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)
+        ),
+      (effect) =>
+        useBackendOrElse(
+          ({ record }) => record.afterwards(effect),
+          () => effect
+        )
+    ),
+    together,
+    read: (filter) => Stream.unwrap(useBackend(({ record }) => Effect.succeed(record.read(filter)))),
+    unread: (filter) => useBackend(({ record }) => record.unread(filter))
+  })
+  const activity = SessionActivity.of({
+    version: useBackend(({ activity }) => activity.version),
+    sequence: useBackend(({ activity }) => activity.sequence),
+    since: (after, filter) =>
+      Stream.unwrap(useBackend(({ activity }) => Effect.succeed(activity.since(after, filter)))),
+    running: useBackend(({ activity }) => activity.running),
+    spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
+    prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
+  })
+  return Context.make(SessionStore, store).pipe(
+    Context.add(SessionSearch, search),
+    Context.add(RunRecord, record),
+    Context.add(SessionActivity, activity)
+  )
+}
+
+/** The services of a backend with its care, which is closed with the scope. */
+const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
+  const backend = yield* openOnce(open)
+  const withBackend = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+  const retention = SessionRetention.of({
+    expired: (limit) => withBackend(({ retention }) => retention.expired(limit)),
+    prune: (limit) => withBackend(({ retention }) => retention.prune(limit)),
+    compact: withBackend(({ retention }) => retention.compact),
+    whenDue: (intervalMillis, removal) =>
+      Effect.flatMap(backend, ({ retention }) => retention.whenDue(intervalMillis, removal)),
+    hold: (id) => Effect.flatMap(backend, ({ retention }) => retention.hold(id))
+  })
+
+  const maintenance = SessionMaintenance.of({
+    stats: withBackend(({ maintenance }) => maintenance.stats),
+    remove: (id) => withBackend(({ maintenance }) => maintenance.remove(id)),
+    add: (session, messages) => withBackend(({ maintenance }) => maintenance.add(session, messages)),
+    optimize: withBackend(({ maintenance }) => maintenance.optimize)
+  })
+
+  return makeSharedServices(backend).pipe(
+    Context.add(SessionMaintenance, maintenance),
+    Context.add(SessionRetention, retention)
+  )
+})
+
+/** Place of the sessions. */
+interface FileOptions {
+  readonly path: string
+  /**
+   * Time in which writes share a commit, for many runs at once; each has its own when absent. A process that is killed
+   * loses what it wrote in that time, in order, but for the starts of tool calls.
+   */
+  readonly commitsWithin?: Duration.Input | undefined
+  /** Nothing will be written: a file that can only be read is opened too, with a warning. */
+  readonly readOnly?: boolean | undefined
+}
+
+/**
+ * Provides the sessions and the run record in the file at `path`. Creates the file and its directory if they are
+ * missing.
+ */
+export const layerSqlite = (
+  options: FileOptions
+): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+  Layer.effectContext(
+    makeServices(
+      Effect.flatMap(
+        Effect.promise(() => import("./sqlite/SqliteStore.ts")),
+        ({ open }) => open(options.path, options.readOnly, options.commitsWithin)
+      )
+    )
+  )
+
+/** A Postgres database with sessions. */
+interface ServerOptions {
+  /** `postgres://user:password@host:port/database`; `?host=/directory` for a Unix socket. */
+  readonly url: Redacted.Redacted
+  /** Connections at once. Default: 10. */
+  readonly connections?: number | undefined
+}
+
+/** Provides the sessions and the run record in a Postgres database. Creates missing tables. */
+export const layerPostgres = (
+  options: ServerOptions
+): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
+  Layer.effectContext(
+    Effect.map(
+      openOnce(
+        Effect.flatMap(
+          Effect.promise(() => import("./postgres/PostgresStore.ts")),
+          ({ open }) => open(options)
+        )
+      ),
+      makeSharedServices
+    )
+  )

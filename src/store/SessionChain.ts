@@ -1,0 +1,176 @@
+/**
+ * A conversation that compaction carried over several sessions, and its sums. Each session has the usage of its own
+ * runs alone, so what the conversation took is the sum over its sessions, each counted once.
+ *
+ * **Example** (Tokens of a conversation)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SessionChain, SessionStore } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const store = yield* SessionStore.SessionStore
+ *   const session = yield* Effect.fromOption(yield* store.get(sessionId))
+ *   return (yield* SessionChain.sumUsage(session)).compactions
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => 0
+ * ```
+ *
+ * Source: `hermes-llm.md` §10.6, `hermes-product.md` §1.9.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Cost from "../base/domain/Cost.ts"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
+import * as ContextCopy from "./ContextCopy.ts"
+import { RunRecord } from "./RunRecord.ts"
+import * as StoredForm from "./StoredForm.ts"
+
+/** Sessions that are followed back, so that a damaged database ends too. */
+const maxSessions = 10_000
+
+/** The sessions that a session goes on from, the oldest first, and itself as the last. */
+export const readChain = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<ReadonlyArray<Session>, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const found = new Map([[session.id, session]])
+  for (let before = session.continues; before !== undefined && !found.has(before) && found.size < maxSessions;) {
+    const one: Session | undefined = Option.getOrUndefined(yield* store.get(before))
+    // One that was removed leaves its place empty.
+    if (one === undefined) break
+    found.set(one.id, one)
+    before = one.continues
+  }
+  return Array.from(found.values()).toReversed()
+})
+
+/** The session that goes on from a session; undefined of the last one of its conversation. */
+export const findNext = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<Session | undefined, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const newest = yield* store.newest(session.id)
+  if (newest === session.id) return undefined
+  const last = Option.getOrUndefined(yield* store.get(newest))
+  return last === undefined ? undefined : (yield* readChain(last)).find(({ continues }) => continues === session.id)
+})
+
+/**
+ * Returns the id of the first of those sessions, even if it was removed: it names the conversation across compactions.
+ */
+export const findFirstId = (session: Session): Effect.Effect<SessionId, SessionStoreError, SessionStore> =>
+  session.continues === undefined
+    ? Effect.succeed(session.id)
+    : Effect.map(readChain(session), ([oldest = session]) => oldest.continues ?? oldest.id)
+
+/** Usage of a conversation. */
+export interface Sums {
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Spent
+  readonly models: ReadonlyArray<UsageRecord>
+  /** Number of times that the conversation was compacted. */
+  readonly compactions: number
+}
+
+/** Sums of a session with those that it goes on from. */
+export const sumUsage = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const chain = yield* readChain(session)
+  const records = (yield* Effect.forEach(chain, ({ id }) => store.usageByModel(id))).flat()
+  const models = Array.from(
+    Map.groupBy(records, ({ model, provider }) => JSON.stringify([provider, model])).values(),
+    (some) =>
+      some.reduce((sum, one) => ({
+        ...sum,
+        usage: Usage.add(sum.usage, one.usage),
+        cost: Cost.sum(sum.cost, one.cost)
+      }))
+  )
+  // A session that asked nothing yet has no status to tell.
+  const paid = chain.filter(({ usage }) => usage.requestCount > 0)
+  return {
+    usage: chain.reduce((sum, { usage }) => Usage.add(sum, usage), Usage.zero),
+    cost: paid.length === 0 ? session.cost : paid.map(({ cost }) => cost).reduce(Cost.sum),
+    models,
+    compactions: chain.length - 1
+  }
+})
+
+/**
+ * Positions in `before` of the messages that the record of a session says were left out or shortened; undefined without
+ * such a record.
+ */
+const readRecordedPositions = Effect.fnUntraced(function* (
+  before: SessionId,
+  session: SessionId
+): Effect.fn.Return<ReadonlySet<number> | undefined, SessionStoreError, RunRecord> {
+  const { read } = yield* RunRecord
+  const entries = yield* Stream.runCollect(
+    read({
+      sessionId: session,
+      turnId: ContextCopy.makeCompressionTurnId(session),
+      kinds: ["ContextRewritten", "MessageAppended"]
+    })
+  )
+  const positions = new Set<number>()
+  let isTold = false
+  for (const { event } of entries) {
+    if (event._tag === "ContextRewritten" && event.source === before && event.removed !== undefined) {
+      isTold = true
+      for (const one of event.removed) {
+        const [from, to] = typeof one === "object" ? one : [one, one]
+        for (let position = Number(from); position <= Number(to); position++) positions.add(position)
+      }
+    }
+    if (event._tag === "MessageAppended" && event.copyOf?.changed === true && event.copyOf.sessionId === before)
+      positions.add(event.copyOf.position)
+  }
+  return isTold ? positions : undefined
+})
+
+/** Identifies a message by its role and text. */
+const identifyMessage = (message: Prompt.Message): string =>
+  JSON.stringify([message.role, StoredForm.extractSearchText(message)])
+
+/**
+ * Messages that compaction left out of a conversation, the oldest first, as the record has it. Of sessions that are
+ * older than their record it is those that a session has more often than the one that goes on from it. A result that
+ * was shortened is among them as it was.
+ */
+export const readRemoved = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, RunRecord | SessionStore> {
+  const store = yield* SessionStore
+  const chain = yield* readChain(session)
+  const all = yield* Effect.forEach(chain, ({ id }) => store.messages(id))
+  const recorded = yield* Effect.forEach(chain.slice(1), ({ id }, index) =>
+    readRecordedPositions(chain[index]?.id ?? id, id)
+  )
+  return all.slice(0, -1).flatMap((messages, index) => {
+    const positions = recorded[index]
+    if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
+    const kept = new Map<string, number>()
+    for (const text of (all[index + 1] ?? []).map(identifyMessage)) kept.set(text, (kept.get(text) ?? 0) + 1)
+    // Of messages that say the same the newest stayed.
+    return messages
+      .toReversed()
+      .filter((message) => {
+        const text = identifyMessage(message)
+        const left = kept.get(text) ?? 0
+        kept.set(text, left - 1)
+        return left <= 0
+      })
+      .toReversed()
+  })
+})

@@ -1,0 +1,123 @@
+/**
+ * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`.
+ * Archives of sessions with a file for each.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Json from "../base/domain/Json.ts"
+import * as Redaction from "../base/domain/Redaction.ts"
+import * as TarArchive from "../base/domain/TarArchive.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import * as Compression from "../base/platform/Compression.ts"
+import { type Session, SessionStore } from "./SessionStorePort.ts"
+import * as StoredForm from "./StoredForm.ts"
+
+/** Data of a session besides its messages, under the names that exports and `--json` have. */
+export const toSummary = (session: Session) => ({
+  id: session.id,
+  source: session.source,
+  title: session.title ?? null,
+  provider: session.provider,
+  model: session.model,
+  cwd: session.cwd ?? null,
+  parent_id: session.parentId ?? null,
+  continues: session.continues ?? null,
+  has_own_prompt: session.hasOwnPrompt,
+  started_at: session.startedAt,
+  ended_at: session.endedAt ?? null,
+  end_reason: session.endReason ?? null,
+  message_count: session.messageCount,
+  tool_call_count: session.toolCallCount,
+  usage: Usage.toWire(session.usage),
+  cost: session.cost
+})
+
+const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
+  Result.match(StoredForm.encode(message), {
+    onFailure: (problem) =>
+      Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
+    onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
+  })
+
+/** Warns of messages that cannot be read: the first, and how many there are more. */
+const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
+  const [first, ...more] = faults
+  return first === undefined
+    ? Effect.void
+    : Effect.logWarning(
+        `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
+      )
+}
+
+/** Reads the messages of a session that can be read; others are one warning. */
+export const readMessages = (
+  id: Session["id"]
+): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
+  Effect.flatMap(
+    SessionStore.use((store) => store.readable(id)),
+    ({ faults, messages }) =>
+      Effect.as(
+        warnAboutFaults(faults),
+        messages.map(({ message }) => message)
+      )
+  )
+
+/**
+ * Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is
+ * there.
+ */
+export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
+  Effect.gen(function* () {
+    const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
+    return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
+  })
+
+/** Tells by its name that a file is to be an archive with a file for each session. */
+export const isArchive = (path: string): boolean => /\.(?:tar\.gz|tgz)$/iu.test(path)
+
+/** A file of an archive. */
+export interface ArchiveFile {
+  readonly name: string
+  readonly content: string | Uint8Array
+  readonly changedAt: number
+}
+
+const encoder = new TextEncoder()
+
+/** Files as a compressed archive, made as they come; a name that is there already gets a number. */
+export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.suspend(() => {
+    const counts = new Map<string, number>()
+    const makeUniquePath = (name: string): string => {
+      const count = (counts.get(name) ?? 0) + 1
+      counts.set(name, count)
+      return count === 1 ? name : name.replace(/(\.[^.]*)?$/u, (end) => `-${count}${end}`)
+    }
+    return Compression.gzip(
+      TarArchive.write(
+        Stream.map(files, ({ changedAt, content, name }) => ({
+          path: makeUniquePath(name),
+          bytes: typeof content === "string" ? encoder.encode(content) : content,
+          changedAt
+        }))
+      )
+    )
+  })
+
+/** Bytes of an archive that is read. */
+const largestArchive = 2 ** 30
+
+/** The texts of an archive's files, one after the other; the failure says why it cannot be read. */
+export const readArchive = (bytes: Uint8Array): Result.Result<string, string> => {
+  const tar = Compression.gunzip(bytes, largestArchive)
+  if (tar === undefined) return Result.fail("it is no .tar.gz archive, or it is damaged or too large")
+  return Result.map(TarArchive.read(tar), (files) =>
+    files.map((file) => new TextDecoder().decode(file.bytes)).join("\n")
+  )
+}

@@ -1,0 +1,85 @@
+/**
+ * A new session that begins with the messages of another one, which stays as it is. Its run record begins with the link
+ * to its source.
+ *
+ * **Details**
+ *
+ * A fork is no sub-agent of its source: it has no parent, its usage is its own, and removing one leaves the other. The
+ * system prompt is the source's, byte for byte, so that what a provider has cached of it is found again.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Ids from "../base/domain/Ids.ts"
+import * as ContextCopy from "./ContextCopy.ts"
+import { appendChecked, RunRecord } from "./RunRecord.ts"
+import { type Session, SessionStore } from "./SessionStorePort.ts"
+
+/** Contents of a fork. */
+export interface Fork {
+  /** Messages that it begins with: the messages of `originals`, as the same objects if nothing is changed. */
+  readonly history: ReadonlyArray<Prompt.Message>
+  /** Messages of the source from its first, at least those that `history` repeats. */
+  readonly originals: ReadonlyArray<Prompt.Message>
+  /** Messages of the source before the place of the fork. */
+  readonly position: number
+  /** Names of the differences from the source: `prompt`, `result`, `model`. */
+  readonly changed: ReadonlyArray<string>
+  readonly source: string
+  /** The source's when absent. */
+  readonly model?: string | undefined
+  readonly title?: string | undefined
+}
+
+/** Makes a fork; nothing of it stays when it fails. */
+export const fork = Effect.fnUntraced(function* (
+  session: Session,
+  { changed, history, model = session.model, originals, position, source, title }: Fork
+): Effect.fn.Return<Session, SessionStoreError, RunRecord | SessionStore> {
+  const store = yield* SessionStore
+  const known = yield* store.get(session.id)
+  const id = yield* Ids.makeSessionId
+  const made = yield* store.create({
+    id,
+    source,
+    provider: session.provider,
+    model,
+    // Lists of sessions come without it.
+    systemPrompt: Option.match(known, {
+      onNone: () => session.systemPrompt,
+      onSome: ({ systemPrompt }) => systemPrompt
+    }),
+    hasOwnPrompt: session.hasOwnPrompt,
+    title,
+    cwd: session.cwd
+  })
+  const turnId = Ids.TurnId.make(`${id}:${source}`)
+  yield* Effect.gen(function* () {
+    if (history.length > 0) yield* store.append(id, history)
+    const link = { _tag: "ReplayBegun", source: session.id, position, changed } as const
+    const at = yield* appendChecked(id, turnId, link)
+    const record = yield* RunRecord
+    const copies = ContextCopy.findCopies(history, originals)
+    yield* record.append((yield* ContextCopy.makeEntries(record, { sessionId: id, turnId, at, link }, copies)).slice(1))
+  }).pipe(Effect.onError(() => Effect.ignore(store.remove(id))))
+  return made
+})
+
+/**
+ * Messages up to the end of a step, which is an answer with the results of its calls; undefined when there are fewer
+ * steps. Without a step all messages.
+ */
+export const sliceToStep = (
+  messages: ReadonlyArray<Prompt.Message>,
+  step: number | undefined
+): ReadonlyArray<Prompt.Message> | undefined => {
+  if (step === undefined) return messages
+  const answers = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []))
+  const answer = answers[step - 1]
+  if (answer === undefined) return undefined
+  const end = messages.findIndex(({ role }, index) => index > answer && role !== "tool")
+  return end === -1 ? messages : messages.slice(0, end)
+}

@@ -1,0 +1,196 @@
+/**
+ * Sessions from a file of lines as {@link SessionExport.readSession} writes them.
+ *
+ * **Details**
+ *
+ * Each line is one session and is added whole or not at all; a line that cannot be read or added is told by its number,
+ * and the others go on. A session is never added over one of the same id: it is refused, or gets a new id. A title that
+ * is taken is left out.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Cost from "../base/domain/Cost.ts"
+import * as Ids from "../base/domain/Ids.ts"
+import * as Json from "../base/domain/Json.ts"
+import { type ForeignSession, SessionMaintenance } from "./SessionMaintenance.ts"
+import { SessionStore } from "./SessionStorePort.ts"
+import * as StoredForm from "./StoredForm.ts"
+
+const Count = Schema.Natural
+const Line = Schema.Struct({
+  id: Schema.String.check(Schema.isPattern(/^[\w.:-]{1,128}$/u)),
+  source: Schema.NonEmptyString,
+  title: Schema.NullOr(Schema.String),
+  provider: Schema.String,
+  model: Schema.String,
+  cwd: Schema.NullOr(Schema.String),
+  parent_id: Schema.NullOr(Schema.NonEmptyString),
+  continues: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
+  has_own_prompt: Schema.optional(Schema.Boolean),
+  started_at: Schema.Natural,
+  ended_at: Schema.NullOr(Schema.Natural),
+  end_reason: Schema.NullOr(Schema.String),
+  usage: Schema.Struct({
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_tokens: Count,
+    cache_write_tokens: Count,
+    reasoning_tokens: Count,
+    request_count: Count
+  }),
+  cost: Schema.optional(Cost.Spent),
+  system_prompt: Schema.String,
+  messages: Schema.Array(Schema.Unknown)
+})
+const decodeLine = Schema.decodeUnknownResult(Line)
+
+interface ImportedSession {
+  readonly session: ForeignSession
+  readonly messages: ReadonlyArray<Prompt.Message>
+}
+
+/** Reads one line; the failure says why it cannot be read. */
+const readLine = (text: string): Result.Result<ImportedSession, string> => {
+  const value = Option.getOrUndefined(Json.parse(text))
+  if (value === undefined) return Result.fail("is not JSON")
+  const line = decodeLine(value)
+  if (Result.isFailure(line))
+    return Result.fail(`is no exported session: ${line.failure.message.replace(/\s+/gu, " ")}`)
+  const {
+    continues = null,
+    cost,
+    cwd,
+    ended_at,
+    end_reason,
+    has_own_prompt: hasOwnPrompt = false,
+    id,
+    messages,
+    model,
+    parent_id,
+    provider,
+    source,
+    started_at,
+    system_prompt,
+    title,
+    usage
+  } = line.success
+  const decoded: Array<Prompt.Message> = []
+  for (const [index, message] of messages.entries()) {
+    const one = StoredForm.decode(JSON.stringify(message))
+    if (Result.isFailure(one)) {
+      return Result.fail(
+        `message ${index} ${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`
+      )
+    }
+    decoded.push(one.success)
+  }
+  return Result.succeed({
+    messages: decoded,
+    session: {
+      id: Ids.SessionId.make(id),
+      source,
+      provider,
+      model,
+      systemPrompt: system_prompt,
+      parentId: parent_id === null ? undefined : Ids.SessionId.make(parent_id),
+      continues: continues === null ? undefined : Ids.SessionId.make(continues),
+      hasOwnPrompt,
+      title: title ?? undefined,
+      cwd: cwd ?? undefined,
+      startedAt: started_at,
+      endedAt: ended_at ?? undefined,
+      endReason: end_reason ?? undefined,
+      usage: {
+        inputTokens: usage.input_tokens,
+        outputTokens: usage.output_tokens,
+        cacheReadTokens: usage.cache_read_tokens,
+        cacheWriteTokens: usage.cache_write_tokens,
+        reasoningTokens: usage.reasoning_tokens,
+        requestCount: usage.request_count
+      },
+      cost: cost ?? Cost.toSpent(Cost.nothing)
+    }
+  })
+}
+
+/** Outcome of an import. */
+export interface ImportResult {
+  /** Ids of the sessions that were added. */
+  readonly added: ReadonlyArray<Ids.SessionId>
+  /** Lines that were not added, and changes to added lines; each names its line. */
+  readonly notes: ReadonlyArray<string>
+  readonly refused: number
+}
+
+/** Adds the sessions of a text. `newIds` gives each session whose id exists a new one. */
+export const addSessions = Effect.fnUntraced(function* (
+  text: string,
+  { newIds }: { readonly newIds: boolean }
+): Effect.fn.Return<ImportResult, SessionStoreError, SessionMaintenance | SessionStore> {
+  const store = yield* SessionStore
+  const maintenance = yield* SessionMaintenance
+  const added: Array<Ids.SessionId> = []
+  const notes: Array<string> = []
+  let refused = 0
+  const refuseLine = (message: string): void => {
+    refused++
+    notes.push(message)
+  }
+  const renamed = new Map<string, Ids.SessionId>()
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue
+    const name = `line ${index + 1}`
+    const found = readLine(line)
+    if (Result.isFailure(found)) {
+      refuseLine(`${name} ${found.failure}`)
+      continue
+    }
+    const { messages, session } = found.success
+    const isThere = Option.isSome(yield* store.get(session.id))
+    if (isThere && !newIds) {
+      refuseLine(`${name}: session ${session.id} exists already; pass --new-ids to add it under a new id`)
+      continue
+    }
+    const id = isThere ? yield* Ids.makeSessionId : session.id
+    if (isThere) {
+      renamed.set(session.id, id)
+      notes.push(`${name}: session ${session.id} is added as ${id}`)
+    }
+    const parentId = session.parentId === undefined ? undefined : (renamed.get(session.parentId) ?? session.parentId)
+    const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
+    // A session goes on in one other; a copy of that is no second one.
+    const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
+    const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
+    if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
+    yield* maintenance
+      .add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages)
+      .pipe(
+        Effect.matchEffect({
+          onSuccess: () => Effect.sync(() => void added.push(id)),
+          // A full disk or a lock ends the import; the sessions before it stay.
+          onFailure: (error) =>
+            error.operation === "import"
+              ? Effect.fail(
+                  new SessionStoreError({
+                    operation: "import",
+                    message: `${name}: ${error.message} (${added.length} added before it)`,
+                    cause: error.cause
+                  })
+                )
+              : Effect.sync(() => refuseLine(`${name}: ${error.message}`))
+        })
+      )
+  }
+  return { added, notes, refused }
+})
+
+const isTitleTaken = (title: string) =>
+  SessionStore.use((store) =>
+    Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title))
+  )

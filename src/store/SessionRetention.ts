@@ -1,0 +1,142 @@
+/**
+ * Retention: which stored sessions are old enough to go, and how they are removed, each with the run record, the
+ * changes and the messages that belong to it.
+ *
+ * **Details**
+ *
+ * A conversation is removed as a whole: the session that was not delegated, with the sessions of its sub-agents. It is
+ * old if it has ended and its last activity is before the limit. A conversation that a run owns or that a program in
+ * any process has open is retained. The check and the removal are one transaction.
+ *
+ * **Gotchas**
+ *
+ * Free space stays in the file until {@link Service.compact}; a session that is written later uses it.
+ *
+ * **Example** (Conversations of the last month stay)
+ *
+ * ```ts
+ * import * as Clock from "effect/Clock"
+ * import * as Effect from "effect/Effect"
+ * import { SessionRetention } from "hermes-effect"
+ *
+ * export const prune = Effect.gen(function*() {
+ *   const retention = yield* SessionRetention.SessionRetention
+ *   const before = (yield* Clock.currentTimeMillis) - 30 * 86_400_000
+ *   const { kept, removed } = yield* retention.prune({ before })
+ *   return `${removed} removed, ${kept} in use`
+ * })
+ * ```
+ *
+ * Source: `hermes-product.md` §1.7 (`prune`), §4.1 (retention).
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
+import type { Session } from "./SessionStorePort.ts"
+
+/** Sessions to remove. */
+export interface Limit {
+  /** Epoch milliseconds; only sessions whose last activity is earlier. */
+  readonly before: number
+  /** Only conversations with this label. */
+  readonly source?: string | undefined
+}
+
+/** Outcome of a removal, in conversations. */
+export interface PruneResult {
+  readonly removed: number
+  /** Old ones that are in use. */
+  readonly kept: number
+}
+
+/** Removes old sessions. */
+export interface Service {
+  /** Conversations that the limit means, the oldest first. */
+  readonly expired: (limit: Limit) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
+  /** Removes them, one transaction each. */
+  readonly prune: (limit: Limit) => Effect.Effect<PruneResult, SessionStoreError>
+  /** Returns free space to the file system if it is a quarter of the file or more. */
+  readonly compact: Effect.Effect<void, SessionStoreError>
+  /**
+   * Runs a removal when the last one is `intervalMillis` or longer ago, in one process at a time; undefined when none
+   * is due.
+   */
+  readonly whenDue: <A, E>(
+    intervalMillis: number,
+    removal: Effect.Effect<A, E>
+  ) => Effect.Effect<A | undefined, E | SessionStoreError>
+  /** Keeps a session from being removed until the scope closes. */
+  readonly hold: (id: SessionId) => Effect.Effect<void, SessionStoreError, Scope.Scope>
+}
+
+/** Retention of a session store. */
+export class SessionRetention extends Context.Service<SessionRetention, Service>()(
+  "hermes-effect/session/SessionRetention"
+) {}
+
+/** Choices of the user, as `sessions` of the settings has them. */
+export interface Settings {
+  readonly autoPrune: boolean
+  readonly retentionDays: number
+  readonly vacuumAfterPrune: boolean
+  readonly minIntervalHours: number
+}
+
+/** Milliseconds that the end of a program waits for a removal that is under way; the next program goes on with it. */
+const endMillis = 3000
+
+/** Start of the days that are kept, in epoch milliseconds. */
+export const computeCutoff = (days: number): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
+
+/** Removes what the limit means and gives the space back if the user wants that. */
+export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult, SessionStoreError, SessionRetention> =>
+  SessionRetention.use((retention) =>
+    Effect.tap(retention.prune(limit), ({ removed }) => (removed > 0 && vacuum ? retention.compact : Effect.void))
+  )
+
+const formatSessionCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
+
+/**
+ * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings.
+ * `open` is the stored session that the program goes on with; no process removes it as long as the scope lives.
+ */
+export const layerAuto = (
+  { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,
+  open: SessionId | undefined
+): Layer.Layer<never, never, SessionRetention> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const retention = yield* SessionRetention
+      const logRemovalFailure = (error: SessionStoreError) =>
+        Effect.logWarning(`Old sessions were not removed: ${error.message}`)
+      if (open !== undefined) {
+        yield* Effect.catch(retention.hold(open), (error) =>
+          Effect.logDebug(`session ${open} is not held: ${error.message}`)
+        )
+      }
+      if (!autoPrune) return
+      const removal = Effect.flatMap(computeCutoff(retentionDays), (before) =>
+        prune({ before }, vacuumAfterPrune)
+      ).pipe(Effect.provideService(SessionRetention, retention))
+      const removing = yield* retention.whenDue(Duration.toMillis(Duration.hours(minIntervalHours)), removal).pipe(
+        Effect.flatMap((pruned) =>
+          pruned === undefined || pruned.removed === 0
+            ? Effect.void
+            : Effect.logInfo(
+                `Removed ${formatSessionCount(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`
+              )
+        ),
+        Effect.catch(logRemovalFailure),
+        Effect.forkScoped
+      )
+      // A program that asks one thing and ends would never come to it.
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(Fiber.await(removing), endMillis))
+    })
+  )

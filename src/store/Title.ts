@@ -1,0 +1,62 @@
+/**
+ * Titles of sessions: one line, at most 100 characters, without control characters. No two sessions have the same one.
+ *
+ * **Details**
+ *
+ * A session that continues another one after compaction is named `title #2`, `#3`, …; the plain title refers to the
+ * last of them.
+ *
+ * Source: `hermes-product.md` §1.7.
+ */
+import * as Effect from "effect/Effect"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+
+/** Characters of the longest title. */
+const maxLength = 100
+
+/** Normalises a title: one line, single spaces, no control characters. Every store and every lookup uses this form. */
+export const normalise = (title: string): string =>
+  title
+    .replace(/(?!\s)\p{Cc}/gu, "")
+    .replace(/\s+/gu, " ")
+    .trim()
+
+/** A title as it is kept, or the error that says what to change. */
+export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
+  const line = normalise(title)
+  const length = Array.from(line).length
+  if (length > 0 && length <= maxLength) return Effect.succeed(line)
+  return Effect.fail(
+    new SessionStoreError({
+      operation,
+      message:
+        length === 0
+          ? "title is empty: give the session a name of at least one visible character"
+          : `title has ${length} characters: shorten it to ${maxLength}`
+    })
+  )
+}
+
+/** Beginning of the titles of a session's continuations. */
+export const formatContinuationPrefix = (title: string): string => `${title} #`
+
+/** The title of the next continuation of a session, where `taken` are titles of others. */
+export const makeNext = (title: string, taken: ReadonlyArray<string>): string => {
+  const base = title.replace(/ #[1-9]\d*$/u, "")
+  const known = [title, ...taken].map((other) => parseContinuation(base, other) ?? 1)
+  const suffix = `#${Math.max(...known) + 1}`
+  return `${Array.from(base)
+    .slice(0, maxLength - suffix.length - 1)
+    .join("")
+    .trimEnd()} ${suffix}`
+}
+
+/** The beginning that the titles of all continuations of a session share. */
+export const formatFamilyPrefix = (title: string): string => formatContinuationPrefix(title.replace(/ #[1-9]\d*$/u, ""))
+
+/** Number of the continuation of `base` that a title names: 2 for the first, `undefined` when it names none. */
+export const parseContinuation = (base: string, title: string | undefined): number | undefined => {
+  const prefix = formatContinuationPrefix(base)
+  const number = title?.startsWith(prefix) === true ? title.slice(prefix.length) : ""
+  return /^[1-9]\d*$/u.test(number) ? Number(number) : undefined
+}

@@ -1,0 +1,156 @@
+/**
+ * The tables of a Postgres database with sessions, and how older ones become the present ones.
+ *
+ * **Details**
+ *
+ * The tables match the current tables of `sqlite/Migrations.ts`, in a separate schema. A migration is a list of
+ * statements that is never changed once it was released. All missing migrations run in one transaction, one process at
+ * a time.
+ *
+ * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` holds the words of a message in the form
+ * that search compares. For a message from before the index, or with too many words for it, `words` is empty and
+ * `folded` holds its text in that form.
+ */
+import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { Client } from "../../base/platform/PostgresClient.ts"
+import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
+import type { Migration } from "../sqlite/Migrations.ts"
+
+const counters = `input_tokens BIGINT NOT NULL DEFAULT 0,
+  output_tokens BIGINT NOT NULL DEFAULT 0,
+  cache_read_tokens BIGINT NOT NULL DEFAULT 0,
+  cache_write_tokens BIGINT NOT NULL DEFAULT 0,
+  reasoning_tokens BIGINT NOT NULL DEFAULT 0,
+  api_call_count BIGINT NOT NULL DEFAULT 0,
+  estimated_cost_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
+  cost_status TEXT NOT NULL DEFAULT 'unknown',
+  cost_source TEXT NOT NULL DEFAULT 'none'`
+
+/** Every migration, oldest first. */
+export const migrations: ReadonlyArray<Migration> = [
+  {
+    version: 1,
+    name: "sessions, messages, usage, calls that began, leases, run record",
+    statements: [
+      `CREATE TABLE sessions (
+        made BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE,
+        id TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        parent_session_id TEXT,
+        title TEXT UNIQUE,
+        cwd TEXT,
+        started_at BIGINT NOT NULL,
+        updated_at BIGINT NOT NULL,
+        ended_at BIGINT,
+        end_reason TEXT,
+        message_count INTEGER NOT NULL DEFAULT 0,
+        tool_call_count INTEGER NOT NULL DEFAULT 0,
+        ${counters},
+        continues_session_id TEXT UNIQUE,
+        has_own_prompt INTEGER NOT NULL DEFAULT 0,
+        system_prompt TEXT NOT NULL
+      )`,
+      "CREATE INDEX sessions_newest ON sessions (updated_at DESC, made DESC)",
+      `CREATE TABLE messages (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        content TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        tool_calls TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        envelope TEXT NOT NULL,
+        UNIQUE (session_id, position)
+      )`,
+      "CREATE INDEX messages_created ON messages (created_at)",
+      `CREATE TABLE session_model_usage (
+        made BIGINT GENERATED ALWAYS AS IDENTITY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        ${counters},
+        PRIMARY KEY (session_id, provider, model)
+      )`,
+      `CREATE TABLE begun_calls (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        PRIMARY KEY (session_id, call_id)
+      )`,
+      PostgresLeases.table,
+      `CREATE TABLE run_record (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        version INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        content_key TEXT,
+        position INTEGER,
+        body TEXT NOT NULL
+      )`,
+      "CREATE INDEX run_record_session ON run_record (session_id, id)",
+      "CREATE UNIQUE INDEX run_record_content ON run_record (session_id, content_key) WHERE content_key IS NOT NULL",
+      "CREATE INDEX run_record_messages ON run_record (at) WHERE kind = 'MessageAppended'"
+    ]
+  },
+  {
+    version: 2,
+    name: "index of words",
+    statements: [
+      "ALTER TABLE messages ADD COLUMN words TSVECTOR",
+      "CREATE INDEX messages_words ON messages USING gin (words)",
+      "CREATE INDEX messages_without_words ON messages (id) WHERE words IS NULL"
+    ]
+  }
+]
+
+/** Names the lock of a migration among the advisory locks of the database. */
+const migrating = 0x48654567
+
+/** Brings the tables in `schema` to the last of `all`; `place` names the database to the user. */
+export const migrate = Effect.fnUntraced(function* (
+  sql: Client,
+  schema: string,
+  place: string,
+  all: ReadonlyArray<Migration> = migrations
+): Effect.fn.Return<void, SqlError | SessionStoreError> {
+  const known = all.at(-1)?.version ?? 0
+  const readVersion = Effect.gen(function* () {
+    const [there] = yield* sql<{ readonly is_there: boolean }>`
+      SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'schema_version') AS is_there`
+    if (there?.is_there !== true) return 0
+    const [row] = yield* sql<{ readonly version: number | null }>`SELECT max(version) AS version FROM schema_version`
+    const version = row?.version ?? 0
+    if (version <= known) return version
+    return yield* new SessionStoreError({
+      operation: "open",
+      message: `${place} was written by a newer version (schema ${version}; supported: ${known}): update hermes on this machine to use it`
+    })
+  })
+  if ((yield* readVersion) === known) return
+  yield* sql.transaction(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
+      // Another process may have done it since.
+      const from = yield* readVersion
+      if (from === known) return
+      if (from === 0) {
+        yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
+        yield* sql.unsafe(
+          `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())`
+        ).unprepared
+      }
+      for (const { name, statements, version } of all) {
+        if (version <= from) continue
+        for (const statement of statements) yield* sql.unsafe(statement).unprepared
+        yield* sql`INSERT INTO schema_version (version, name) VALUES (${version}, ${name})`
+      }
+    })
+  )
+})

@@ -1,0 +1,146 @@
+/**
+ * Search in a Postgres database: messages that the index names for the words of a query are read, newest first, and
+ * those that fit are hits.
+ *
+ * **Details**
+ *
+ * The index has the words as `SearchWords` takes them apart, signs of scripts without blanks among them, so that it
+ * needs no extension of the server and no dictionary, and finds what a SQLite store finds. It does not know which word
+ * follows which: phrases are compared in the text.
+ *
+ * Messages that are not in it (`words IS NULL`) are compared by their folded text.
+ */
+import * as Effect from "effect/Effect"
+import type { Fragment } from "effect/sql/Statement"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import type { Client } from "../../base/platform/PostgresClient.ts"
+import * as SearchQuery from "../SearchQuery.ts"
+import * as SearchScan from "../SearchScan.ts"
+import * as SearchWords from "../SearchWords.ts"
+import * as SessionSearch from "../SessionSearch.ts"
+import type { Run } from "../sql/SqlStore.ts"
+
+/** Messages that are read at once. */
+const pageSize = 200
+
+/** Characters of a word that the index has; Postgres takes 2,046 bytes. */
+const wordLength = 60
+/** Characters of all words of a message that the index takes; Postgres takes a megabyte. */
+const mostChars = 250_000
+
+const truncateWord = (word: string): string => SearchWords.truncateText(word, wordLength)
+
+/** Returns the words of a folded text for the index, or undefined if there are too many. */
+export const listIndexWords = (folded: string): ReadonlyArray<string> | undefined => {
+  const found = new Set<string>()
+  let chars = 0
+  for (const { text } of SearchWords.splitWords(folded)) {
+    const word = text.length <= wordLength ? text : truncateWord(text)
+    if (found.has(word)) continue
+    found.add(word)
+    if ((chars += word.length) > mostChars) return undefined
+  }
+  return Array.from(found)
+}
+
+/**
+ * The words of an alternative in the language of the index; words are letters and digits, and so never part of that
+ * language.
+ */
+const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
+  all.flatMap(({ prefix, words }) =>
+    words.flatMap((word, index) => {
+      const folded = truncateWord(SearchWords.fold(word))
+      return folded === "" ? [] : [`'${folded}'${prefix && index === words.length - 1 ? ":*" : ""}`]
+    })
+  )
+
+interface Row {
+  readonly id: number
+  readonly session_id: SessionId
+  readonly position: number
+  readonly role: SessionSearch.Role
+  readonly content: string
+  readonly tool_name: string
+  readonly tool_calls: string
+  readonly before_role: SessionSearch.Role | null
+  readonly before_text: string
+  readonly after_role: SessionSearch.Role | null
+  readonly after_text: string
+}
+
+const toNeighbour = (role: SessionSearch.Role | null, text: string): SessionSearch.Neighbour | undefined =>
+  role === null ? undefined : { role, text }
+
+const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
+  sessionId: row.session_id,
+  messageId: row.position,
+  role: row.role,
+  snippet,
+  before: toNeighbour(row.before_role, row.before_text),
+  after: toNeighbour(row.after_role, row.after_text)
+})
+
+/** Makes the search over an open client. */
+export const make = (sql: Client, read: Run): SessionSearch.Service => {
+  const length = sql.literal(String(SessionSearch.neighbourLength))
+  const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {
+    const lexemes = toLexemes(alternative)
+    const inText = alternative.all.flatMap(({ words }) =>
+      words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`)
+    )
+    return lexemes.length === 0
+      ? sql`TRUE`
+      : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
+  }
+  const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
+    sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
+    ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
+    ...(options.except === undefined || options.except.length === 0
+      ? []
+      : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
+    ...(options.roles === undefined
+      ? []
+      : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
+  ]
+
+  const findHits = Effect.fnUntraced(function* (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
+    const isOldestFirst = options.sort === "oldest"
+    const hits: Array<SessionSearch.Hit> = []
+    let beyond = sql`TRUE`
+    while (true) {
+      const rows = yield* sql<Row>`
+        SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls,
+          b.role AS before_role, substr(b.content, 1, ${length}) AS before_text, a.role AS after_role, substr(a.content, 1, ${length}) AS after_text
+        FROM messages m JOIN sessions s ON s.id = m.session_id
+          LEFT JOIN messages b ON b.session_id = m.session_id AND b.position = m.position - 1
+          LEFT JOIN messages a ON a.session_id = m.session_id AND a.position = m.position + 1
+        WHERE ${sql.and([beyond, sql.or(query.map(matchAlternative)), ...buildFilters(options)])}
+        ORDER BY m.id ${isOldestFirst ? sql`ASC` : sql`DESC`} LIMIT ${pageSize}`
+      for (const row of rows) {
+        const snippet = SearchScan.find(query, {
+          content: row.content,
+          toolNames: row.tool_name,
+          toolCalls: row.tool_calls
+        })
+        if (snippet !== undefined) hits.push(toHit(row, snippet))
+        if (hits.length >= limit) return hits
+      }
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < pageSize) return hits
+      beyond = isOldestFirst ? sql`m.id > ${last.id}` : sql`m.id < ${last.id}`
+    }
+  })
+
+  return {
+    search: (input, options = {}) => {
+      const query = SearchQuery.parse(input)
+      const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
+      return query.length === 0 || limit === 0 ? Effect.succeed([]) : read("search", findHits(query, options, limit))
+    }
+  }
+}

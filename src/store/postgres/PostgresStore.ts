@@ -1,0 +1,318 @@
+/**
+ * The session store, the run record and the search in a Postgres database.
+ *
+ * **Details**
+ *
+ * A write of a session that this process owns names its lease: where another process took the session over, nothing is
+ * written.
+ *
+ * Postgres keeps no NUL and no half of a surrogate pair in a text. A system prompt or the id of a call with one is
+ * stored as JSON behind a mark; search does not see it. Envelopes and the record are JSON already.
+ *
+ * **Gotchas**
+ *
+ * Search gives the newest messages that fit first, and ranks nothing.
+ *
+ * Source: `ARCHITECTURE.md` §8.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Leases from "../../base/platform/Leases.ts"
+import * as PostgresClient from "../../base/platform/PostgresClient.ts"
+import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
+import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
+import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
+import type { SharedBackend } from "../SessionBackend.ts"
+import * as SearchWords from "../SearchWords.ts"
+import * as SqlRecord from "../sql/SqlRecord.ts"
+import * as SqlStore from "../sql/SqlStore.ts"
+import * as StoredForm from "../StoredForm.ts"
+import * as StoreFailure from "../StoreFailure.ts"
+import * as PostgresMigrations from "./PostgresMigrations.ts"
+import * as PostgresSearch from "./PostgresSearch.ts"
+
+const mark = "\u0001"
+
+/** Texts that come back byte for byte, also with signs that Postgres does not keep. */
+const exact: SqlStore.SqlPlace["exact"] = {
+  encode: (text) =>
+    text.includes("\0") || text.startsWith(mark) || !text.isWellFormed() ? `${mark}${JSON.stringify(text)}` : text,
+  decode: (text) => {
+    if (!text.startsWith(mark)) return text
+    const parsed: unknown = JSON.parse(text.slice(mark.length))
+    return String(parsed)
+  }
+}
+
+/** The text as search sees it. */
+const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
+
+/** Origin of a stored message, and the session that it was copied from, as its entry in the record has them. */
+const readOrigin = (body: string): { readonly origin: unknown; readonly isCopy: boolean } => {
+  const { copyOf = null, origin } = Json.readFields(Option.getOrUndefined(Json.parse(body)))
+  return { origin, isCopy: copyOf !== null }
+}
+
+const makeActivity = (
+  sql: PostgresClient.Client,
+  read: SqlStore.Run,
+  { sequence, since }: SqlRecord.SqlRecord,
+  running: Effect.Effect<ReadonlyArray<string>, SqlError>
+): SessionActivity => ({
+  version: sequence,
+  sequence,
+  since,
+  running: read(
+    "running",
+    Effect.map(running, (ids) => new Set(ids))
+  ),
+  spoken: ({ since, until }) =>
+    read(
+      "spoken",
+      Effect.gen(function* () {
+        const rows = yield* sql<{ readonly id: string; readonly position: number; readonly body: string }>`
+        SELECT session_id AS id, position, body FROM run_record
+        WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND position IS NOT NULL`
+        const chosen = yield* sql<{
+          readonly id: string
+          readonly at: number
+          readonly text: string
+          readonly body: string | null
+        }>`
+        SELECT m.session_id AS id, m.created_at AS at, substr(m.content, 1, ${promptLength}) AS text, r.body
+        FROM messages m LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
+        WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until} AND substr(m.content, 1, 6) = '<skill'`
+        const spoken = new Map<
+          string,
+          { messages: number; userMessages: number; skills: Array<SpokenCounts["skills"][number]> }
+        >()
+        for (const { body, id } of rows) {
+          const entry = readOrigin(body)
+          if (entry.isCopy) continue
+          const counts = spoken.get(id) ?? { messages: 0, userMessages: 0, skills: [] }
+          counts.messages++
+          if (entry.origin === "user") counts.userMessages++
+          spoken.set(id, counts)
+        }
+        for (const { at, body, id, text } of chosen) {
+          const name = StoredForm.findChosenSkill(text)
+          if (name !== undefined && (body === null || !readOrigin(body).isCopy))
+            spoken.get(id)?.skills.push({ name, at })
+        }
+        return spoken
+      })
+    ),
+  prompts: (ids) =>
+    Effect.map(
+      Effect.forEach(Arr.chunksOf(ids, SqlRecord.insertSize), (some) =>
+        read(
+          "prompts",
+          sql<{ readonly id: string; readonly text: string | null }>`
+          SELECT id, (SELECT substr(content, 1, ${promptLength}) FROM messages
+            WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS text
+          FROM sessions WHERE id IN ${sql.in(some)}`
+        )
+      ),
+      (rows) => new Map(rows.flat().flatMap(({ id, text }) => (text === null ? [] : [[id, text] as const])))
+    )
+})
+
+/** Makes store, record and search over an open client. */
+const make = (
+  sql: PostgresClient.Client,
+  lock: PostgresLeases.ProcessLock,
+  described: (operation: string) => (error: SqlError) => SessionStoreError
+): SharedBackend => {
+  const read: SqlStore.Run = (operation, effect) =>
+    Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
+  const write: SqlStore.Run = (operation, effect) =>
+    Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
+      // A nested part is repeated with its transaction, so a lost connection is not reported to the code in between.
+      Effect.withFiber((fiber) =>
+        sql.isWithin(fiber) && PostgresFailure.isAway(error)
+          ? Effect.die(error)
+          : Effect.fail(described(operation)(error))
+      )
+    )
+  const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => read("acquire", effect))
+  const xact = sql.literal(PostgresClient.xact)
+
+  /** True for the session of no lease of this process, and for the owner of its lease. */
+  const isOurs = (id: string) => {
+    const owner = leases.ownerOf(Leases.toSessionName(id))
+    return owner === undefined
+      ? sql`TRUE`
+      : sql`EXISTS (SELECT 1 FROM leases WHERE name = ${Leases.toSessionName(id)} AND owner = ${owner})`
+  }
+
+  const append: SqlStore.SqlPlace["append"] = (id, { answered, calls, now, rows }) => {
+    const added = JSON.stringify(
+      rows.map(({ content, envelope, role, toolCalls, toolNames }, index) => {
+        const texts = [content, toolNames, toolCalls].map(toSearchText)
+        const [text = "", names = "", written = ""] = texts
+        const folded = SearchWords.fold(texts.join("\n"))
+        const words = PostgresSearch.listIndexWords(folded)
+        return {
+          index,
+          role,
+          content: text,
+          tool_name: names,
+          tool_calls: written,
+          folded: words === undefined ? folded : "",
+          words,
+          envelope
+        }
+      })
+    )
+    return write(
+      "append",
+      Effect.gen(function* () {
+        const [after] = yield* sql<{ readonly message_count: number; readonly xact: string }>`
+        WITH counted AS (
+          UPDATE sessions SET message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
+            updated_at = ${now}, ended_at = NULL, end_reason = NULL
+          WHERE id = ${id} AND ${isOurs(id)} RETURNING message_count
+        ), added AS (
+          INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words, envelope)
+          SELECT ${id}, counted.message_count - ${rows.length} + a.index, a.role, ${now}, a.content, a.tool_name, a.tool_calls, a.folded, array_to_tsvector(a.words), a.envelope
+          FROM counted, json_to_recordset(CAST(${added} AS json))
+            AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, words TEXT[], envelope TEXT)
+        ), closed AS (
+          DELETE FROM begun_calls USING counted
+          WHERE session_id = ${id} AND call_id IN (SELECT json_array_elements_text(CAST(${JSON.stringify(answered.map(exact.encode))} AS json)))
+        )
+        SELECT message_count, ${xact} AS xact FROM counted`
+        yield* sql.identified(after?.xact)
+        if (after !== undefined) return after.message_count - rows.length
+        const [there] = yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`
+        return there === undefined ? undefined : yield* StoreFailure.makeLostSessionError(id)
+      })
+    )
+  }
+
+  const record = SqlRecord.make({
+    sql,
+    read,
+    afterwards: sql.afterTransaction,
+    keep: (rows) =>
+      write(
+        "record",
+        Effect.gen(function* () {
+          const added = JSON.stringify(
+            rows.map((row) => Object.fromEntries(SqlRecord.columnNames.map((name, index) => [name, row[index]])))
+          )
+          const [end] = yield* sql<{ readonly missing: string | null; readonly xact: string | null }>`
+          WITH added AS (
+            SELECT a.*, row_number() OVER () AS place FROM json_to_recordset(CAST(${added} AS json)) AS a (session_id TEXT, turn_id TEXT,
+              at DOUBLE PRECISION, version INTEGER, kind TEXT, content_key TEXT, position INTEGER, body TEXT)
+          ), missing AS (
+            SELECT session_id FROM added WHERE session_id NOT IN (SELECT id FROM sessions WHERE id IN (SELECT session_id FROM added)) LIMIT 1
+          ), done AS (
+            INSERT INTO run_record (session_id, turn_id, at, version, kind, content_key, position, body)
+            SELECT session_id, turn_id, at, version, kind, content_key, position, body FROM added
+            WHERE NOT EXISTS (SELECT 1 FROM missing) ORDER BY place ON CONFLICT DO NOTHING
+          )
+          SELECT (SELECT session_id FROM missing) AS missing, CAST(pg_current_xact_id() AS TEXT) AS xact`
+          yield* sql.identified(end?.xact)
+          if (typeof end?.missing === "string")
+            return yield* StoreFailure.makeUnknownSessionError("record", end.missing)
+        })
+      )
+  })
+
+  const store = SqlStore.make({
+    sql,
+    read,
+    write,
+    leases,
+    made: "made",
+    exact,
+    append,
+    // Done twice it is the same: it needs no transaction of its own.
+    begin: (id, callIds) =>
+      Effect.flatMap(
+        read(
+          "begin",
+          sql<{ readonly is_ours: boolean }>`
+          WITH found AS (SELECT id, ${isOurs(id)} AS is_ours FROM sessions WHERE id = ${id}), added AS (
+            INSERT INTO begun_calls (session_id, call_id)
+            SELECT found.id, a.call_id FROM found, json_array_elements_text(CAST(${JSON.stringify(callIds)} AS json)) AS a (call_id)
+            WHERE found.is_ours ON CONFLICT DO NOTHING
+          )
+          SELECT is_ours FROM found`
+        ),
+        // A call that another process may have begun is not run here.
+        ([found]) =>
+          found?.is_ours === false
+            ? Effect.fail(StoreFailure.makeLostSessionError(id))
+            : Effect.succeed(found !== undefined)
+      ),
+    addUsage: (id, { model, provider }, counted) =>
+      write(
+        "recordUsage",
+        Effect.gen(function* () {
+          const { cost_source, cost_status, ...sums } = counted
+          const added = JSON.stringify(sums)
+          const rows = yield* sql<{ readonly xact: string }>`
+          WITH added AS (
+            SELECT * FROM json_to_record(CAST(${added} AS json)) AS a (input_tokens BIGINT, output_tokens BIGINT, cache_read_tokens BIGINT,
+              cache_write_tokens BIGINT, reasoning_tokens BIGINT, api_call_count BIGINT, estimated_cost_usd DOUBLE PRECISION)
+          ), counted AS (
+            UPDATE sessions s SET input_tokens = s.input_tokens + a.input_tokens, output_tokens = s.output_tokens + a.output_tokens,
+              cache_read_tokens = s.cache_read_tokens + a.cache_read_tokens, cache_write_tokens = s.cache_write_tokens + a.cache_write_tokens,
+              reasoning_tokens = s.reasoning_tokens + a.reasoning_tokens, api_call_count = s.api_call_count + a.api_call_count,
+              estimated_cost_usd = s.estimated_cost_usd + a.estimated_cost_usd, cost_status = ${cost_status}, cost_source = ${cost_source}
+            FROM added a WHERE s.id = ${id} RETURNING s.id
+          ), of_model AS (
+            INSERT INTO session_model_usage AS u (session_id, provider, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+              reasoning_tokens, api_call_count, estimated_cost_usd, cost_status, cost_source)
+            SELECT counted.id, ${provider}, ${model}, a.*, ${cost_status}, ${cost_source} FROM counted, added a
+            ON CONFLICT (session_id, provider, model) DO UPDATE SET input_tokens = u.input_tokens + excluded.input_tokens,
+              output_tokens = u.output_tokens + excluded.output_tokens, cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
+              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens, api_call_count = u.api_call_count + excluded.api_call_count,
+              estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd, cost_status = excluded.cost_status, cost_source = excluded.cost_source
+          )
+          SELECT ${xact} AS xact FROM counted`
+          yield* sql.identified(rows[0]?.xact)
+          return rows.length > 0
+        })
+      )
+  })
+
+  return {
+    record,
+    store,
+    search: PostgresSearch.make(sql, read),
+    activity: makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
+    together: (writes) =>
+      Effect.catchIf(sql.transaction(writes), isSqlError, (error) => Effect.fail(described("write")(error)))
+  }
+}
+
+/** Opens the store, the search and the run record in a database, whose connections are closed with the scope. */
+export const open = Effect.fnUntraced(function* (
+  options: PostgresClient.Options
+): Effect.fn.Return<SharedBackend, SessionStoreError, Scope.Scope> {
+  const toStoreError =
+    (operation: string) =>
+    (error: SqlError): SessionStoreError =>
+      new SessionStoreError({
+        operation,
+        message: PostgresFailure.describe(options.url, error),
+        cause: error.reason.cause
+      })
+  const sql = yield* Effect.mapError(PostgresClient.open(options), toStoreError("open"))
+  const place = `Postgres at ${PostgresFailure.formatPlace(options.url)}`
+  yield* Effect.catchTag(
+    PostgresMigrations.migrate(sql, PostgresClient.readSchemaName(options.url), place),
+    "SqlError",
+    (error) => Effect.fail(toStoreError("open")(error))
+  )
+  return make(sql, yield* PostgresLeases.holdProcess(sql), toStoreError)
+})

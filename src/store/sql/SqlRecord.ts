@@ -1,0 +1,198 @@
+/**
+ * The run record in a session database, the same in SQLite and in Postgres.
+ *
+ * **Details**
+ *
+ * Entries of a step are one transaction. A message that the session has is not stored again in the record: its row has
+ * the position, and reading joins the two. An entry that cannot be written (a full disk, a session that was removed) is
+ * one warning and is counted; the next entry that can be written is preceded by a `Gap`.
+ *
+ * Source: `ARCHITECTURE.md` §8.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as RecordEvent from "../../base/domain/RecordEvent.ts"
+import * as RunRecord from "../RunRecord.ts"
+import type { Service as SessionActivity } from "../SessionActivity.ts"
+import * as StoredForm from "../StoredForm.ts"
+import * as Unread from "../Unread.ts"
+import type { SqlPlace } from "./SqlStore.ts"
+
+/** Rows of one statement at most: SQLite bounds its variables. */
+export const insertSize = 200
+
+/** Rows that are read at a time. */
+const pageSize = 500
+
+/** Columns of a row of `run_record`, in the order of {@link Columns}. */
+export const columnNames = ["session_id", "turn_id", "at", "version", "kind", "content_key", "position", "body"]
+
+interface EntryRow {
+  readonly id: number
+  readonly session_id: RecordEvent.Entry["sessionId"]
+  readonly turn_id: RecordEvent.Entry["turnId"]
+  readonly at: number
+  readonly version: number
+  readonly kind: string
+  readonly body: string
+  readonly envelope: string | null
+}
+
+/** Values of the columns, in their order. */
+export type Columns = ReadonlyArray<string | number | null>
+
+const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
+  const { at, event, sessionId, turnId } = entry
+  const position = event._tag === "MessageAppended" ? (event.position ?? null) : null
+  return Result.map(StoredForm.encodeEvent(event, true), (body) => [
+    sessionId,
+    turnId,
+    at,
+    RecordEvent.version,
+    event._tag,
+    RunRecord.getContentKey(entry) ?? null,
+    position,
+    body
+  ])
+}
+
+const readRow = ({ body, envelope, version }: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
+  StoredForm.readEvent(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined, version)
+
+const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
+  Option.map(StoredForm.getValue(readRow(row)), (event) => ({
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    at: row.at,
+    event
+  }))
+
+/** The record in a database: stores masked entries and reads them. */
+export interface SqlRecord
+  extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
+  readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
+  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
+  readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+/** The database of the record, and the writes that each database implements itself. */
+export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
+  /** Adds rows in one transaction, except rows of a content that their session already has. */
+  readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
+  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
+  readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+/** Makes the run record in a session database. */
+export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
+  let lost = 0
+  let reason = ""
+
+  const reportLoss = (count: number, error: SessionStoreError): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const isFirst = lost === 0
+      lost += count
+      reason = error.message
+      return isFirst ? Effect.logWarning(`Run record: entries are not written: ${error.message}`) : Effect.void
+    })
+
+  const makeGapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
+    lost === 0 ? [] : [{ ...first, event: { _tag: "Gap", entries: lost, reason } }]
+
+  /** Rows of entries; the fault of the first that has no stored form. */
+  const toRows = (
+    entries: ReadonlyArray<RecordEvent.Entry>
+  ): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
+    const rows: Array<Columns> = []
+    for (const entry of entries) {
+      const columns = toColumns(entry)
+      if (Result.isFailure(columns)) {
+        const { cause, message } = columns.failure
+        return Result.fail(new SessionStoreError({ operation: "record", message: `a message ${message}`, cause }))
+      }
+      rows.push(columns.success)
+    }
+    return Result.succeed(rows)
+  }
+
+  const keep = (entries: ReadonlyArray<RecordEvent.Entry>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [first] = entries
+      if (first === undefined) return Effect.void
+      const rows = toRows(lost === 0 ? entries : [...makeGapBefore(first), ...entries])
+      if (Result.isFailure(rows)) return reportLoss(entries.length, rows.failure)
+      return Effect.matchEffect(keepRows(rows.success), {
+        onSuccess: () => (lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0)))),
+        onFailure: (error) => reportLoss(entries.length, error)
+      })
+    })
+
+  const buildCondition = ({ kinds, origins, sessionId, turnId }: RunRecord.Filter, after: number) =>
+    sql.and([
+      sql`run_record.id > ${after}`,
+      ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
+      // Entries written once per session may belong to an earlier turn.
+      ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
+      ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
+      // A text inside of a message may look the same; `fits` decides then.
+      ...(origins === undefined
+        ? []
+        : [
+            sql.or([
+              "run_record.kind <> 'MessageAppended'",
+              ...origins.map((origin) => sql`run_record.body LIKE ${`%"origin":"${origin}"%`}`)
+            ])
+          ])
+    ])
+
+  const readRowsAfter = (
+    filter: RunRecord.Filter,
+    after: number
+  ): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
+    read(
+      "record",
+      sql<EntryRow>`
+      SELECT run_record.id, run_record.session_id, run_record.turn_id, at, version, kind, body, envelope
+      FROM run_record LEFT JOIN messages
+        ON messages.session_id = run_record.session_id AND messages.position = run_record.position
+      WHERE ${buildCondition(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`
+    )
+
+  const streamRows = (filter: RunRecord.Filter, from = 0): Stream.Stream<EntryRow, SessionStoreError> =>
+    Stream.paginate(from, (after) =>
+      Effect.map(readRowsAfter(filter, after), (page) => [
+        page,
+        page.length < pageSize ? Option.none<number>() : Option.map(Option.fromUndefinedOr(page.at(-1)), ({ id }) => id)
+      ])
+    )
+
+  return {
+    keep,
+    afterwards,
+    read: (filter = {}) =>
+      Stream.flatMap(streamRows(filter), (row) =>
+        Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })
+      ).pipe(Stream.filter(RunRecord.isInFilter({ origins: filter.origins }))),
+    sequence: Effect.map(
+      read("record", sql<{ readonly id: number | null }>`SELECT max(id) AS id FROM run_record`),
+      ([newest]) => newest?.id ?? 0
+    ),
+    since: (after, filter = {}) =>
+      Stream.flatMap(streamRows(filter, after), (row) =>
+        Option.match(fromRow(row), {
+          onNone: () => Stream.empty,
+          onSome: (entry) => Stream.succeed({ sequence: row.id, entry })
+        })
+      ).pipe(Stream.filter(({ entry }) => RunRecord.isInFilter({ origins: filter.origins })(entry))),
+    unread: (filter = {}) =>
+      Stream.runFold(
+        streamRows(filter),
+        () => Unread.none,
+        (sum, row) => Unread.addReading(sum, readRow(row))
+      )
+  }
+}

@@ -1,0 +1,479 @@
+/**
+ * The session store over SQL: the part shared by SQLite and Postgres. Each database implements its differences as an
+ * {@link SqlPlace}.
+ *
+ * Source: `ARCHITECTURE.md` §8.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionBusy, SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import * as Conversation from "../../base/domain/Conversation.ts"
+import * as Leases from "../../base/platform/Leases.ts"
+import * as Reference from "../Reference.ts"
+import { hiddenSources } from "../SessionSearch.ts"
+import * as SessionStore from "../SessionStorePort.ts"
+import * as StoredForm from "../StoredForm.ts"
+import * as StoreFailure from "../StoreFailure.ts"
+import * as Title from "../Title.ts"
+import * as SqlRows from "./SqlRows.ts"
+
+/** Runs statements on behalf of an operation of the store, which its failures name. */
+export type Run = <A>(
+  operation: string,
+  effect: Effect.Effect<A, SqlError | SessionStoreError>
+) => Effect.Effect<A, SessionStoreError>
+
+/** Messages to be added to a session, as they are stored. */
+export interface AppendedMessages {
+  readonly rows: ReadonlyArray<SqlRows.NewMessage>
+  /** Tool calls in them, and ids of the calls that they answer. */
+  readonly calls: number
+  readonly answered: ReadonlyArray<string>
+  readonly now: number
+}
+
+/** A database with the tables of sessions, and the writes that each database implements itself. */
+export interface SqlPlace {
+  readonly sql: SqlClient
+  /** Runs statements that change nothing. */
+  readonly read: Run
+  /** Runs statements in one transaction: all of them are done or none. */
+  readonly write: Run
+  readonly leases: Leases.Service<SessionStoreError>
+  /** Column that numbers the rows of a table in the order in which they were made. */
+  readonly made: "rowid" | "made"
+  /** Form of a text that has to come back byte for byte. */
+  readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
+  /**
+   * Adds messages in one transaction. Returns the position of the first, or undefined if the session does not exist.
+   */
+  readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
+  /** Records that calls of a session begin. Returns false if the session does not exist. */
+  readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
+  /** Adds counters to the sums of a session and of its model. Returns false if the session does not exist. */
+  readonly addUsage: (
+    id: SessionId,
+    model: Pick<SessionStore.UsageRecord, "provider" | "model">,
+    counted: SqlRows.UsageCounts
+  ) => Effect.Effect<boolean, SessionStoreError>
+  /** Waits until earlier writes are durable; absent if writes are durable when they return. */
+  readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
+}
+
+/** The columns of a new message. */
+const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
+  Result.mapBoth(StoredForm.encode(message), {
+    onSuccess: (envelope) => {
+      const { content, toolCalls, toolNames } = StoredForm.extractSearchText(message)
+      return { role: message.role, envelope, content, toolNames, toolCalls }
+    },
+    onFailure: ({ cause, message: problem }) =>
+      new SessionStoreError({ operation: "append", message: `a message of role ${message.role} ${problem}`, cause })
+  })
+
+/** A session with its messages as they were read last. */
+interface ReadSession {
+  readonly row: number
+  readonly startedAt: number
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Position behind the last of them. */
+  readonly next: number
+}
+
+interface StoredMessage {
+  readonly envelope: string
+  readonly position: number
+}
+
+/** Sessions whose decoded messages are kept, so that a turn of a long session reads what is new in it. */
+const maxSessionsRead = 4
+
+/** Continuations that are followed from one session, so that a damaged database ends too. */
+const maxContinuations = 10_000
+
+/** Makes the session store in a database. */
+export const make = ({
+  addUsage,
+  append,
+  begin,
+  committed,
+  exact,
+  leases,
+  made,
+  read,
+  sql,
+  write
+}: SqlPlace): SessionStore.Service => {
+  const toSession = (row: SqlRows.SessionRow): SessionStore.Session =>
+    SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
+  const toFirstSession = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(rows[0]), toSession)
+  const readOne = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
+    read(operation, Effect.map(rows, toFirstSession))
+  const readMany = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
+    read(
+      operation,
+      Effect.map(rows, (rows) => rows.map(toSession))
+    )
+
+  const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
+  const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
+
+  /** For updates that return the id they touched: none means that there is no such session. */
+  const requireRow = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
+    rows.length === 0 ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.void
+
+  /** Leases of the sessions that are owned through this store. */
+  const owned = new Map<string, Leases.Lease<SessionStoreError>>()
+  const isHeld = (id: string): Effect.Effect<boolean, SessionStoreError> =>
+    owned.get(id)?.isHeld ?? Effect.succeed(true)
+
+  const appendHeld = (
+    id: SessionId,
+    messages: ReadonlyArray<Prompt.Message>
+  ): Effect.Effect<number, SessionStoreError> =>
+    Effect.flatMap(StoredForm.maskMessages(messages), (masked) => {
+      const rows = Result.all(masked.map(encodeMessage))
+      if (Result.isFailure(rows)) return Effect.fail(rows.failure)
+      const answered = messages.flatMap(Conversation.listResultIds)
+      const calls = messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
+      return Effect.clockWith((clock) =>
+        Effect.flatMap(
+          append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }),
+          (first) => (first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first))
+        )
+      )
+    })
+
+  const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function* (id) {
+    const lease = yield* leases
+      .take(Leases.toSessionName(id))
+      .pipe(
+        Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
+          Effect.fail(new SessionBusy({ sessionId: id, ...(isOwn ? {} : { pid }) }))
+        )
+      )
+    yield* Effect.acquireRelease(
+      Effect.sync(() => owned.set(id, lease)),
+      // One that was lost may have been taken again by this process.
+      () => Effect.sync(() => owned.get(id) === lease && owned.delete(id))
+    )
+    return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
+  })
+
+  const requireFreeTitle = (operation: string, id: string, title: string) =>
+    Effect.flatMap(
+      sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
+      ([owner]) =>
+        owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
+    )
+
+  const readStored = (id: SessionId, from: number, to: number) =>
+    read(
+      "messages",
+      sql<StoredMessage>`
+      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`
+    )
+  const readMessage = (
+    id: SessionId,
+    { envelope, position }: StoredMessage
+  ): Result.Result<Prompt.Message, SessionStoreError> =>
+    Result.mapError(
+      StoredForm.decode(envelope),
+      ({ cause, message }) =>
+        new SessionStoreError({
+          operation: "messages",
+          message: `message ${position} of session ${id} ${message}`,
+          cause
+        })
+    )
+
+  const readRange = Effect.fnUntraced(function* (
+    id: SessionId,
+    from: number,
+    to: number
+  ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+    const rows = yield* readStored(id, from, to)
+    const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
+    // Positions of a repaired session may have gaps.
+    return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
+  })
+
+  const sessionsRead = new Map<SessionId, ReadSession>()
+
+  /**
+   * Returns all messages of a session. Messages read before are neither read nor decoded again: they are never
+   * rewritten.
+   */
+  const readAllMessages = Effect.fnUntraced(function* (
+    id: SessionId
+  ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
+    const [row] = yield* read(
+      "messages",
+      sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
+      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions WHERE id = ${id}`
+    )
+    if (row === undefined) return []
+    const before = sessionsRead.get(id)
+    // Another session may have the id of one that was removed.
+    const isSame =
+      before !== undefined &&
+      before.row === row.row &&
+      before.startedAt === row.startedAt &&
+      before.messages.length <= row.count
+    const known = isSame ? before : { messages: [], next: 0 }
+    const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
+    const messages = [...known.messages, ...added.messages]
+    sessionsRead.delete(id)
+    sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
+    const [oldest] = sessionsRead.keys()
+    if (sessionsRead.size > maxSessionsRead && oldest !== undefined) sessionsRead.delete(oldest)
+    return messages.slice()
+  })
+
+  const store = SessionStore.SessionStore.of({
+    committed,
+
+    create: Effect.fnUntraced(function* (session) {
+      const mask = yield* StoredForm.heldMask
+      const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
+      const now = yield* Clock.currentTimeMillis
+      const row: SqlRows.SessionRow = SqlRows.makeSessionRow(
+        { ...session, systemPrompt: exact.encode(mask(session.systemPrompt)) },
+        title,
+        now
+      )
+      return yield* write(
+        "create",
+        Effect.gen(function* () {
+          const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
+          if (taken.length > 0) return yield* StoreFailure.makeExistingSessionError(session.id)
+          if (title !== null) yield* requireFreeTitle("create", session.id, title)
+          yield* sql`INSERT INTO sessions ${sql.insert(row)}`
+          return toSession(row)
+        })
+      )
+    }),
+
+    acquire,
+
+    begin: (id, callIds) =>
+      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) =>
+        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("begin", id))
+      ),
+
+    begun: (id) =>
+      read(
+        "begun",
+        Effect.map(
+          sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`,
+          (rows) => new Set(rows.map(({ call_id }) => exact.decode(call_id)))
+        )
+      ),
+
+    append: (id, messages) =>
+      Effect.suspend(() => {
+        const lease = owned.get(id)
+        return lease === undefined
+          ? appendHeld(id, messages)
+          : Effect.flatMap(lease.isHeld, (isHeld) =>
+              isHeld ? appendHeld(id, messages) : StoreFailure.makeLostSessionError(id)
+            )
+      }),
+
+    recordUsage: (id, { cost, provider, model, usage }) => {
+      const counted: SqlRows.UsageCounts = { ...SqlRows.fromUsage(usage), ...SqlRows.fromCost(cost) }
+      return Effect.flatMap(addUsage(id, { provider, model }, counted), (isThere) =>
+        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("recordUsage", id))
+      )
+    },
+
+    end: Effect.fnUntraced(function* (id, reason) {
+      const now = yield* Clock.currentTimeMillis
+      yield* write(
+        "end",
+        Effect.flatMap(
+          sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
+          (rows) => requireRow("end", id, rows)
+        )
+      )
+    }),
+
+    continueIn: Effect.fnUntraced(function* (id, { endReason, messages, ...session }) {
+      if (!(yield* isHeld(id))) return yield* StoreFailure.makeLostSessionError(id)
+      return yield* write(
+        "continue",
+        Effect.gen(function* () {
+          const found = yield* findById(id)
+          if (Option.isNone(found)) return yield* StoreFailure.makeUnknownSessionError("continue", id)
+          const [newer] = yield* sql<{
+            readonly id: string
+          }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
+          if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
+          const { cwd, hasOwnPrompt, source, title } = found.value
+          const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
+          const taken =
+            title === undefined
+              ? []
+              : yield* sql<{ readonly title: string }>`
+          SELECT title FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
+          yield* store.create({
+            ...session,
+            source,
+            hasOwnPrompt,
+            cwd,
+            parentId: id,
+            continues: id,
+            title:
+              title === undefined
+                ? undefined
+                : Title.makeNext(
+                    title,
+                    taken.map((one) => one.title)
+                  )
+          })
+          yield* store.append(session.id, messages)
+          yield* store.end(session.id, endReason)
+          yield* store.end(id, "compression")
+          const [row] = yield* sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${session.id}`
+          return row === undefined
+            ? yield* StoreFailure.makeUnknownSessionError("continue", session.id)
+            : toSession(row)
+        })
+      )
+    }),
+
+    newest: (id) =>
+      read(
+        "newest",
+        Effect.map(
+          sql<{ readonly id: SessionId }>`
+          WITH RECURSIVE chain (id, place) AS (
+            SELECT CAST(${id} AS TEXT), 0
+            UNION ALL
+            SELECT sessions.id, place + 1 FROM chain JOIN sessions ON sessions.continues_session_id = chain.id WHERE place < ${maxContinuations}
+          )
+          SELECT id FROM chain ORDER BY place DESC LIMIT 1`,
+          ([last]) => last?.id ?? id
+        )
+      ),
+
+    rename: Effect.fnUntraced(function* (id, wanted) {
+      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      yield* write(
+        "rename",
+        Effect.gen(function* () {
+          yield* requireFreeTitle("rename", id, title)
+          yield* requireRow(
+            "rename",
+            id,
+            yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`
+          )
+        })
+      )
+    }),
+
+    remove: (id) =>
+      write(
+        "remove",
+        Effect.gen(function* () {
+          sessionsRead.delete(id)
+          // Before their session, so that the full-text index hears of each.
+          yield* sql`DELETE FROM messages WHERE session_id = ${id}`
+          yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
+        })
+      ),
+
+    get: findById,
+
+    messages: (id, range) =>
+      range === undefined
+        ? readAllMessages(id)
+        : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages),
+
+    readable: (id) =>
+      Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
+        const [messages, faults] = Arr.partition(rows, (row) =>
+          Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
+        )
+        return { messages, faults: faults.map(({ message }) => message) }
+      }),
+
+    list: (options) =>
+      readMany(
+        "list",
+        sql<SqlRows.SessionRow>`
+          SELECT * FROM sessions ${options?.source === undefined ? sql`` : sql`WHERE source = ${options.source}`}
+          ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
+      ),
+
+    resolve: Reference.makeResolver({
+      byId: findById,
+      byIdPrefix: (prefix) =>
+        readMany(
+          "resolve",
+          sql<SqlRows.SessionRow>`
+            SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
+            ${newestFirst} LIMIT ${Reference.maxCandidates}`
+        ),
+      byTitle: (title) => readOne("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
+      byTitlePrefix: (prefix) =>
+        readMany(
+          "resolve",
+          sql<SqlRows.SessionRow>`
+          SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
+        ),
+      names: read(
+        "resolve",
+        Effect.map(
+          sql<{ readonly id: string; readonly title: string | null }>`
+          SELECT id, title FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst}`,
+          (rows) => rows.flatMap(({ id, title }) => (title === null ? [id] : [id, title]))
+        )
+      ),
+      latest: readOne(
+        "resolve",
+        sql<SqlRows.SessionRow>`
+          SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
+      ),
+      directories: read(
+        "resolve",
+        Effect.map(
+          sql<{ readonly cwd: string }>`
+          SELECT cwd FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd IS NOT NULL
+          GROUP BY cwd ORDER BY MAX(updated_at) DESC, MAX(${sql.literal(made)}) DESC`,
+          (rows) => rows.map(({ cwd }) => cwd)
+        )
+      ),
+      latestIn: (directory) =>
+        readOne(
+          "resolve",
+          sql<SqlRows.SessionRow>`
+            SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst} LIMIT 1`
+        )
+    }),
+
+    usageByModel: (id) =>
+      read(
+        "usageByModel",
+        Effect.map(
+          sql<SqlRows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY ${sql.literal(made)}`,
+          (rows) =>
+            rows.map((row) => ({
+              provider: row.provider,
+              model: row.model,
+              usage: SqlRows.toUsage(row),
+              cost: SqlRows.toCost(row)
+            }))
+        )
+      )
+  })
+  return store
+}

@@ -1,0 +1,139 @@
+/**
+ * The open session database: its settings, and the two ways to use it.
+ *
+ * **Details**
+ *
+ * Writers queue: another process that holds the lock is waited for, one second inside SQLite and then again after a
+ * pause of 20 to 150 ms, until 15 seconds are over. A transaction is short and is not interrupted; the pauses are.
+ *
+ * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
+ * nothing. A power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50
+ * writes, secures all earlier transactions. If the file system does not support WAL, a rollback journal is used
+ * (`synchronous = FULL`), and a transaction that returned survives a power cut as well.
+ *
+ * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit
+ * writes the same pages of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and
+ * before their results are written elsewhere.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { Together } from "../../base/domain/RunRecorder.ts"
+import * as SqliteClient from "../../base/platform/SqliteClient.ts"
+import * as SqlFailure from "../../base/platform/SqlFailure.ts"
+import type { Run } from "../sql/SqlStore.ts"
+import * as Migrations from "./Migrations.ts"
+
+/** An open session database. */
+export interface Database {
+  readonly sql: SqliteClient.Client
+  /** Runs statements that change nothing. */
+  readonly read: Run
+  /**
+   * Runs statements in one transaction: all of them are done or none. Within {@link Database.together} they are a part
+   * of its transaction.
+   */
+  readonly write: Run
+  /**
+   * Like `write`, for statements that run directly one after the other, without an Effect for each: used for the writes
+   * of every step of a run.
+   */
+  readonly writeDirectly: <A>(
+    operation: string,
+    body: SqliteClient.Statements<A>
+  ) => Effect.Effect<A, SessionStoreError>
+  readonly together: Together
+  /** Waits until what was written is in the log file; absent where every write is when it returns. */
+  readonly committed: Effect.Effect<void, SessionStoreError> | undefined
+}
+
+/** Writes between two checkpoints. */
+const checkpointEvery = 50
+
+const toStoreError =
+  (path: string, operation: string) =>
+  (error: SqlError): SessionStoreError =>
+    new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
+
+/** The database at `path` by its client. Every failure names the path. */
+export const make = (path: string, sql: SqliteClient.Client): Database => {
+  const runStatements: Run = (operation, effect) =>
+    SqliteClient.retryWhileLocked(effect).pipe(
+      Effect.catchTag("SqlError", (error) => Effect.fail(toStoreError(path, operation)(error)))
+    )
+
+  let writes = 0
+  // The log goes on growing without it, and the next checkpoint makes up for it.
+  const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
+    Effect.logDebug("checkpoint failed", error)
+  )
+  // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
+  const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
+
+  const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+    Effect.flatMap(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) =>
+      isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value)
+    )
+
+  const write: Run = (operation, effect) =>
+    Effect.withFiber((fiber) =>
+      Effect.catchTag(sql.isWithin(fiber) ? effect : runTransaction(effect), "SqlError", (error) =>
+        Effect.fail(toStoreError(path, operation)(error))
+      )
+    )
+
+  const writeDirectly: Database["writeDirectly"] = (operation, body) =>
+    Effect.withFiber((fiber) =>
+      sql.isWithin(fiber)
+        ? Effect.fromResult(Result.mapError(sql.statementsUnsafe(body), toStoreError(path, operation)))
+        : write(operation, sql.statements(body))
+    )
+
+  return {
+    sql,
+    read: runStatements,
+    write,
+    committed: sql.committed === undefined ? undefined : Effect.mapError(sql.committed, toStoreError(path, "commit")),
+    writeDirectly,
+    together: (writes) =>
+      Effect.catchIf(runTransaction(writes), isSqlError, (error) => Effect.fail(toStoreError(path, "write")(error)))
+  }
+}
+
+/**
+ * Opens the database in a file, and creates or migrates it if necessary. Its writes share commits for the duration
+ * `within`, if given. It is closed with the scope.
+ */
+export const open = Effect.fnUntraced(function* (
+  path: string,
+  migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations,
+  within?: Duration.Input
+): Effect.fn.Return<Database, SessionStoreError, Scope.Scope> {
+  const sql = yield* Effect.mapError(SqliteClient.open(path, within), toStoreError(path, "open"))
+  const database = make(path, sql)
+  yield* database.read("open", Effect.andThen(SqliteClient.configure(sql), Migrations.migrate(sql, path, migrations)))
+  return database
+})
+
+/**
+ * Opens the database in a file as {@link open} does. One that cannot be opened so (a newer schema, a directory that
+ * takes no file, a full disk) is opened for reading alone, with a warning; the failure stands where that is not
+ * possible either.
+ */
+export const openForReading = (path: string): Effect.Effect<Database, SessionStoreError, Scope.Scope> =>
+  Effect.catch(open(path), (failure) =>
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.openForReading(path)
+      const database = make(path, sql)
+      const version = yield* Migrations.readVersion(sql, path, Number.MAX_SAFE_INTEGER)
+      // Tables of an older schema lack what is read.
+      if (version < Migrations.migrations.length) return yield* failure
+      yield* Effect.logWarning(`Sessions are opened for reading only: ${failure.message}`)
+      return database
+    }).pipe(Effect.mapError(() => failure))
+  )

@@ -1,0 +1,254 @@
+/**
+ * The tables of the session database, and how older ones become the present ones.
+ *
+ * **Details**
+ *
+ * A migration is a list of statements that is never changed once it was released; a change of the tables is a new one.
+ * All that a database lacks run in one transaction: it is migrated whole or left as it was. `schema_version` says which
+ * have run, the header's application id that the file is ours.
+ *
+ * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
+ * are stored after the counters, so that reading the counters does not read them. `run_record.body` is an event without
+ * the message that `messages` has at its `position`; a row with a `content_key` is stored once per session.
+ *
+ * Source: `hermes-product.md` §4.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import { applicationId } from "../../base/platform/LeaseFile.ts"
+import * as Leases from "../../base/platform/Leases.ts"
+
+/** One step from the version before. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** Every migration, oldest first. */
+export const migrations: ReadonlyArray<Migration> = [
+  {
+    version: 1,
+    name: "sessions, messages, usage, search",
+    statements: [
+      `CREATE TABLE sessions (
+        id TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        parent_session_id TEXT,
+        title TEXT UNIQUE,
+        cwd TEXT,
+        started_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        end_reason TEXT,
+        message_count INTEGER NOT NULL DEFAULT 0,
+        tool_call_count INTEGER NOT NULL DEFAULT 0,
+        input_tokens INTEGER NOT NULL DEFAULT 0,
+        output_tokens INTEGER NOT NULL DEFAULT 0,
+        cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+        cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+        reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+        api_call_count INTEGER NOT NULL DEFAULT 0,
+        system_prompt TEXT NOT NULL
+      ) STRICT`,
+      `CREATE TABLE messages (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        tool_calls TEXT NOT NULL,
+        envelope TEXT NOT NULL,
+        UNIQUE (session_id, position)
+      ) STRICT`,
+      `CREATE TABLE session_model_usage (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        api_call_count INTEGER NOT NULL,
+        UNIQUE (session_id, provider, model)
+      ) STRICT`,
+      `CREATE VIRTUAL TABLE messages_fts USING fts5(
+        content, tool_name, tool_calls,
+        content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+      )`,
+      `CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`,
+      `CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+      END`,
+      `CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`
+    ]
+  },
+  {
+    version: 2,
+    name: "cost",
+    statements: ["sessions", "session_model_usage"].flatMap((table) => [
+      `ALTER TABLE ${table} ADD COLUMN estimated_cost_usd REAL NOT NULL DEFAULT 0`,
+      `ALTER TABLE ${table} ADD COLUMN cost_status TEXT NOT NULL DEFAULT 'unknown'`,
+      `ALTER TABLE ${table} ADD COLUMN cost_source TEXT NOT NULL DEFAULT 'none'`
+    ])
+  },
+  {
+    version: 3,
+    name: "calls that began, leases",
+    statements: [
+      `CREATE TABLE begun_calls (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        PRIMARY KEY (session_id, call_id)
+      ) STRICT, WITHOUT ROWID`,
+      Leases.table
+    ]
+  },
+  {
+    version: 4,
+    name: "run record",
+    statements: [
+      `CREATE TABLE run_record (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL,
+        at REAL NOT NULL,
+        version INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        content_key TEXT,
+        position INTEGER,
+        body TEXT NOT NULL
+      ) STRICT`,
+      "CREATE INDEX run_record_session ON run_record (session_id, id)",
+      "CREATE UNIQUE INDEX run_record_content ON run_record (session_id, content_key) WHERE content_key IS NOT NULL"
+    ]
+  },
+  {
+    version: 5,
+    name: "bookkeeping",
+    statements: ["CREATE TABLE state_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID"]
+  },
+  {
+    version: 6,
+    name: "continuations of compacted sessions",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN continues_session_id TEXT",
+      "ALTER TABLE sessions ADD COLUMN has_own_prompt INTEGER NOT NULL DEFAULT 0",
+      "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) WHERE continues_session_id IS NOT NULL"
+    ]
+  },
+  {
+    version: 7,
+    name: "index of signs",
+    statements: [
+      `CREATE VIRTUAL TABLE signs_fts USING fts5(signs, content = '', contentless_delete = 1, tokenize = 'ascii')`,
+      // Ids of the newest messages are given again once these are removed.
+      `CREATE TRIGGER signs_fts_delete AFTER DELETE ON messages BEGIN
+        DELETE FROM signs_fts WHERE rowid = old.id;
+        UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+        WHERE key = 'signs_until' AND CAST(value AS INTEGER) >= old.id AND NOT EXISTS (SELECT 1 FROM messages WHERE id > old.id);
+      END`,
+      `CREATE TRIGGER signs_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+        DELETE FROM signs_fts WHERE rowid = old.id;
+        UPDATE state_meta SET value = min(CAST(value AS INTEGER), new.id - 1) WHERE key = 'signs_until';
+      END`
+    ]
+  },
+  {
+    version: 8,
+    name: "index of words is filled by searches",
+    statements: [
+      "DROP TRIGGER messages_fts_insert",
+      "DROP TRIGGER messages_fts_delete",
+      "DROP TRIGGER messages_fts_update",
+      "INSERT OR REPLACE INTO state_meta (key, value) SELECT 'words_until', coalesce(max(id), 0) FROM messages",
+      `CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages
+      WHEN old.id <= (SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'words_until') BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+        WHERE key = 'words_until' AND NOT EXISTS (SELECT 1 FROM messages WHERE id > old.id);
+      END`,
+      `CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages
+      WHEN old.id <= (SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'words_until') BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`
+    ]
+  }
+]
+
+/** The version of a database, 0 for an empty one; fails when it is not ours to change. */
+export const readVersion = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  path: string,
+  known: number
+): Effect.fn.Return<number, SqlError | SessionStoreError> {
+  const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
+  if (header?.application_id !== applicationId) {
+    // Leases may have been taken before the first session was made.
+    const [tables] = yield* sql<{ readonly count: number }>`
+        SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
+    if (tables?.count === 0) return 0
+    return yield* new SessionStoreError({
+      operation: "open",
+      message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
+    })
+  }
+  const [row] = yield* sql<{ readonly version: number | null }>`SELECT max(version) AS version FROM schema_version`
+  const version = row?.version ?? 0
+  if (version <= known) return version
+  return yield* new SessionStoreError({
+    operation: "open",
+    message: `${path} was written by a newer version (schema ${version}; supported: ${known}): update hermes to open it`
+  })
+})
+
+/** Brings the database at `path` to the last of `all`; one that is there already is only read. */
+export const migrate = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  path: string,
+  all: ReadonlyArray<Migration>
+): Effect.fn.Return<void, SqlError | SessionStoreError> {
+  const known = all.at(-1)?.version ?? 0
+  if ((yield* readVersion(sql, path, known)) === known) return
+  const now = yield* Clock.currentTimeMillis
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      // Another process may have done it since.
+      const from = yield* readVersion(sql, path, known)
+      if (from === 0) {
+        yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared
+        yield* sql.unsafe(
+          `CREATE TABLE schema_version (
+            version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
+          ) STRICT`
+        ).unprepared
+      }
+      for (const { version, name, statements } of all) {
+        if (version <= from) continue
+        for (const statement of statements) yield* sql.unsafe(statement).unprepared
+        yield* sql`INSERT INTO schema_version (version, name, applied_at) VALUES (${version}, ${name}, ${now})`
+      }
+    })
+  )
+})

@@ -1,0 +1,375 @@
+/**
+ * Check and repair of a session database.
+ *
+ * **Details**
+ *
+ * A search index that is wrong is built anew from the messages. Indexes are built anew; if that does not help, the file
+ * itself is damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that
+ * is kept beside it. A file that SQLite does not open, because its header is damaged or its end is missing, is never
+ * opened: a copy is, with a header and with the pages of the log.
+ *
+ * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and
+ * continued. One that a newer version wrote stays as it is.
+ *
+ * **Gotchas**
+ *
+ * A file that is made anew must not be open elsewhere: a process that has it open would go on with the damaged one.
+ * This is refused.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Result from "effect/Result"
+import * as Prompt from "effect/ai/Prompt"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as SqlFailure from "../../base/platform/SqlFailure.ts"
+import * as SqliteClient from "../../base/platform/SqliteClient.ts"
+import type { RepairReport } from "../SessionMaintenance.ts"
+import * as StoredForm from "../StoredForm.ts"
+import * as Database from "./Database.ts"
+import * as DatabaseBytes from "./DatabaseBytes.ts"
+import * as DatabaseCopy from "./DatabaseCopy.ts"
+import * as Migrations from "./Migrations.ts"
+import * as MessageIndex from "./MessageIndex.ts"
+import * as SignIndex from "./SignIndex.ts"
+import * as SqliteSalvage from "./SqliteSalvage.ts"
+
+type Sql = SqlClient
+
+const makeFailure = (message: string): SessionStoreError => new SessionStoreError({ operation: "repair", message })
+
+/** Returns the first line of SQLite's message. */
+const formatSqlError = (error: SqlError): string => {
+  const { cause } = error.reason
+  return (cause instanceof Error ? cause.message : error.message).replace(/\s+/gu, " ")
+}
+
+const formatCount = (count: number, one: string): string => (count === 1 ? `1 ${one}` : `${count} ${one}s`)
+
+/** Problems of the file, and of its search index. */
+const checkIntegrity = Effect.fnUntraced(function* (sql: Sql) {
+  const rows = yield* sql<{ readonly integrity_check: string }>`PRAGMA integrity_check(20)`.pipe(
+    Effect.map((found) => found.map((row) => row.integrity_check)),
+    Effect.catch((error) => Effect.succeed([formatSqlError(error)]))
+  )
+  const bad = rows
+    .flatMap((row) => row.split("\n"))
+    .map((row) => row.trim())
+    .filter((row) => row !== "ok" && row !== "")
+  const isOfIndex = (row: string): boolean => row.includes("messages_fts") || row.includes("signs_fts")
+  return { file: bad.filter((row) => !isOfIndex(row)), isIndexNamed: bad.some(isOfIndex) }
+})
+
+/** In an older schema a trigger adds every message to the index of words. */
+const addingTrigger = "SELECT 1 FROM sqlite_schema WHERE name = 'messages_fts_insert'"
+
+/** Compares the index of words with the messages, those too that no search has added yet; adds none for good. */
+const isIndexRight = (sql: SqliteClient.Client) =>
+  Effect.match(
+    sql.transaction(
+      sql.statements((all) => {
+        all("SAVEPOINT compared", [])
+        try {
+          if (all(addingTrigger, []).length === 0) MessageIndex.addWords(all)
+          all("INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)", [])
+        } finally {
+          all("ROLLBACK TO compared", [])
+        }
+      })
+    ),
+    { onSuccess: () => true, onFailure: () => false }
+  )
+
+/** Makes the table of an index anew, empty. */
+const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
+  yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
+  const create = Migrations.migrations
+    .flatMap(({ statements }) => statements)
+    .filter((statement) => statement.includes(`VIRTUAL TABLE ${table}`))
+  for (const statement of create) yield* sql.unsafe(statement).unprepared
+})
+
+/**
+ * Rebuilds the search index, even if its own tables are damaged. The index of signs is emptied, and searches fill it.
+ */
+const rebuildIndex = (sql: SqliteClient.Client) => {
+  const fill = Effect.gen(function* () {
+    yield* sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
+    if ((yield* sql.unsafe(addingTrigger).unprepared).length > 0) return
+    yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0) FROM messages`
+  })
+  const rebuild = sql.withTransaction(fill)
+  const anew = sql.withTransaction(Effect.andThen(recreateTable(sql, "messages_fts"), fill))
+  const words = Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
+    Effect.orElseSucceed(() => false),
+    Effect.flatMap((isRight) => (isRight ? Effect.void : Effect.asVoid(anew)))
+  )
+  const signs = Effect.gen(function* () {
+    // Missing in an older schema.
+    if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'signs_fts'`).length === 0) return
+    yield* recreateTable(sql, "signs_fts")
+    yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
+  })
+  return Effect.andThen(words, sql.withTransaction(signs))
+}
+
+interface StoredMessage {
+  readonly id: number
+  readonly session_id: string
+  readonly position: number
+  readonly role: string
+  readonly content: string
+  readonly envelope: string
+}
+
+const pageSize = 500
+
+/** Finds messages whose stored form cannot be read, except messages of newer versions. */
+const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
+  const damaged: Array<StoredMessage> = []
+  let after = -1
+  while (true) {
+    const rows: ReadonlyArray<StoredMessage> = yield* sql<StoredMessage>`
+      SELECT id, session_id, position, role, content, envelope FROM messages WHERE id > ${after} ORDER BY id LIMIT ${pageSize}`
+    for (const row of rows) {
+      const message = StoredForm.decode(row.envelope)
+      if (Result.isFailure(message) && !message.failure.message.includes("newer version")) damaged.push(row)
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageSize) return damaged
+    after = last.id
+  }
+})
+
+/** A message with the text of a damaged one. */
+const makeReplacement = ({ content, role }: StoredMessage): Prompt.Message => {
+  const text = content === "" ? "[This message was damaged.]" : content
+  if (role === "user") return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+  if (role === "system") return Prompt.systemMessage({ content: text })
+  return role === "tool"
+    ? Prompt.toolMessage({ content: [] })
+    : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+}
+
+const findMiscounted = (sql: Sql) =>
+  sql<{ readonly id: string; readonly next: number }>`
+    SELECT sessions.id, (SELECT coalesce(max(position) + 1, 0) FROM messages WHERE session_id = sessions.id) AS next
+    FROM sessions WHERE message_count <> next`
+
+/** Repairs the rows of a file that is sound. */
+const repairRows = Effect.fnUntraced(function* (sql: Sql, damaged: ReadonlyArray<StoredMessage>) {
+  for (const row of damaged) {
+    const envelope = StoredForm.encode(makeReplacement(row))
+    if (Result.isSuccess(envelope)) yield* sql`UPDATE messages SET envelope = ${envelope.success} WHERE id = ${row.id}`
+  }
+  for (const { id, next } of yield* findMiscounted(sql))
+    yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
+})
+
+/** Takes the file for this connection alone, as far as its damage allows that. */
+const takeExclusively = (sql: Sql, path: string) =>
+  Effect.andThen(sql.unsafe("PRAGMA journal_mode = DELETE").unprepared, sql.unsafe("BEGIN EXCLUSIVE").unprepared).pipe(
+    Effect.catch((error) =>
+      error.reason._tag === "LockTimeoutError"
+        ? Effect.fail(
+            makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`)
+          )
+        : Effect.void
+    )
+  )
+
+/**
+ * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take
+ * it for the log of the new file. All or nothing.
+ */
+const replaceFile = (
+  path: string,
+  kept: string,
+  made: string
+): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const moved: Array<string> = []
+    const moveAside = Effect.fnUntraced(function* (end: string) {
+      if (!(yield* fs.exists(`${path}${end}`))) return
+      yield* fs.rename(`${path}${end}`, `${kept}${end}`)
+      moved.push(end)
+    })
+    yield* Effect.andThen(
+      Effect.forEach(["-wal", "-shm", ""], moveAside, { discard: true }),
+      fs.rename(made, path)
+    ).pipe(
+      Effect.onError(() =>
+        Effect.forEach(moved, (end) => Effect.ignore(fs.rename(`${kept}${end}`, `${path}${end}`)), { discard: true })
+      )
+    )
+  })
+
+/** Reports what was written to the new file. */
+const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.SalvageReport): string => {
+  const saved = `${formatCount(sessions, "session")}, ${formatCount(messages, "message")}`
+  if (incomplete.length === 0) return `wrote everything to a new file (${saved})`
+  const lost = lostMessages === 0 ? "" : `; lost: ${formatCount(lostMessages, "message")}`
+  return `wrote what is readable to a new file (${saved}${lost}); incomplete: ${incomplete.join(", ")}`
+}
+
+/**
+ * Replaces a database by a new file with its readable data. Returns the path of the damaged file, and the saved data.
+ */
+const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const target = `${path}.repaired`
+  const toReplaceFailure = (error: PlatformError) =>
+    makeFailure(`${path} could not be replaced by ${target}: ${error.message}`)
+  yield* Effect.mapError(fs.remove(target, { force: true }), toReplaceFailure)
+  const salvaged = yield* Effect.scoped(SqliteSalvage.salvage(sql, target))
+  const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
+  yield* Effect.mapError(replaceFile(path, kept, target), toReplaceFailure)
+  return { kept, done: describeSalvaged(salvaged) }
+})
+
+const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
+
+/**
+ * Refuses the database of another program or of a newer version. The table of versions may be among what is damaged.
+ */
+const refuseForeign = (sql: Sql, path: string) =>
+  Effect.catchIf(
+    Migrations.readVersion(sql, path, lastVersion),
+    (error) => isSqlError(error) && SqlFailure.isDamaged(error),
+    () => Effect.void
+  )
+
+const hasSessions = (sql: Sql) =>
+  sql<{ readonly count: number }>`
+    SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table' AND name IN ('sessions', 'messages')`.pipe(
+    Effect.map(([row]) => row?.count === 2),
+    Effect.orElseSucceed(() => false)
+  )
+
+/** Saves what can be read of a file that SQLite does not open. */
+const rescueFile = Effect.fnUntraced(function* (path: string, inspection: DatabaseCopy.Inspection) {
+  const copy = `${path}.readable`
+  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) =>
+    makeFailure(`${path} could not be copied: ${error.message}`)
+  )
+  // Closed before the copy is removed.
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.open(copy)
+      // The header of a file that is cut off says whose it is.
+      if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
+        return yield* makeFailure(
+          `${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`
+        )
+      }
+      yield* refuseForeign(sql, path)
+      return yield* writeAnew(sql, path)
+    })
+  )
+})
+
+/** Keeps a copy of a log that SQLite does not read and will write anew. */
+const keepLog = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
+  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) =>
+    makeFailure(`${path}-wal could not be copied: ${error.message}`)
+  )
+  return `kept a copy of the damaged log as ${kept}`
+})
+
+/** Checks a database, and repairs it unless only the check is asked for. */
+export const repair = Effect.fnUntraced(function* (
+  path: string,
+  { checkOnly }: { readonly checkOnly: boolean }
+): Effect.fn.Return<RepairReport, SessionStoreError, FileSystem.FileSystem> {
+  const problems: Array<string> = []
+  const done: Array<string> = []
+  let isDamaged = false
+  const mapSqlErrors = <A, R>(
+    effect: Effect.Effect<A, SqlError | SessionStoreError, R>
+  ): Effect.Effect<A, SessionStoreError, R> =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error) =>
+      isSqlError(error) ? makeFailure(SqlFailure.describe(path, error)) : error
+    )
+
+  const inspection = yield* Effect.mapError(DatabaseCopy.inspect(path), (error) =>
+    makeFailure(`${path} cannot be read: ${error.message}`)
+  )
+  if (inspection.isLogDamaged) {
+    problems.push("the log beside the file is damaged: the changes that only it had are lost")
+    if (!checkOnly) done.push(yield* keepLog(path))
+  }
+  const isEmpty = inspection.size === 0 && !inspection.hasLog
+  const isUnreadable = inspection.problem !== undefined && !isEmpty
+  // SQLite would remove the damaged log, and a check changes nothing.
+  if (checkOnly && inspection.isLogDamaged && !isUnreadable) return { problems, done, keptAt: undefined }
+  if (inspection.problem !== undefined) {
+    isDamaged = true
+    problems.push(`the file is damaged: ${inspection.problem}`)
+    if (isEmpty && !checkOnly) done.push("made a new database: nothing of the old one can be saved")
+  }
+  const rescue = checkOnly
+    ? Effect.undefined
+    : Effect.scoped(
+        Effect.map(rescueFile(path, inspection), ({ done: line, kept }) => {
+          done.push(line)
+          return kept
+        })
+      )
+  const repairOpened = Effect.scoped(
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.open(path)
+      yield* refuseForeign(sql, path)
+      let { file, isIndexNamed } = yield* checkIntegrity(sql)
+      isDamaged ||= file.length > 0
+      if (file.length > 0)
+        problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
+      if (file.length > 0 && !checkOnly) {
+        // Damage of an index alone is repaired by making it anew.
+        yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
+        file = (yield* checkIntegrity(sql)).file
+        if (file.length === 0) done.push("built the indexes anew")
+      }
+      if (file.length > 0) {
+        if (checkOnly) return undefined
+        yield* takeExclusively(sql, path)
+        const { done: line, kept } = yield* writeAnew(sql, path)
+        done.push(line)
+        return kept
+      }
+      // Before the rows: triggers of the index go with each change of them.
+      if (isIndexNamed || !(yield* isIndexRight(sql))) {
+        problems.push("the search index does not fit the messages")
+        if (!checkOnly) {
+          yield* rebuildIndex(sql)
+          done.push("built the search index anew")
+        }
+      }
+      return undefined
+    })
+  )
+  const keptAt = isEmpty ? undefined : yield* mapSqlErrors(isUnreadable ? rescue : repairOpened)
+
+  const rest = Effect.gen(function* () {
+    // A check changes nothing, so it does not migrate either.
+    const sql = checkOnly ? yield* SqliteClient.open(path) : (yield* Database.open(path)).sql
+    const damaged = yield* findDamagedMessages(sql)
+    const counts = yield* findMiscounted(sql)
+    for (const { position, session_id } of damaged)
+      problems.push(`message ${position} of session ${session_id} is damaged`)
+    if (counts.length > 0) problems.push(`the count of messages is wrong in ${formatCount(counts.length, "session")}`)
+    if (checkOnly || damaged.length + counts.length === 0) return
+    yield* sql.withTransaction(repairRows(sql, damaged))
+    if (damaged.length > 0)
+      done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
+    if (counts.length > 0) done.push(`counted the messages of ${formatCount(counts.length, "session")}`)
+  })
+  // Rows of a damaged file are looked at when it was made anew.
+  if (!isDamaged || !checkOnly) yield* mapSqlErrors(Effect.scoped(rest))
+  return { problems, done, keptAt }
+})

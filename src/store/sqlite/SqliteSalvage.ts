@@ -1,0 +1,174 @@
+/**
+ * Copies the rows of a damaged database that can be read into a new one.
+ *
+ * **Details**
+ *
+ * Rows are read from the beginning and from the end of each table. Between the two damaged places every row number is
+ * looked for, so that each part that can be read is found, however many damaged ones are around it; far behind the last
+ * row that was found, every {@link coarseStep}th.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as SqlFailure from "../../base/platform/SqlFailure.ts"
+import * as Database from "./Database.ts"
+import * as SignIndex from "./SignIndex.ts"
+
+type Sql = SqlClient
+
+/** Names of the tables that are copied, parents first. */
+const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
+
+/** Row numbers that are looked for one by one behind the last row, and the distance of those after them. */
+const [fineSteps, coarseStep] = [4096, 32] as const
+
+/** Row numbers that are looked for in a table at most. */
+const maxSeeks = 50_000
+
+/** Rows of a table that can be read, in pages. `lost` counts the places that cannot. */
+const readRows = Effect.fnUntraced(function* (
+  sql: Sql,
+  table: string,
+  pages: number,
+  use: (rows: ReadonlyArray<Record<string, unknown>>) => Effect.Effect<void, SqlError>
+) {
+  const selectRows = (where: string) =>
+    Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
+  const getRowNumber = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
+  const dropRowNumbers = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
+  if (table === "begun_calls" || table === "state_meta") {
+    const rows = yield* Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT * FROM ${table}`).unprepared)
+    if (Result.isFailure(rows)) return false
+    yield* use(rows.success)
+    return true
+  }
+  /**
+   * Pages in one direction until one cannot be read, and then its rows one after another. Returns the last row, and if
+   * all was read.
+   */
+  const walk = Effect.fnUntraced(function* (from: number, until: number, isUp: boolean) {
+    let at = from
+    let size = 100
+    while (true) {
+      const page = yield* selectRows(
+        isUp
+          ? `WHERE rowid > ${at} AND rowid < ${until} ORDER BY rowid LIMIT ${size}`
+          : `WHERE rowid < ${at} AND rowid > ${until} ORDER BY rowid DESC LIMIT ${size}`
+      )
+      if (Result.isFailure(page)) {
+        if (size === 1) return { at, isWhole: false }
+        size = 1
+        continue
+      }
+      if (page.success.length === 0) return { at, isWhole: true }
+      yield* use(dropRowNumbers(page.success))
+      at = getRowNumber(page.success.at(-1))
+    }
+  })
+  const most = Number.MAX_SAFE_INTEGER
+  const up = yield* walk(-most, most, true)
+  if (up.isWhole) return true
+  const down = yield* walk(most, up.at, false)
+  if (down.isWhole) return true
+  // The last number of a table is unknown when its end is lost.
+  const isAnyRead = up.at !== -most || down.at !== most
+  const seekLimit = !isAnyRead ? 300 : down.at === most ? Math.min(Math.max(1000, pages * 2), maxSeeks / 5) : maxSeeks
+  const top = Math.min(down.at, Math.max(up.at, 0) + seekLimit * coarseStep)
+  /** The first row from `number` on, when the pages on the way to it can be read. */
+  const seekRow = (number: number) => selectRows(`WHERE rowid >= ${number} AND rowid < ${top} ORDER BY rowid LIMIT 1`)
+  let gap = Math.max(up.at, 0)
+  let seeks = 0
+  for (let number = gap + 1; number < top && seeks < seekLimit; number += number - gap > fineSteps ? coarseStep : 1) {
+    seeks++
+    const found = yield* seekRow(number)
+    if (Result.isFailure(found)) continue
+    if (found.success.length === 0) return false
+    // Rows that a coarse step went over.
+    for (let back = Math.max(number - coarseStep, gap + fineSteps) + 1; back < number; back++) {
+      const row = yield* selectRows(`WHERE rowid = ${back}`)
+      if (Result.isSuccess(row)) yield* use(dropRowNumbers(row.success))
+    }
+    yield* use(dropRowNumbers(found.success))
+    const next = yield* walk(getRowNumber(found.success[0]), top, true)
+    if (next.isWhole) return false
+    gap = next.at
+    number = gap
+  }
+  return false
+})
+
+/** Counts of copied rows. */
+export interface SalvageReport {
+  /** Tables of which something is lost. */
+  readonly incomplete: ReadonlyArray<string>
+  readonly sessions: number
+  readonly messages: number
+  /** Messages that the copied sessions say they have, and that could not be read. */
+  readonly lostMessages: number
+}
+
+const countSalvaged = (sql: Sql) =>
+  sql<Omit<SalvageReport, "incomplete">>`
+    SELECT count(*) AS sessions, coalesce(sum(found), 0) AS messages, coalesce(sum(max(0, expected - found)), 0) AS lostMessages FROM (
+      SELECT message_count AS expected, (SELECT count(*) FROM messages WHERE session_id = sessions.id) AS found FROM sessions
+    )`
+
+/** Copies what can be read into a new file. */
+export const salvage = Effect.fnUntraced(function* (
+  damaged: Sql,
+  target: string
+): Effect.fn.Return<SalvageReport, SessionStoreError, Scope.Scope> {
+  const { sql } = yield* Database.open(target)
+  const incomplete: Array<string> = []
+  return yield* Effect.mapError(
+    Effect.gen(function* () {
+      yield* sql.unsafe("PRAGMA foreign_keys = OFF").unprepared
+      const pages = yield* Effect.orElseSucceed(damaged<{ readonly page_count: number }>`PRAGMA page_count`, () => [])
+      for (const table of tables) {
+        const columns = new Set(
+          (yield* sql.unsafe<{ readonly name: string }>(`SELECT name FROM pragma_table_info('${table}')`)
+            .unprepared).map(({ name }) => name)
+        )
+        let refused = 0
+        const isWhole = yield* readRows(damaged, table, pages[0]?.page_count ?? 0, (rows) =>
+          sql.withTransaction(
+            Effect.forEach(
+              rows,
+              (row) => {
+                const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
+                // The new file keeps its own values.
+                const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
+                return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () =>
+                  Effect.sync(() => void refused++)
+                )
+              },
+              { discard: true }
+            )
+          )
+        )
+        if (!isWhole || refused > 0) incomplete.push(table)
+      }
+      yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
+      yield* sql`
+      INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
+      SELECT DISTINCT session_id, 'repaired', '', '', min(created_at), max(created_at), '' FROM messages
+      WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id`
+      for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
+        yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
+      }
+      // Messages that follow a lost one come after the one before it.
+      yield* sql`UPDATE messages SET position = -1 - position`
+      yield* sql`
+      UPDATE messages SET position = numbered.place FROM (
+        SELECT id, row_number() OVER (PARTITION BY session_id ORDER BY position DESC) - 1 AS place FROM messages
+      ) AS numbered WHERE numbered.id = messages.id`
+      const [counts] = yield* countSalvaged(sql)
+      yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
+      return { sessions: 0, messages: 0, lostMessages: 0, ...counts, incomplete }
+    }),
+    (error) => new SessionStoreError({ operation: "repair", message: SqlFailure.describe(target, error) })
+  )
+})

@@ -1,0 +1,94 @@
+/**
+ * Entries of the run record for the calls of a batch: their beginnings and their ends.
+ */
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import { type Recorder, RunRecorder } from "../base/domain/RunRecorder.ts"
+import { Correlation } from "../hooks/Correlation.ts"
+import type * as Prepare from "./Prepare.ts"
+import type * as ToolExecution from "./ToolExecution.ts"
+
+/** End of a call, as it is recorded. */
+interface EndedCall extends Pick<ToolExecution.Settlement, "blockedBy" | "status"> {
+  readonly call: Prompt.ToolCallPart
+  readonly durationMillis: number
+  readonly ran: boolean
+  readonly reason?: string | undefined
+}
+
+/** Record of a batch's calls; a `parentCallId` means that a tool made the calls. */
+export interface Recording {
+  readonly recorder: Recorder
+  readonly parallel: boolean
+  readonly parentCallId: string | undefined
+}
+
+/** Writes that a call started. */
+export const recordStart = (
+  { parallel, parentCallId, recorder }: Recording,
+  { args, call: { id, name }, context: { apiRequestId } }: Prepare.ReadyCall
+): void =>
+  recorder.write({
+    _tag: "CallStarted",
+    callId: id,
+    name,
+    args,
+    apiRequestId,
+    parallel,
+    ...(parentCallId === undefined ? {} : { parentCallId })
+  })
+
+/** Writes that a call ended. */
+export const recordEnd = (
+  { parentCallId, recorder }: Recording,
+  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: EndedCall,
+  output: string
+): void =>
+  recorder.write({
+    _tag: "CallEnded",
+    callId: id,
+    name,
+    status,
+    ran,
+    ...(reason === undefined ? {} : { reason }),
+    durationMillis,
+    ...(parentCallId === undefined ? {} : { parentCallId, output })
+  })
+
+/** The record of the run that a batch belongs to; undefined if the run is not recorded. */
+export const findRecording = (
+  { ids }: Pick<Prepare.CallEnvironment, "ids">,
+  parallel: boolean
+): Effect.Effect<Recording | undefined> =>
+  Effect.withFiberSucceed((fiber) => {
+    const recorder = fiber.getRef(RunRecorder)
+    if (recorder === undefined) return undefined
+    const { session_id, tool_call_id } = fiber.getRef(Correlation)
+    // A child's run is in the fiber of its parent's call, under another session.
+    return {
+      recorder,
+      parallel,
+      parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id
+    }
+  })
+
+/** Records the end of a call that is interrupted and that no result of the model's closes. */
+export const recordNestedInterrupt =
+  (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
+  <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
+    if (recording?.parentCallId === undefined) return work
+    const { parentCallId, recorder } = recording
+    return Effect.onInterrupt(work, () =>
+      Effect.sync(() =>
+        recorder.write({
+          _tag: "CallEnded",
+          callId: id,
+          name,
+          status: "cancelled",
+          ran: true,
+          durationMillis: 0,
+          parentCallId
+        })
+      )
+    )
+  }

@@ -1,0 +1,86 @@
+/**
+ * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let
+ * be written stays.
+ *
+ * **Example** (The last run of a session is taken back, unless somebody changed its files since)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Option from "effect/Option"
+ * import { ChangeSets, FileUndo, type Ids } from "hermes-effect"
+ *
+ * export const takeBack = Effect.fnUntraced(function*(sessionId: Ids.SessionId) {
+ *   const undo = yield* FileUndo.FileUndo
+ *   const run = ChangeSets.findUndoTarget(yield* ChangeSets.readHistory(sessionId))
+ *   if (Option.isNone(run)) return []
+ *   const plan = yield* undo.plan(run.value, "undo")
+ *   if (plan.conflicts.length > 0) return []
+ *   return (yield* undo.apply(plan, { isOverwriting: false })).changed
+ * })
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §8 (changes).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { FileChanged } from "../base/domain/FileChange.ts"
+import { CommandEnvironment } from "../places/CommandEnvironment.ts"
+import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
+import * as ChangeContents from "../store/ChangeContents.ts"
+import type { ChangeSet } from "../store/ChangeSets.ts"
+import * as ChangeUndo from "../store/ChangeUndo.ts"
+import { RunRecord } from "../store/RunRecord.ts"
+
+/** Undoes and redoes. */
+export interface Service {
+  /** Looks at the files of a run, and says what would be done. */
+  readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
+  /** Differences of changes, each file once. */
+  readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.computeDiffs>
+  /** Notes that a run was left behind with its files as they are. */
+  readonly leave: (set: ChangeSet) => Effect.Effect<void>
+  /** Does it. */
+  readonly apply: (
+    plan: ChangeUndo.Plan,
+    options: { readonly isOverwriting: boolean }
+  ) => Effect.Effect<ChangeUndo.UndoResult, SessionStoreError>
+}
+
+/** Undo and redo of the files of a run. */
+export class FileUndo extends Context.Service<FileUndo, Service>()("hermes-effect/tool/FileUndo") {}
+
+/** Over the environment, the record, and the contents that are kept ({@link ChangeContents}). */
+export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path | RunRecord> = Layer.effect(
+  FileUndo,
+  Effect.gen(function* () {
+    const { directory, files } = yield* CommandEnvironment
+    const path = yield* Path.Path
+    const record = yield* RunRecord
+    const contents = yield* ChangeContents.ChangeContents
+    const inTree = <A, E>(
+      set: ChangeSet,
+      cwd: string,
+      effect: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path | RunRecord>
+    ): Effect.Effect<A, E> =>
+      effect.pipe(
+        Effect.provideService(CallDirectory, cwd),
+        Effect.provideService(CallConversation, set.sessionId),
+        Effect.provideService(ChangeContents.ChangeContents, contents),
+        Effect.provideService(FileSystem.FileSystem, files),
+        Effect.provideService(Path.Path, path),
+        Effect.provideService(RunRecord, record)
+      )
+    return {
+      diffs: (changes) =>
+        Effect.provideService(ChangeUndo.computeDiffs(changes), ChangeContents.ChangeContents, contents),
+      leave: (set) => Effect.provideService(ChangeUndo.recordAbandonedRun(set), RunRecord, record),
+      plan: (set, direction) =>
+        Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.makePlan({ ...set, cwd }, direction))),
+      apply: (plan, options) => inTree(plan.set, plan.set.cwd, ChangeUndo.apply(plan, options))
+    }
+  })
+)

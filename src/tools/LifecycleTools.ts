@@ -1,0 +1,129 @@
+/**
+ * The phases of lifecycle middleware around one tool call: `before_tool`, which may change the arguments, refuse the
+ * call or answer it, and `after_tool`, which may change the result on its way to the model and the store.
+ *
+ * Source: `ARCHITECTURE.md` §4 and §7.
+ */
+import * as Effect from "effect/Effect"
+import { ExecutionBlocked } from "../base/domain/AgentError.ts"
+import { RedactSecrets } from "../base/domain/Redaction.ts"
+import type { ToolStatus } from "../base/domain/RunEvent.ts"
+import * as Frozen from "../middleware/Frozen.ts"
+import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
+import type { AfterToolInput, BeforeToolInput, RunFacts } from "../middleware/Lifecycle.ts"
+import type { LifecycleStack, PhaseFailure } from "../middleware/LifecycleStack.ts"
+import * as ResultText from "./ResultText.ts"
+
+/** Outcome of `before_tool`. */
+type BeforeOutcome =
+  | { readonly _tag: "Goes"; readonly args: ToolArguments }
+  /** The call is not run; `output` is its result. */
+  | { readonly _tag: "Ended"; readonly status: ToolStatus; readonly output: string }
+
+const buildToolInput = (
+  run: RunFacts,
+  { apiRequestId, toolCallId, toolName }: ToolCallContext,
+  toolInput: ToolArguments
+): BeforeToolInput => ({
+  run,
+  toolName,
+  toolCallId,
+  toolInput: Frozen.makeView(toolInput),
+  parallelExecutionId: apiRequestId
+})
+
+type TextRules = Pick<ResultText.Rules, "foreign">
+
+const renderOutput = (output: unknown, { foreign }: TextRules): Effect.Effect<string> =>
+  Effect.map(
+    RedactSecrets,
+    (redact) => ResultText.renderResult({ output, isFailure: false }, { foreign, redact }).output
+  )
+
+const refuseCall = (message: string): BeforeOutcome => ({
+  _tag: "Ended",
+  status: "blocked",
+  output: JSON.stringify({ error: message })
+})
+
+/** A policy that failed is said on stderr too. */
+const reportPhaseFailure = (error: PhaseFailure): Effect.Effect<void> =>
+  error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message)
+
+/** Asks the `before_tool` methods, first to last. */
+export const runBeforeTool = (
+  lifecycle: LifecycleStack,
+  context: ToolCallContext,
+  args: ToolArguments,
+  rules: TextRules
+): Effect.Effect<BeforeOutcome> =>
+  lifecycle
+    .run("beforeTool", context, (run, { toolInput = args }) => buildToolInput(run, context, toolInput))
+    .pipe(
+      Effect.flatMap(({ fields: { toolInput = args }, stopped }): Effect.Effect<BeforeOutcome, PhaseFailure> => {
+        if (stopped === undefined) return Effect.succeed({ _tag: "Goes", args: toolInput })
+        if (stopped._tag === "Denied") return Effect.succeed(refuseCall(stopped.reason))
+        return Effect.map(
+          runAfterTool(lifecycle, context, toolInput, { raw: stopped.result, isError: false }, rules),
+          ({ output }): BeforeOutcome => ({ _tag: "Ended", status: "ok", output })
+        )
+      }),
+      Effect.catch((error) =>
+        Effect.as(
+          reportPhaseFailure(error),
+          refuseCall(error instanceof ExecutionBlocked ? error.reason : error.message)
+        )
+      )
+    )
+
+/** Result of a call that ended. */
+interface EndedCall {
+  readonly raw: unknown
+  /** Text for the model if it differs from the rendering of `raw`. */
+  readonly llm?: string | undefined
+  readonly isError: boolean
+}
+
+/**
+ * Asks the `after_tool` methods, last to first; gives the text for the model. An explicit text wins over a changed
+ * result.
+ */
+export const runAfterTool = Effect.fnUntraced(function* (
+  lifecycle: LifecycleStack,
+  context: ToolCallContext,
+  args: ToolArguments,
+  { isError, llm, raw }: EndedCall,
+  rules: TextRules
+): Effect.fn.Return<{ readonly output: string; readonly isChanged: boolean }, PhaseFailure> {
+  const { fields } = yield* lifecycle.run("afterTool", context, (run, fields): AfterToolInput => ({
+    ...buildToolInput(run, context, args),
+    toolOutput: Frozen.makeView("toolOutput" in fields ? fields.toolOutput : raw),
+    llmToolOutput: Frozen.makeView(
+      "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? undefined : llm
+    ),
+    isError
+  }))
+  const isChanged = "toolOutput" in fields || "llmToolOutput" in fields
+  const text =
+    "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? fields.toolOutput : (llm ?? raw)
+  return { output: yield* renderOutput(text, rules), isChanged }
+})
+
+/** {@link runAfterTool} for a call that has run: a policy that failed or a veto takes the place of its result. */
+export const applyAfterTool = (
+  lifecycle: LifecycleStack,
+  context: ToolCallContext,
+  args: ToolArguments,
+  ended: EndedCall,
+  rules: TextRules
+): Effect.Effect<{ readonly output: string; readonly isChanged: boolean; readonly isRefused: boolean }> =>
+  runAfterTool(lifecycle, context, args, ended, rules).pipe(
+    Effect.map((changed) => ({ ...changed, isRefused: false })),
+    Effect.catch((error) =>
+      Effect.as(reportPhaseFailure(error), {
+        output: JSON.stringify({ error: error instanceof ExecutionBlocked ? error.reason : error.message }),
+        isChanged: true,
+        isRefused: true
+      })
+    )
+  )

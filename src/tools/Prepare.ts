@@ -1,0 +1,406 @@
+/**
+ * Preparation of a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be
+ * an object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the
+ * run may end it, and it must be approved. Whatever stops a call here is its result.
+ *
+ * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Schema from "effect/Schema"
+import { ExecutionBlocked } from "../base/domain/AgentError.ts"
+import { ToolCallId } from "../base/domain/Ids.ts"
+import * as Json from "../base/domain/Json.ts"
+import type { ToolStatus } from "../base/domain/RunEvent.ts"
+import * as TextCut from "../base/domain/TextCut.ts"
+import { Correlation } from "../hooks/Correlation.ts"
+import * as ToolOutcome from "../hooks/ToolOutcome.ts"
+import type { Interceptors } from "../models/routing/Interceptors.ts"
+import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
+import * as Pipeline from "../middleware/Pipeline.ts"
+import type * as Approvals from "./Approvals.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
+import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
+import type { LoopGuard } from "./calls/LoopGuard.ts"
+import * as LifecycleTools from "./LifecycleTools.ts"
+import * as ToolEvents from "./ToolEvents.ts"
+import type { Snapshot } from "./ToolRegistry.ts"
+import { ToolContext } from "./ToolContext.ts"
+import type { BoundTool } from "./Toolset.ts"
+
+// Failures of a tool call before it is tried. Each says to the model what was wrong and how to call again.
+//
+// **Details**
+//
+// This excludes calls cut by the output limit: nothing of such an answer is stored, and the same question is asked
+// again.
+//
+// Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
+
+/** Maximum characters of the model's arguments that are shown to it again. */
+const shownArguments = 200
+
+/** No tool of that name, and none that can be meant by it. */
+class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/UnknownTool")("UnknownTool", {
+  tool: Schema.String,
+  available: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    const available = this.available.length === 0 ? "none" : this.available.toSorted().join(", ")
+    return `Tool '${this.tool}' does not exist. Available tools: ${available}`
+  }
+}
+
+/** Arguments that are no JSON object, and that cannot be read as one. */
+class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
+  "MalformedArguments",
+  { tool: Schema.String, given: Schema.String, reason: Schema.String }
+) {
+  override get message(): string {
+    return (
+      `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shorten(this.given, shownArguments)}. ` +
+      "Call it again with valid JSON; use {} for a tool without parameters."
+    )
+  }
+}
+
+/** A JSON object that does not fit the parameters of the tool. */
+export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")(
+  "InvalidArguments",
+  {
+    tool: Schema.String,
+    problem: Schema.String,
+    /** The parameters, in words. */
+    parameters: Schema.String
+  }
+) {
+  override get message(): string {
+    return (
+      `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
+      (this.parameters === "" ? "" : `Parameters: ${this.parameters}. `) +
+      "Call it again with arguments that fit."
+    )
+  }
+}
+
+/** The run may make no more tool calls. */
+class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", { tool: Schema.String }) {
+  override get message(): string {
+    return `'${this.tool}' was not run: the tool calls of this request are used up. Answer with what you have.`
+  }
+}
+
+/** Failure of a tool call before it is tried. */
+type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
+
+const describeType = (schema: unknown): string => {
+  if (!Predicate.isObject(schema)) return "any"
+  const values: unknown = Reflect.get(schema, "enum")
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ")
+  const several: unknown = Reflect.get(schema, "anyOf") ?? Reflect.get(schema, "oneOf")
+  if (Array.isArray(several)) return Array.from(new Set(several.map(describeType))).join(" | ")
+  const type: unknown = Reflect.get(schema, "type")
+  if (type === "array") return `array of ${describeType(Reflect.get(schema, "items"))}`
+  return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
+}
+
+/** The parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
+export const describeParameters = (schema: object): string => {
+  const properties: unknown = Reflect.get(schema, "properties")
+  const required: unknown = Reflect.get(schema, "required")
+  if (!Predicate.isObject(properties)) return ""
+  return Object.entries(properties)
+    .map(
+      ([name, property]) =>
+        `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`
+    )
+    .join(", ")
+}
+
+/** A call that is closed without having run, and the message for the model. */
+interface RefusedCall {
+  readonly _tag: "Refused"
+  readonly call: Prompt.ToolCallPart
+  readonly status: ToolStatus
+  readonly output: string
+  /** Reason why it did not run, in a word. */
+  readonly reason?: string | undefined
+  /** Reason why the run must end with it. */
+  readonly halted?: string | undefined
+  /**
+   * It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried.
+   */
+  readonly invalid?: boolean
+}
+
+/** A call that may run, announced to the listeners. */
+export interface ReadyCall {
+  readonly _tag: "Ready"
+  readonly call: Prompt.ToolCallPart
+  readonly bound: BoundTool
+  readonly args: ToolArguments
+  readonly context: ToolCallContext
+  readonly announced: ToolEvents.AnnouncedCall
+  readonly permit: Approvals.Permit
+  /** The arguments that the permit is for. */
+  readonly approved: ApprovalReasons.ArgumentSnapshot
+  /** Facts with which other arguments would have to be judged. */
+  readonly concerned: ApprovalReasons.ReasonFacts
+}
+
+/** Parts of a run that preparation works with. */
+export interface CallEnvironment {
+  readonly ids: CallIds
+  readonly tools: Snapshot
+  readonly interceptors: Interceptors
+  readonly guard: LoopGuard
+  readonly approvals: Approvals.Service
+  /** The conversation so far, for tools that decide by it whether a call needs an approval. */
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Takes one from the calls that may still be run; false when the quota is used up. Without a limit when absent. */
+  readonly quota?: (() => boolean) | undefined
+}
+
+/** Preparation of a tool call before it may run, in model order. */
+export type PreparedCall = RefusedCall | ReadyCall
+
+/** A call that is closed without having run. */
+export const refuseCall = (
+  call: Prompt.ToolCallPart,
+  status: ToolStatus,
+  output: string,
+  reason: string
+): RefusedCall => ({ _tag: "Refused", call, status, output, reason })
+
+/** A JSON object, as opposed to a list or a text that is no JSON. */
+export const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value)
+
+const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall => ({
+  ...refuseCall(call, "error", message, reason),
+  invalid: true
+})
+
+const noTrace: ToolCallContext["trace"] = []
+
+/** True when repeating a call changes nothing. */
+export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
+
+interface StoppedCall {
+  readonly _tag: "Stop"
+  readonly reason: ToolOutcome.BlockReason
+  readonly message: string
+  /** The result, if it says more than the message. */
+  readonly output?: string | undefined
+  readonly halted?: string | undefined
+}
+
+/** Middleware may keep what it gets, so that even a request middleware counts. */
+const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: Interceptors["stack"]): boolean =>
+  lifecycle !== undefined || toolExecution.length + toolRequest.length + wrapToolCall.length > 0
+
+type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "concerned" | "context">
+
+const judgeCall = (
+  { approvals, guard }: CallEnvironment,
+  { announced: { answer }, args, bound, call, concerned }: Announcement
+): Effect.Effect<StoppedCall | Approvals.Permit, never, ToolContext> => {
+  if (answer?.action === "block")
+    return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
+  const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
+  if (circling !== undefined) {
+    const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
+    return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
+  }
+  const { facts, isConfined, reach, uncovered } = bound
+  const checkApproval = (known: Approvals.Call["uncovered"]) =>
+    Effect.flatMap(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
+      approvals.check({
+        tool: call.name,
+        args,
+        runs: facts,
+        concerns,
+        isReadonly: facts.readonly,
+        isConfined,
+        reach,
+        uncovered: known
+      })
+    )
+  const judged =
+    uncovered === undefined
+      ? checkApproval(undefined)
+      : ToolContext.use((context) =>
+          checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context))
+        )
+  return Effect.map(judged, (judged) =>
+    judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
+  )
+}
+
+const decideCall = (
+  given: CallEnvironment,
+  announcement: Announcement
+): Effect.Effect<PreparedCall, never, ToolContext> => {
+  const approved = isChangeable(given.interceptors.stack)
+    ? ApprovalReasons.takeSnapshot(announcement.args)
+    : ApprovalReasons.fixed
+  const judged = Effect.provideService(
+    Effect.suspend(() => judgeCall(given, announcement)),
+    Correlation,
+    ToolEvents.toCorrelation(announcement.context)
+  )
+  return Effect.flatMap(judged, (verdict): Effect.Effect<PreparedCall> => {
+    if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
+    const { announced, args, call, context } = announcement
+    const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
+    const output = verdict.output ?? result
+    return Effect.as(ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }), {
+      ...refuseCall(call, "blocked", output, verdict.reason),
+      halted: verdict.halted
+    })
+  })
+}
+
+const buildCallContext = (
+  ids: CallIds,
+  call: Prompt.ToolCallPart,
+  sent: ToolArguments,
+  trace: ToolCallContext["trace"]
+): ToolCallContext => ({ ...ids, toolName: call.name, toolCallId: ToolCallId.make(call.id), originalArgs: sent, trace })
+
+/** A call that is not observed before it is judged. */
+const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
+  decideCall(given, {
+    call,
+    bound,
+    args,
+    context: buildCallContext(given.ids, call, args, noTrace),
+    announced: ToolEvents.unannounced,
+    concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
+  })
+
+const admitCall = Effect.fnUntraced(function* (
+  given: CallEnvironment,
+  call: Prompt.ToolCallPart,
+  bound: BoundTool,
+  sent: ToolArguments
+): Effect.fn.Return<PreparedCall, never, Scope.Scope | unknown> {
+  const {
+    ids,
+    interceptors: { hooks, stack },
+    messages
+  } = given
+  const buildContextWith = (trace: ToolCallContext["trace"]): ToolCallContext =>
+    buildCallContext(ids, call, sent, trace)
+  const rewritten =
+    stack.toolRequest.length === 0
+      ? { payload: sent, trace: noTrace }
+      : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
+          Effect.as(
+            error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
+            refuseCall(
+              call,
+              error instanceof ExecutionBlocked ? "blocked" : "error",
+              JSON.stringify({ error: error.message }),
+              "tool_request_middleware"
+            )
+          )
+        )
+  if ("_tag" in rewritten) return yield* notifyRefusedCall(given, rewritten, sent)
+  const before =
+    stack.lifecycle === undefined
+      ? undefined
+      : yield* LifecycleTools.runBeforeTool(
+          stack.lifecycle,
+          buildContextWith(rewritten.trace),
+          rewritten.payload,
+          bound.facts
+        )
+  if (before?._tag === "Ended")
+    return yield* notifyRefusedCall(
+      given,
+      refuseCall(call, before.status, before.output, "before_tool"),
+      rewritten.payload
+    )
+  const args = before?.args ?? rewritten.payload
+  const context = buildContextWith(rewritten.trace)
+  const announced = yield* ToolEvents.announce(hooks, context, args)
+  const directive = announced.answer?.action === "approve" ? announced.answer : undefined
+  return yield* decideCall(given, {
+    call,
+    bound,
+    args,
+    context,
+    announced,
+    concerned: { bound, callId: call.id, messages, directive }
+  })
+})
+
+/** Notifies the observers of a call that could not be tried, as for one that ran; their answers have no effect. */
+export const notifyRefusedCall = Effect.fnUntraced(function* (
+  { ids, interceptors: { hooks } }: Pick<CallEnvironment, "ids" | "interceptors">,
+  refused: RefusedCall,
+  args: ToolArguments
+): Effect.fn.Return<RefusedCall, never, Scope.Scope> {
+  if (!hooks.has("pre_tool_call") && !hooks.has("post_tool_call")) return refused
+  const { call, output, status } = refused
+  const context = buildCallContext(ids, call, args, noTrace)
+  const announced = yield* ToolEvents.announce(hooks, context, args)
+  const outcome = ToolEvents.toOutcome(status, output, "plugin_block")
+  yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
+  return refused
+})
+
+/**
+ * A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md`
+ * §2.9).
+ */
+const refuseOutOfScope = Effect.fnUntraced(function* (
+  { ids, interceptors: { hooks } }: CallEnvironment,
+  call: Prompt.ToolCallPart,
+  message: string
+): Effect.fn.Return<PreparedCall> {
+  const args = isArguments(call.params) ? call.params : {}
+  const { result, ...outcome } = ToolOutcome.toBlockedOutcome("tool_scope_block", message)
+  const context = buildCallContext(ids, call, args, noTrace)
+  yield* ToolEvents.reportUnannounced(hooks, context, { args, result, durationMillis: 0, outcome })
+  return { ...refuseCall(call, "blocked", result, "tool_scope_block"), invalid: true }
+})
+
+/** Calls are not observed before they are judged: there is no middleware and no listener. */
+export const isUnobserved = ({ hooks, stack }: Interceptors): boolean =>
+  stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.hasListeners(hooks)
+
+/** Preparation of a tool call before it may run, in model order. */
+export const prepare = (
+  given: CallEnvironment,
+  call: Prompt.ToolCallPart
+): Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext> => {
+  const bound = given.tools.get(call.name)
+  const tool = call.name
+  const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
+  if (withheld !== undefined) return refuseOutOfScope(given, call, withheld)
+  if (bound === undefined) {
+    const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
+    return notifyRefusedCall(given, unknown, isArguments(call.params) ? call.params : {})
+  }
+  if (!isArguments(call.params)) {
+    const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
+    return notifyRefusedCall(
+      given,
+      refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"),
+      {}
+    )
+  }
+  if (given.quota?.() === false) {
+    return notifyRefusedCall(
+      given,
+      refuseCall(call, "cancelled", new OverQuota({ tool }).message, "over_quota"),
+      call.params
+    )
+  }
+  if (isUnobserved(given.interceptors)) return admitUnseen(given, call, bound, call.params)
+  // The services of `tool_request` middleware are provided where the stack was made.
+  return admitCall(given, call, bound, call.params) as Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext>
+}

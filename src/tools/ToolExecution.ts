@@ -1,0 +1,228 @@
+/**
+ * One tool call that may run: `wrap_tool_call` around `tool_execution` around the handler. It always ends in a
+ * settlement; no failure of a tool or of its wrappers fails the run.
+ *
+ * Source: `ARCHITECTURE.md` §4 and §6, `hermes-contract.md` §2.9.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
+import * as Interruption from "../base/domain/Interruption.ts"
+import { RedactSecrets } from "../base/domain/Redaction.ts"
+import type { ToolStatus } from "../base/domain/RunEvent.ts"
+import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
+import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import type { BlockReason } from "../hooks/ToolOutcome.ts"
+import * as Chain from "../middleware/Chain.ts"
+import * as Faults from "../middleware/Faults.ts"
+import * as Frozen from "../middleware/Frozen.ts"
+import type { ToolArguments } from "../middleware/Kind.ts"
+import type { Stack } from "../middleware/Stack.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
+import type * as Approvals from "./Approvals.ts"
+import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.ts"
+import * as ResultText from "./ResultText.ts"
+import type { ToolContext } from "./ToolContext.ts"
+
+// Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the
+// arguments that really reach the tool.
+//
+// Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
+
+/** A call that the floor stopped. */
+class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloor")("BelowFloor", {
+  message: Schema.String
+}) {}
+
+/** Runs a call, unless it must never run. The judge is loaded with the first call of a tool that runs commands. */
+const runAboveFloor = <A, E, R>(
+  tool: string,
+  facts: ApprovalReasons.RunArguments,
+  args: ToolArguments,
+  run: () => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | BelowFloor, R> =>
+  facts.commandArguments.length + facts.inputArguments.length === 0
+    ? run()
+    : Effect.flatMap(
+        Effect.promise(() => import("./approval/ApprovalTarget.ts")),
+        (judge): Effect.Effect<A, E | BelowFloor, R> => {
+          const { floor } = judge.fromCall(tool, args, facts).verdict
+          return floor === undefined
+            ? run()
+            : Effect.fail(
+                new BelowFloor({
+                  message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+                })
+              )
+        }
+      )
+
+/** A call that may ask while it runs: to leave its wall, for a host that it is sent on to. */
+const serveRequests = <A, E, R>(
+  run: Effect.Effect<A, E, R>,
+  approvals: Approvals.Service,
+  call: Approvals.Call
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./approval/SandboxRequests.ts")),
+    ({ provideRequests }) => provideRequests(run, approvals, call)
+  )
+
+/** End of a call, with its result as text. */
+export interface Settlement {
+  readonly status: ToolStatus
+  /** The text of the result. */
+  readonly output: string
+  /** The result as the tool gave it. */
+  readonly raw: unknown
+  readonly isFailure: boolean
+  readonly modelOutput: ToolOutput["modelOutput"]
+  /** The stopper of a call whose status is `blocked`. */
+  readonly blockedBy: BlockReason | undefined
+  /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
+  readonly args: ToolArguments
+}
+
+/** Receives a tool's progress reports. */
+type OnProgress = (output: unknown) => Effect.Effect<void>
+
+/** End of a call, before its result is a text. */
+type RawSettlement = Omit<Settlement, "args" | "output" | "raw"> & Pick<ToolOutput, "output">
+
+const toFailure = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
+  status,
+  output: { error },
+  isFailure: true,
+  modelOutput: undefined,
+  blockedBy
+})
+
+const toSuccess = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlement => ({
+  status: isFailure ? "error" : "ok",
+  output,
+  isFailure,
+  modelOutput,
+  blockedBy: undefined
+})
+
+/** In words for the model; arguments that did not fit are described together with those that would. */
+const describeFailure = ({ definition }: ReadyCall["bound"], error: unknown): string =>
+  error instanceof ToolFailed && error.phase === "parameters"
+    ? new InvalidArguments({
+        tool: definition.name,
+        problem: error.message.replace(/^Invalid parameters for tool '[^']*': /, "").replaceAll(/\s+/g, " "),
+        parameters: describeParameters(definition.parameters)
+      }).message
+    : `Error executing tool '${definition.name}': ${Faults.describeError(error)}`
+
+const settleFailure = (bound: ReadyCall["bound"], error: unknown): RawSettlement =>
+  error instanceof ExecutionBlocked
+    ? toFailure("blocked", error.reason, "plugin_block")
+    : error instanceof BelowFloor
+      ? toFailure("blocked", error.message, "hardline")
+      : error instanceof NotApproved
+        ? toFailure("blocked", error.message, error.reason)
+        : toFailure("error", describeFailure(bound, error))
+
+/** A call whose arguments were changed after its approval, and that was not approved again. */
+class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
+  message: Schema.String,
+  reason: Schema.Literals(["hardline", "approval_denied", "approval_timeout"])
+}) {}
+
+/** Longest time of a call of a tool that states none; `Annotations.Timeout` does. */
+const defaultTimeout = Duration.minutes(5)
+
+const resolveTimeout = ({ facts }: ReadyCall["bound"]): Duration.Duration =>
+  facts.timeout ?? (facts.interactive ? Duration.infinity : defaultTimeout)
+
+/** Runs the handler of a tool behind the border, with arguments of its own. */
+const runHandler = (
+  bound: ReadyCall["bound"],
+  args: ToolArguments,
+  callId: string,
+  onProgress: OnProgress | undefined
+): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
+  const {
+    definition: { name }
+  } = bound
+  const deadline = resolveTimeout(bound)
+  const run = Effect.suspend(() => bound.run(Frozen.copy(args), callId, onProgress))
+  const failHandler = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
+  return Effect.catchDefect(IsolatedCall.contain(run, { what: `the tool ${name}`, deadline }), (defect) =>
+    defect instanceof IsolatedCall.DeadlineExceeded
+      ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
+      : defect instanceof Interruption.SelfInterrupted
+        ? failHandler(defect.message)
+        : Effect.die(defect)
+  )
+}
+
+/** One tool call that may run. */
+export const execute = (
+  stack: Stack,
+  approvals: Approvals.Service,
+  { approved, args, bound, call, concerned, context, permit }: ReadyCall,
+  onProgress: OnProgress | undefined
+): Effect.Effect<Settlement, never, ToolContext> => {
+  let reached = args
+  const callHandler = (
+    given: ToolArguments
+  ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
+    reached = given
+    const handle = runHandler(bound, given, call.id, onProgress)
+    const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
+    const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
+    // Compared at the moment of execution, so that the arguments cannot change in between.
+    const runIfPermitted = () =>
+      approved.isSame(given)
+        ? run
+        : Effect.flatMap(
+            Effect.flatMap(ApprovalReasons.collectReasons(concerned, given), (concerns) =>
+              approvals.check({ ...permit.call, args: given, concerns })
+            ),
+            (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
+              judged._tag === "Permit"
+                ? run
+                : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
+          )
+    return runAboveFloor(call.name, bound.facts, given, runIfPermitted)
+  }
+  // A tool that bounds itself says nothing about its wrappers.
+  const own = resolveTimeout(bound)
+  const getDeadlineMillis = (): number => Duration.toMillis(Duration.isFinite(own) ? own : defaultTimeout)
+  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, callHandler, getDeadlineMillis)
+  const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, getDeadlineMillis)
+  // The services of wrappers are provided where the stack was made.
+  const wrapped = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
+  const run = Chain.provideServices(
+    stack.toolServices,
+    stack.faults,
+    () => context,
+    outer === callHandler
+      ? wrapped
+      : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
+  )
+  return RedactSecrets.use((redact) => {
+    const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
+    const toSettlement = (ended: RawSettlement): Settlement => ({
+      ...ended,
+      ...ResultText.renderResult(ended, rules),
+      raw: ended.output,
+      args: reached
+    })
+    return Effect.matchCauseEffect(run, {
+      onSuccess: (output) => Effect.succeed(toSettlement(toSuccess(output))),
+      onFailure: (cause) => {
+        const error = Cause.squash(cause)
+        const ended = toSettlement(settleFailure(bound, error))
+        // Reported to the model and in the log of the program: a policy failed to do its work.
+        return error instanceof MiddlewareFailure
+          ? Effect.as(Effect.logWarning(error.message), ended)
+          : Effect.succeed(ended)
+      }
+    })
+  })
+}

@@ -1,0 +1,201 @@
+/**
+ * Runs the handler of a tool of `effect/ai`: decodes the arguments, runs the handler in its own context, encodes the
+ * result. The same checks and failures as `Toolkit.handle`, without its queue, fiber and stream for each call; the
+ * codecs are made once for each tool.
+ *
+ * **Details**
+ *
+ * A handler that reports a preliminary result waits until it is delivered; reports after its end are discarded.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import * as Tool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
+
+/** Receives preliminary results in their encoded form. */
+export type OnProgress = (output: unknown) => Effect.Effect<void>
+
+/** Decodes the arguments of one call and runs its handler; fails with the typed failures of both. */
+export type Handle = (
+  params: unknown,
+  callId: string,
+  onProgress: OnProgress | undefined
+) => Effect.Effect<ToolOutput, unknown>
+
+/** A toolkit whose handlers are bound; looked up by run-time names, its exact type has no further use. */
+export type BoundToolkit = Toolkit.WithHandler<Record<string, Tool.Any>>
+
+type Encode = (value: unknown) => Effect.Effect<unknown, AiError.AiError>
+
+/** A preliminary result that its schema refuses: it ends the call, and no handler sees it as a failure. */
+class UnfitProgress extends Error {
+  override readonly name = "UnfitProgress"
+  readonly error: AiError.AiError
+  constructor(error: AiError.AiError) {
+    super(error.message)
+    this.error = error
+  }
+}
+
+const makeFailure = (tool: string, reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "Toolkit", method: `${tool}.handle`, reason })
+
+/** The codecs use the services of the handler, which are provided at run time. */
+const withoutServices = <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+  effect as Effect.Effect<A, E>
+
+const makeEncoder = (tool: string, schema: Schema.Top): Encode => {
+  const encode = Schema.encodeUnknownEffect(schema)
+  return (value) =>
+    withoutServices(
+      Effect.mapError(encode(value), ({ message }) =>
+        makeFailure(
+          tool,
+          new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message })
+        )
+      )
+    )
+}
+
+const makeErrorNormalizer =
+  (tool: string) =>
+  (error: unknown): unknown => {
+    if (Schema.isSchemaError(error)) {
+      return makeFailure(
+        tool,
+        new AiError.InvalidToolResultError({
+          toolName: tool,
+          description: `Tool handler returned invalid result: ${error.message}`
+        })
+      )
+    }
+    return AiError.isAiErrorReason(error) ? makeFailure(tool, error) : error
+  }
+
+/**
+ * Ends a call with its result, encoded; a failure is a result where the tool returns them (`failureMode: "return"`).
+ */
+const makeResultEncoders = (tool: Tool.Any) => {
+  const { failureMode, name, toModelOutput } = tool
+  const encodeSuccess = makeEncoder(name, tool.successSchema)
+  const encodeFailure = makeEncoder(name, Tool.failureResultSchema(tool))
+  const normalize = makeErrorNormalizer(name)
+  return {
+    succeeded: (result: unknown): Effect.Effect<ToolOutput, unknown> =>
+      Effect.map(encodeSuccess(result), (output) => ({
+        output,
+        isFailure: false,
+        modelOutput: toModelOutput?.(result)
+      })),
+    failed: (cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput, unknown> => {
+      const reason = cause.reasons.find(Cause.isFailReason)
+      if (reason === undefined) {
+        const unfit = cause.reasons.flatMap((died) =>
+          Cause.isDieReason(died) && died.defect instanceof UnfitProgress ? [died.defect] : []
+        )[0]
+        return unfit === undefined ? Effect.failCause(cause) : Effect.fail(unfit.error)
+      }
+      const error = normalize(reason.error)
+      // A failure of the border (arguments, result) is no answer of the tool's own.
+      return failureMode === "error" || AiError.isAiError(error)
+        ? Effect.fail(error)
+        : Effect.map(encodeFailure(error), (output) => ({ output, isFailure: true, modelOutput: undefined }))
+    }
+  }
+}
+
+const ignoreProgress: OnProgress = () => Effect.void
+
+/**
+ * Binds the handler that a toolkit's layer made for a tool. Services of the call win over `services`, and those over
+ * the handler's own.
+ */
+export const make = (tool: Tool.Any, handlers: Context.Context<never>, services: Context.Context<never>): Handle => {
+  const { name, parametersSchema } = tool
+  const decode = Schema.isSchema(parametersSchema) ? Schema.decodeUnknownEffect(parametersSchema) : Effect.succeed
+  const encodeProgress = makeEncoder(name, tool.successSchema)
+  const { failed, succeeded } = makeResultEncoders(tool)
+  const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
+  const own = Context.merge(context, services)
+  const members = Array.from(own.mapUnsafe, ([name, service]) => ({
+    key: Context.Service<never, unknown>(name),
+    service
+  }))
+  // The call's context already contains most of it. Adding the missing services costs less than merging the two.
+  const addServices = (call: Context.Context<never>): Context.Context<never> => {
+    let all = call
+    for (const { key, service } of members) {
+      if (Context.getOrUndefined(all, key) === undefined) all = Context.add(all, key, service)
+    }
+    return all
+  }
+  const refuseArguments = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
+    Effect.fail(makeFailure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
+
+  return (params, toolCallId, onProgress = ignoreProgress) => {
+    let surroundings = own
+    let over = false
+    // It may be reported from anywhere; those who read it are in the run.
+    const reportPreliminary = (result: unknown): Effect.Effect<void> =>
+      Effect.suspend(() =>
+        over
+          ? Effect.void
+          : Effect.flatMap(
+              Effect.catch(encodeProgress(result), (error) => Effect.die(new UnfitProgress(error))),
+              onProgress
+            )
+      ).pipe(Effect.provideContext(surroundings))
+    const run = (value: unknown): Effect.Effect<ToolOutput, unknown> =>
+      Effect.matchCauseEffect(
+        Effect.suspend((): Effect.Effect<unknown, unknown> =>
+          handler(value, { toolCallId, preliminary: reportPreliminary })
+        ),
+        {
+          onFailure: (cause) => {
+            over = true
+            return failed(cause)
+          },
+          onSuccess: (result) => {
+            over = true
+            return succeeded(result)
+          }
+        }
+      )
+    const handled: Effect.Effect<ToolOutput, unknown> = Effect.andThen(
+      Effect.annotateCurrentSpan({ tool: name, parameters: params }),
+      Effect.matchEffect(withoutServices(decode(params)), { onFailure: refuseArguments, onSuccess: run })
+    )
+    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = addServices(call)))
+  }
+}
+
+/** Runs a tool of a toolkit whose handlers only it knows. */
+export const fromToolkit =
+  (tool: Tool.Any, handled: BoundToolkit, services: Context.Context<never>): Handle =>
+  (params, callId, onProgress) => {
+    let last: Tool.HandlerResult<Tool.Any> | undefined
+    return withoutServices(handled.handle(tool.name, params, callId)).pipe(
+      Effect.flatMap((results) =>
+        Stream.runForEach(results as Stream.Stream<Tool.HandlerResult<Tool.Any>, unknown>, (result) => {
+          if (result.preliminary) return onProgress === undefined ? Effect.void : onProgress(result.encodedResult)
+          last = result
+          return Effect.void
+        })
+      ),
+      Effect.flatMap((): Effect.Effect<ToolOutput, unknown> => {
+        if (last === undefined) {
+          return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
+        }
+        // A tool that returns its failures also receives decoding and encoding failures (arguments, result), which are
+        // not its own answers.
+        if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
+        return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
+      }),
+      Effect.updateContext((call: Context.Context<never>) => Context.merge(services, call))
+    )
+  }

@@ -1,0 +1,315 @@
+/**
+ * The tools of a runtime, in the order in which they were registered. A step works on a snapshot: tools that come or go
+ * while it runs are seen by the next one.
+ *
+ * **Details**
+ *
+ * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a
+ * built-in. As long as nothing was registered or removed, the same selection gives the same snapshot object, so that
+ * what is made of it (a provider's tool list) is made once. A tool that says that it cannot be used now is left out.
+ *
+ * **Gotchas**
+ *
+ * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of its own, once, at
+ * level info.
+ *
+ * **Example** (What an agent may use)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Files, Runtime, ToolRegistry } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   return (yield* registry.snapshot({ tool: (name) => name === "read_file" })).names
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] }))))
+ * // => [ 'read_file' ]
+ * ```
+ *
+ * Source: `hermes-product.md` §2.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { ToolDefinition } from "../base/domain/Model.ts"
+import * as RunContext from "../base/domain/RunContext.ts"
+import type { TupleLike } from "../base/domain/TupleLike.ts"
+import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import type { Any, BoundTool, Toolset } from "./Toolset.ts"
+
+// Availability of a tool, determined by its own check: a service that answers, a program that is installed. An
+// unavailable tool is not offered to the model.
+//
+// **Details**
+//
+// A result holds for {@link holds}. A failure soon after a success ({@link flake}) is taken for a flake, and the tool
+// stays. A check that fails, dies or takes longer than {@link deadline} says no.
+//
+// Source: `hermes-product.md` §2.1, case 38.
+
+/** Milliseconds that a result holds. */
+export const availabilityHolds = 30_000
+/** Milliseconds after a success in which a failure does not count. */
+export const availabilityGrace = 60_000
+/** Time that a check may take. */
+export const availabilityDeadline = "5 seconds"
+
+/** The current availability, possibly from a recent check. */
+export type AvailabilityWatch = Effect.Effect<boolean>
+
+/** Watches one tool. */
+export const watchAvailability = (tool: string, check: Effect.Effect<boolean, unknown>): AvailabilityWatch => {
+  let known: { readonly at: number; readonly isAvailable: boolean } | undefined
+  let succeeded: number | undefined
+  const ask = IsolatedCall.contain(check, {
+    what: `the check of ${tool}`,
+    deadline: Duration.fromInputUnsafe(availabilityDeadline)
+  }).pipe(
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false)
+    )
+  )
+  return Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (known !== undefined && now - known.at < availabilityHolds) return known.isAvailable
+    const answer = yield* ask
+    if (answer) succeeded = now
+    const isAvailable = answer || (succeeded !== undefined && now - succeeded < availabilityGrace)
+    known = { at: now, isAvailable }
+    return isAvailable
+  })
+}
+
+/** Choice of the registered tools that a run may use. */
+export interface Selection {
+  /** True when a toolset's tools are offered; absent means all are. */
+  readonly toolset?: ((name: string) => boolean) | undefined
+  /** True when a single tool is offered; absent means all are. */
+  readonly tool?: ((name: string) => boolean) | undefined
+  /** True for a toolset that the children of the run do not get; absent means they get all that it has. */
+  readonly ofRunAlone?: ((name: string) => boolean) | undefined
+  /** Answer to a call of a tool that is registered and not offered; a fixed text when absent. */
+  readonly refusal?: ((name: string) => string) | undefined
+}
+
+/** The tools of one step. */
+export interface Snapshot {
+  readonly definitions: ReadonlyArray<ToolDefinition>
+  /** By the exact name that the model was told. */
+  readonly get: (name: string) => BoundTool | undefined
+  readonly names: ReadonlyArray<string>
+  /** Explains why a registered tool is not offered to this run; undefined for every other name. */
+  readonly withheld: (name: string) => string | undefined
+}
+
+/** Every tool that is registered. */
+export const everything: Selection = {}
+
+/** The tools of a runtime, in the order in which they were registered. */
+export interface Service {
+  /** Adds a toolset for as long as the scope lives. */
+  readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
+  /** Adds a toolset whose tools take the place of others of their names, for as long as the scope lives. */
+  readonly override: Service["register"]
+  readonly snapshot: (selection: Selection) => Effect.Effect<Snapshot>
+  /** The registered toolsets and their tools, for display. */
+  readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
+}
+
+/** Errors of building a toolset. */
+export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
+
+/** Requirements of building a toolset. */
+export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
+
+/** A list of toolsets, each typed with the union of all their errors and requirements. */
+export type ListOf<Sets extends ReadonlyArray<Any>> = TupleLike<Toolset<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>>
+
+type Tools = ReadonlyMap<string, BoundTool>
+
+const selectTools = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
+  const tools = new Map<string, BoundTool>()
+  for (const set of sets) {
+    for (const bound of set) {
+      const { name } = bound.tool
+      const isOffered = selection.toolset?.(bound.toolset) !== false && selection.tool?.(name) !== false
+      if (isOffered && !tools.has(name)) tools.set(name, bound)
+    }
+  }
+  return tools
+}
+
+/** Finds the refusals for the tools that a selection leaves out. */
+const explainWithheld = (
+  sets: ReadonlyArray<ReadonlyArray<BoundTool>>,
+  selection: Selection,
+  tools: Tools
+): Snapshot["withheld"] =>
+  selection.toolset === undefined && selection.tool === undefined
+    ? () => undefined
+    : (name) =>
+        tools.has(name) || !sets.some((set) => set.some(({ tool }) => tool.name === name))
+          ? undefined
+          : (selection.refusal?.(name) ??
+            `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`)
+
+/** Tools of a selection; `missing` are those that cannot be used now. */
+interface ChosenTools {
+  readonly tools: Tools
+  readonly watched: ReadonlyArray<string>
+  readonly missing: string
+  readonly snapshot: Snapshot
+}
+
+const makeSnapshot = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapshot["withheld"]): Snapshot => {
+  const tools = missing.length === 0 ? all : new Map(Array.from(all).filter(([name]) => !missing.includes(name)))
+  return {
+    definitions: Array.from(tools.values(), (bound) => bound.definition),
+    get: (name) => tools.get(name),
+    names: Array.from(tools.keys()),
+    withheld
+  }
+}
+
+/** The tools of a runtime, in the order in which they were registered. */
+export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {}
+
+/** An empty registry. */
+export const make: Effect.Effect<Service> = Effect.sync(() => {
+  let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
+  let chosen = new WeakMap<Selection, ChosenTools>()
+  const watches = new WeakMap<BoundTool, AvailabilityWatch>()
+  const replaceSets = (next: typeof sets): void => {
+    sets = next
+    chosen = new WeakMap()
+  }
+
+  const chooseTools = (selection: Selection): ChosenTools => {
+    const known = chosen.get(selection)
+    if (known !== undefined) return known
+    const tools = selectTools(sets, selection)
+    const watched = Array.from(tools).flatMap(([name, { facts }]) => (facts.available === undefined ? [] : [name]))
+    const made: ChosenTools = {
+      tools,
+      watched,
+      missing: "",
+      snapshot: makeSnapshot(tools, [], explainWithheld(sets, selection, tools))
+    }
+    chosen.set(selection, made)
+    return made
+  }
+
+  const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
+    const bound = tools.get(name)
+    if (bound?.facts.available === undefined) return Effect.succeed(false)
+    const watch = watches.get(bound) ?? watchAvailability(name, bound.facts.available)
+    watches.set(bound, watch)
+    return Effect.map(watch, (isAvailable) => !isAvailable)
+  }
+
+  const withoutMissing = Effect.fnUntraced(function* (
+    selection: Selection,
+    { missing: before, snapshot, tools, watched }: ChosenTools
+  ) {
+    const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
+    const now = missing.join(" ")
+    if (now === before) return snapshot
+    const made = { tools, watched, missing: now, snapshot: makeSnapshot(tools, missing, snapshot.withheld) }
+    // Tools registered meanwhile belong to the next snapshot.
+    if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
+    return made.snapshot
+  })
+
+  const holdToolset = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
+    Effect.acquireRelease(
+      Effect.sync(() => replaceSets(place())),
+      () => Effect.sync(() => replaceSets(sets.filter((set) => set !== added)))
+    )
+
+  const register: Service["register"] = Effect.fnUntraced(function* (toolset) {
+    const bound = yield* toolset.bind
+    const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
+    for (const { tool } of taken) {
+      yield* Effect.logWarning(
+        `tool "${tool.name}" of toolset "${toolset.name}" is left out: another toolset has that name already`
+      )
+    }
+    const added = bound.filter((tool) => !taken.includes(tool))
+    const alone = added.flatMap(({ facts, tool }) =>
+      facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : []
+    )
+    if (alone.length > 0) {
+      yield* Effect.logDebug(
+        `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of a message beside them; ` +
+          "annotate tools that only read with Tool.Readonly, or name their paths with Annotations.PathArguments"
+      )
+    }
+    yield* holdToolset(added, () => [...sets, added])
+  })
+
+  const override: Service["register"] = Effect.fnUntraced(function* (toolset) {
+    const bound = yield* toolset.bind
+    yield* holdToolset(bound, () => [bound, ...sets])
+  })
+
+  return {
+    register,
+    override,
+    snapshot: (selection) =>
+      Effect.suspend(() => {
+        const known = chooseTools(selection)
+        return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
+      }),
+    list: Effect.sync(() =>
+      sets.flatMap((tools) => (tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }]))
+    )
+  }
+})
+
+const isAnnotated = ({
+  facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly }
+}: BoundTool): boolean =>
+  readonly !== undefined ||
+  destructive !== undefined ||
+  idempotent !== undefined ||
+  interactive ||
+  pathArguments.length + commandArguments.length + inputArguments.length > 0
+
+/**
+ * Names the tools of which nothing is stated: their calls are slower than they may have to be, and no call fails of it.
+ */
+const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
+  const names = (yield* list).flatMap(({ tools }) =>
+    tools.flatMap((bound) => (isAnnotated(bound) ? [] : [bound.tool.name]))
+  )
+  if (names.length === 0) return
+  yield* Effect.logInfo(
+    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls of a message beside them. ` +
+      "State Tool.Readonly of each, true or false (the field `readonly` of a plain tool), or Annotations.PathArguments where it works on files."
+  )
+})
+
+/** A registry of these toolsets, in this order. */
+export const layer = <const Sets extends ReadonlyArray<Any>>(
+  toolsets: Sets & ListOf<Sets>
+): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
+  layerFromList<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
+
+/** The same of a list whose members are seen as one type. */
+export const layerFromList = <E, R>(
+  toolsets: ReadonlyArray<Toolset<E, R>>
+): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
+  Layer.effect(
+    ToolRegistry,
+    Effect.gen(function* () {
+      const registry = yield* make
+      for (const toolset of toolsets) yield* RunContext.deferKeys(registry.register(toolset))
+      yield* reportUnannotated(registry)
+      return registry
+    })
+  )

@@ -1,0 +1,300 @@
+/**
+ * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)`
+ * work unchanged; a toolset binds each toolkit to handlers of its own, so that two tools of one name never share a
+ * handler.
+ *
+ * **Example** (A toolset of one tool)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import * as Toolkit from "effect/ai/Toolkit"
+ * import { Toolset } from "hermes-effect"
+ *
+ * const Double = Tool.make("double", {
+ *   description: "Doubles a number",
+ *   parameters: Schema.Struct({ n: Schema.Finite }),
+ *   success: Schema.Finite
+ * })
+ * const toolkit = Toolkit.make(Double)
+ * export const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.1.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as AiError from "effect/ai/AiError"
+import * as Tool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import type * as FileSystem from "effect/FileSystem"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Json from "../base/domain/Json.ts"
+import * as Interruption from "../base/domain/Interruption.ts"
+import type { ToolDefinition } from "../base/domain/Model.ts"
+import * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
+import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
+import type { ToolArguments } from "../middleware/Kind.ts"
+import * as Annotations from "./Annotations.ts"
+import type { Concern } from "./approval/Question.ts"
+import type { Finding } from "./danger/Command.ts"
+import { ToolContext } from "./ToolContext.ts"
+import * as ToolHandler from "./ToolHandler.ts"
+
+const TypeId = "~hermes-effect/tool/Toolset"
+
+/**
+ * Findings about a call without those that an undo covers; the others of deletions say in their keys what it does not
+ * cover.
+ */
+export type Uncovered = (
+  args: ToolArguments,
+  found: ReadonlyArray<Finding>
+) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
+
+/** A tool that is ready to be called. */
+export interface BoundTool {
+  readonly toolset: string
+  readonly tool: Tool.Any
+  readonly definition: ToolDefinition
+  readonly facts: Annotations.ToolFacts
+  /**
+   * Decodes the arguments and runs the handler. `onProgress` gets preliminary results; absent, they are not looked at.
+   */
+  readonly run: (
+    params: unknown,
+    callId: string,
+    onProgress?: (output: unknown) => Effect.Effect<void>
+  ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
+  /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
+  readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
+  /** Selects the findings in one call that an undo does not cover; when absent, an undo covers nothing. */
+  readonly uncovered?: Uncovered | undefined
+  /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
+  readonly isConfined?: boolean | undefined
+  /**
+   * True when it reads addresses, from which its requests may be sent on to further hosts; `EgressGate` decides about
+   * those.
+   */
+  readonly mayBeSentOn?: boolean | undefined
+  /** Hosts that its commands reach behind that wall. */
+  readonly reach?: CommandEnvironment.Service["reach"] | undefined
+}
+
+/**
+ * Any toolset, as lists of them are typed: without `bind`, so that a list leaves the types of a toolset that is made in
+ * place to be inferred from its handlers.
+ */
+export interface Any {
+  readonly [TypeId]: typeof TypeId
+  readonly name: string
+  readonly tools: ReadonlyArray<Tool.Any>
+}
+
+/**
+ * A named group of `effect/ai` tools with their handlers. `E` and `R` are what building its handlers can fail with and
+ * needs.
+ */
+export interface Toolset<out E = never, out R = never> extends Any {
+  readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
+}
+
+/** The services that a handler requires at call time and the runtime does not provide. */
+export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
+  Tool.HandlerServices<Tools[keyof Tools]>,
+  ToolContext
+>
+
+const toDefinition = (tool: Tool.Any): ToolDefinition => ({
+  name: tool.name,
+  description: Tool.getDescription(tool) ?? "",
+  parameters: Tool.getJsonSchema(tool)
+})
+
+const classifyPhase = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
+  switch (reason._tag) {
+    case "ToolParameterValidationError":
+      return "parameters"
+    case "InvalidToolResultError":
+    case "ToolResultEncodingError":
+      return "result"
+    default:
+      return "handler"
+  }
+}
+
+const describeError = (error: unknown): string => {
+  if (AiError.isAiError(error)) return error.reason.message
+  if (error instanceof Error) return error.message === "" ? error.name : error.message
+  return Json.toText(error)
+}
+
+/** The one failure that a tool call has, of a defect or a typed error of a handler. */
+const failTool = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
+  const error = Cause.squash(cause)
+  return Effect.fail(
+    new ToolFailed({
+      tool,
+      phase: AiError.isAiError(error) ? classifyPhase(error.reason) : "handler",
+      message: describeError(error),
+      cause: error
+    })
+  )
+}
+
+const bindTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): BoundTool => {
+  const run: BoundTool["run"] = (params, callId, onProgress) =>
+    handle(params, callId, onProgress).pipe(
+      Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
+      Effect.catchCause((cause) => failTool(tool.name, cause))
+    )
+  return { toolset, tool, definition: toDefinition(tool), facts: Annotations.readFacts(tool), run }
+}
+
+/** Binds tools with the current services; the services of a call override them. */
+const bindWith = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  tools: Tools,
+  handleOf: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
+): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
+  Effect.map(Effect.context<CallServices<Tools>>(), (services) =>
+    Object.values(tools).map((tool) => bindTool(name, tool, handleOf(tool, services as Context.Context<never>)))
+  )
+
+/**
+ * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
+ */
+export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  toolkit: Toolkit.Toolkit<Tools>
+): Toolset<never, Tool.HandlersFor<Tools> | CallServices<Tools>> => ({
+  [TypeId]: TypeId,
+  name,
+  tools: Object.values(toolkit.tools),
+  bind: Effect.flatMap(Effect.context<Tool.HandlersFor<Tools>>(), (handlers) =>
+    bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, handlers, services))
+  )
+})
+
+/**
+ * A toolset with handlers of its own: the Layer is built for this toolset alone and closed with the registry.
+ *
+ * **Gotchas**
+ *
+ * Calls of one message run side by side only where every tool of them was stated to be read-only (`Tool.Readonly`), or
+ * where their paths do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight
+ * times as long as one; the registry says which tools these are, at debug level.
+ */
+export const make = <Tools extends Record<string, Tool.Any>, E, R>(
+  name: string,
+  toolkit: Toolkit.Toolkit<Tools>,
+  handlers: Layer.Layer<Tool.HandlersFor<Tools>, E, R>
+): Toolset<NoInfer<E>, NoInfer<R> | CallServices<Tools>> => ({
+  [TypeId]: TypeId,
+  name,
+  tools: Object.values(toolkit.tools),
+  bind: Effect.gen(function* () {
+    const built = yield* Layer.build(Layer.fresh(handlers))
+    return yield* bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, built, services))
+  })
+})
+
+/** A toolset from a toolkit whose handlers are bound already. */
+export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  handled: Toolkit.WithHandler<Tools>
+): Toolset<never, CallServices<Tools>> => ({
+  [TypeId]: TypeId,
+  name,
+  tools: Object.values(handled.tools),
+  bind: bindWith(name, handled.tools, (tool, services) =>
+    // Its tools are looked up by run-time name from here on: the record's exact type has no further use.
+    ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services)
+  )
+})
+
+/**
+ * The toolset with the processes and the files of the runtime's environment instead of this machine's. A call works in
+ * the environment's directory that corresponds to its own, and may write there.
+ */
+export const inEnvironment = <E, R>(
+  toolset: Toolset<E, R>
+): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> => ({
+  ...toolset,
+  bind: Effect.gen(function* () {
+    const tools = yield* CommandEnvironment.provide(toolset.bind)
+    const { directory, isConfined, processes, reach } = yield* CommandEnvironment.CommandEnvironment
+    if (!isConfined && processes === "here") return tools
+    const inDirectory = Effect.fnUntraced(function* <A, E>(
+      effect: Effect.Effect<A, E, ToolContext>
+    ): Effect.fn.Return<A, E, ToolContext> {
+      const context = yield* ToolContext
+      const cwd = yield* directory(context.cwd)
+      return yield* effect.pipe(
+        Effect.provideService(CallDirectory, cwd),
+        Effect.provideService(CallConversation, (yield* CallConversation) ?? context.sessionId),
+        Effect.provideService(ToolContext, { ...context, cwd })
+      )
+    })
+    return tools.map((bound): BoundTool => {
+      const { concerns, uncovered } = bound
+      return {
+        ...bound,
+        isConfined,
+        reach,
+        uncovered: uncovered === undefined ? undefined : (args, found) => inDirectory(uncovered(args, found)),
+        run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
+        concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
+      }
+    })
+  })
+})
+
+/** The toolset with additional reasons to ask about its calls, created when it is bound. */
+export const withConcerns = <E, R, R2>(
+  toolset: Toolset<E, R>,
+  make: Effect.Effect<
+    (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>,
+    never,
+    R2
+  >
+): Toolset<E, R | R2> => ({
+  ...toolset,
+  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
+    tools.map((bound) => {
+      const { concerns: before } = bound
+      const collectAddedConcerns = (args: ToolArguments) => concerns(bound.tool.name, args)
+      return {
+        ...bound,
+        concerns:
+          before === undefined
+            ? collectAddedConcerns
+            : (args: ToolArguments) =>
+                Effect.zipWith(before(args), collectAddedConcerns(args), (some, more) => [...some, ...more])
+      }
+    })
+  )
+})
+
+/** The toolset with an undo for losses of its calls. */
+export const withUndo = <E, R, R2>(
+  toolset: Toolset<E, R>,
+  make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>
+): Toolset<E, R | R2> => ({
+  ...toolset,
+  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, of]) =>
+    tools.map((bound) => ({ ...bound, uncovered: of(bound.tool.name) }))
+  )
+})
+
+/** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */
+export const fromBound = <E, R>(
+  name: string,
+  tools: ReadonlyArray<Tool.Any>,
+  bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
+): Toolset<E, R> => ({ [TypeId]: TypeId, name, tools, bind })

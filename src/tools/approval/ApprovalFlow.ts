@@ -1,0 +1,405 @@
+/**
+ * Decides on concerns that are not yet approved: a model may rule on them, then a user is asked, and the answer is
+ * remembered. Silence, failure and unknown answers count as deny.
+ *
+ * **Details**
+ *
+ * Each request that memory does not settle is one `pre_approval_request` and one `post_approval_response`, whatever
+ * happens in between. A terminal shows one question of a session at a time; one that was settled while it waited is not
+ * shown at all.
+ *
+ * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import * as RunRecorder from "../../base/domain/RunRecorder.ts"
+import * as VisibleText from "../../base/domain/VisibleText.ts"
+import type { Ids } from "../../hooks/Correlation.ts"
+import type { Service as Hooks } from "../../hooks/Hooks.ts"
+import type { ApprovalChoice } from "../../hooks/PayloadTable.ts"
+import * as PairedEvents from "../../hooks/PairedEvents.ts"
+import { type Approval, formatEntry, type Memory, type Target } from "./AllowList.ts"
+import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
+import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
+import type { ApprovalJudge } from "./ApprovalJudge.ts"
+import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
+import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
+import * as ShownText from "./ShownText.ts"
+
+// Messages for the model about a call that was not allowed: the reason and the alternatives.
+
+const noWayAround =
+  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
+
+const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
+
+/** The floor. */
+export const renderHardlineBlock = (key: string): string =>
+  `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
+
+/** A glob of the operator. */
+export const renderGlobDenial = (glob: string): string =>
+  `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
+
+/** A rule of `permissions.deny`. */
+export const renderRuleDenial = (rule: string, source: string): string =>
+  `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
+
+/** Nothing may change while the agent plans. */
+export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
+  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
+  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another." +
+  (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
+
+/** A person said no. */
+const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
+  `BLOCKED: the user denied this (${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
+
+/** The question was not answered. */
+const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
+  `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
+
+/** No user can be asked. */
+const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
+  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
+  (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
+
+/** The call cannot be shown whole. */
+const renderUnshowableDenial = (reason: string): string =>
+  `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
+
+/** The judge said no; from the third denial in a row on, the model is told to stop. */
+const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
+  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
+  (inARow < 3
+    ? noWayAround
+    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you could not do.`)
+
+/** Concerns about a call, or about something else that has a text. */
+interface Request {
+  readonly tool: string
+  readonly command: string
+  readonly concerns: ReadonlyArray<Concern>
+  /** Target of an approval, for concerns that name none of their own. */
+  readonly target: Target
+  /** Finds the rules that store a permanent approval. Without them, it is stored in the allow-list. */
+  readonly offeredRules?:
+    | ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>)
+    | undefined
+}
+
+/** Whom a request belongs to. */
+interface RequestOwner {
+  /** Scope of an approval "for this session". */
+  readonly session: string
+  /** Sessions in which hosts were approved for this one too. */
+  readonly starting: ReadonlyArray<string>
+  readonly ids: Ids
+  readonly mode: Mode
+}
+
+/** End of a request. */
+interface ApprovalAnswer {
+  readonly outcome: Outcome
+  readonly by: Permit["by"]
+  /** For the model, of a denial. */
+  readonly message: string
+  readonly reason?: string | undefined
+}
+
+interface JudgedAnswer extends ApprovalAnswer {
+  readonly choice: ApprovalChoice
+  /** The prefix that it was granted for, instead of the targets. */
+  readonly prefix?: Target | undefined
+}
+
+/** Settles the concerns that have no earlier approval. */
+interface ApprovalFlow {
+  readonly ask: (request: Request, place: RequestOwner) => Effect.Effect<ApprovalAnswer>
+  readonly forget: (session: string) => void
+}
+
+/** Parties that can decide, and the policy that they work under. */
+interface Parties {
+  readonly policy: Pick<Policy, "timeout">
+  readonly memory: Memory
+  readonly hooks: Hooks
+  readonly approver: Approver | undefined
+  readonly judge: ApprovalJudge["Service"] | undefined
+  /** Keeps approvals for good as rules. */
+  readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
+}
+
+/**
+ * An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not
+ * offered.
+ */
+const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
+
+const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
+  Array.from(new Map(concerns.map(({ target = whole }) => [formatEntry(target), target])).values())
+
+/** The prefix that an approval may be granted for, if it covers every concern of the question. */
+const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
+  concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined)
+    ? concerns[0]?.prefix
+    : undefined
+
+const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
+const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
+
+/** CRLF line ends of a file do not count as hidden characters. */
+const showPreview = (preview: string): string => VisibleText.showLines(preview.replaceAll("\r\n", "\n"))
+
+const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
+
+const buildQuestion = (
+  { target, tool }: Request,
+  shown: string,
+  concerns: ReadonlyArray<Concern>,
+  ids: Ids,
+  rules: OfferedRules | undefined,
+  bounds: Bounds
+): Question => {
+  const keys = concerns.map(({ key }) => VisibleText.showLine(key))
+  const targets = collectTargets(concerns, target)
+  const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
+  const prefix = findCommonPrefix(concerns)
+  const previews = [
+    ...new Set(concerns.flatMap(({ preview }) => (preview === undefined ? [] : [showPreview(preview)])))
+  ]
+  return {
+    session_id: ids.session_id,
+    turn_id: ids.turn_id,
+    tool_call_id: ids.tool_call_id,
+    tool,
+    command: shown,
+    description: keys.join("; "),
+    keys,
+    ...(remedies.length === 0 ? {} : { remedies }),
+    ...(previews.length === 0 ? {} : { preview: previews.join("") }),
+    targets: targets.map(showTarget),
+    prefix: prefix !== undefined && ShownText.isShownWhole(prefix.text) ? prefix : undefined,
+    ...(rules === undefined ? {} : { rules }),
+    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing).filter(
+      (choice) => bounds.choices.includes(choice)
+    )
+  }
+}
+
+/** True when a model rules before anybody is asked. */
+const isJudged = (mode: Mode, presence: Presence): boolean =>
+  mode === "smart" && (presence._tag === "Attended" || presence.judged)
+
+/** Decides without a question and logs the decision. */
+const decideUnattended = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
+  Effect.as(
+    Effect.logWarning(
+      [
+        `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
+        ...(outcome === "once" ? [] : (question.remedies ?? []))
+      ].join("; ")
+    ),
+    { outcome, by: "unattended", message: renderUnattendedDenial(question, who), choice: outcome }
+  )
+
+const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
+  who.answer(question).pipe(
+    Effect.catchCause((cause): Effect.Effect<Reply> =>
+      Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
+        choice: "deny",
+        reason: "the request could not be shown"
+      })
+    ),
+    Effect.timeoutOption(who.timeout ?? timeout),
+    Effect.map((answer): JudgedAnswer => {
+      const reply = Option.getOrUndefined(answer)
+      if (reply === undefined) {
+        return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
+      }
+      const { reason } = reply
+      const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
+      const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
+      const choice = isOffered(reply.choice) ? reply.choice : lesser
+      const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
+      return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
+    })
+  )
+
+/** Makes the flow that settles concerns without an earlier approval. */
+export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
+  const denials = new Map<string, number>()
+  const turns = new Map<string, Semaphore.Semaphore>()
+
+  const getTurn = (session: string): Semaphore.Semaphore => {
+    const known = turns.get(session) ?? Semaphore.makeUnsafe(1)
+    turns.set(session, known)
+    return known
+  }
+
+  /** Asks the model for a ruling; undefined leaves the question to a person. */
+  const requestRuling = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
+    judge === undefined
+      ? Effect.succeed(undefined)
+      : judge.judge(question).pipe(
+          Effect.catchCause((cause) =>
+            Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)
+          ),
+          Effect.map((ruling): JudgedAnswer | undefined => {
+            if (ruling === "escalate") return undefined
+            if (ruling === "approve") {
+              denials.delete(session)
+              return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
+            }
+            const inARow = (denials.get(session) ?? 0) + 1
+            denials.set(session, inARow)
+            return {
+              outcome: "deny",
+              by: "judge",
+              message: renderJudgeDenial(question.keys, inARow),
+              choice: "smart_deny"
+            }
+          })
+        )
+
+  /** The approver, or the prompt of the program that started the run. */
+  const present: Effect.Effect<Approver | undefined> =
+    approver === undefined
+      ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
+          Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined
+        )
+      : Effect.succeed(approver)
+
+  const answerQuestion = Effect.fnUntraced(function* (
+    { mode, session }: RequestOwner,
+    presence: Presence,
+    who: Approver | undefined,
+    question: Question,
+    refusal: string | undefined
+  ): Effect.fn.Return<JudgedAnswer> {
+    const isApprovedUnseen =
+      presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
+    if (refusal !== undefined && !isApprovedUnseen) {
+      return {
+        outcome: "deny",
+        by: "unattended",
+        message: renderUnshowableDenial(refusal),
+        choice: "deny",
+        reason: refusal
+      }
+    }
+    const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
+    if (ruled !== undefined) return ruled
+    if (presence._tag === "Unattended") {
+      return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
+    }
+    return yield* who === undefined
+      ? decideUnattended(question, "no user", "deny")
+      : requestAnswer(who, policy.timeout, question)
+  })
+
+  const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
+    if (judge !== undefined && isJudged(mode, presence)) return "smart"
+    return presence._tag === "Unattended" ? presence.who : (who?.surface ?? "none")
+  }
+
+  const toApproval =
+    ({ target: whole }: Request) =>
+    ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
+
+  /** Holds for whatever the prefix covers. */
+  const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
+
+  const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
+    request.concerns.filter(
+      (concern) =>
+        ![session, ...(concern.target?.kind === "host" ? starting : [])].some((one) =>
+          memory.knows(one, toApproval(request)(concern))
+        ) && !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix)))
+    )
+
+  const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
+
+  const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
+    // It may have been approved while this question waited.
+    const concerns = selectUnapproved(request, place)
+    if (concerns.length === 0) return remembered
+    const { ids, mode, session } = place
+    const presence = yield* InteractiveMode
+    const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
+    const rules = isKept
+      ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined
+      : undefined
+    const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
+    const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
+    const { keys } = question
+    const surface = resolveSurface(mode, presence, who)
+    const buildFields = () => ({
+      session_id: ids.session_id,
+      turn_id: ids.turn_id,
+      tool_call_id: ids.tool_call_id,
+      command: question.command,
+      description: question.description,
+      pattern_key: keys[0] ?? "",
+      pattern_keys: keys,
+      session_key: session,
+      surface
+    })
+    const span = yield* PairedEvents.open<"pre_approval_request">(hooks, {
+      open: ["pre_approval_request", buildFields],
+      otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
+    })
+    // Writes the preceding record and the question before the wait.
+    const recorder = yield* RunRecorder.RunRecorder
+    if (recorder !== undefined) yield* recorder.flush
+    const since = yield* Clock.currentTimeMillis
+    const answer = yield* answerQuestion(place, presence, who, question, refusal)
+    const waitedMillis = (yield* Clock.currentTimeMillis) - since
+    yield* RunRecorder.record((recorder) =>
+      recorder.write({
+        _tag: "ApprovalDecided",
+        callId: ids.tool_call_id,
+        subject: question.command,
+        choice: answer.choice,
+        description: question.description,
+        patterns: keys,
+        surface,
+        ...(answer.by === "judge" ? { decidedBy: "aux_llm" } : {}),
+        waitedMillis
+      })
+    )
+    yield* span.close([
+      "post_approval_response",
+      () => ({ ...buildFields(), choice: answer.choice, ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {}) })
+    ])
+    const { outcome, prefix } = answer
+    if (outcome === "session" || outcome === "always") {
+      memory.rememberSession(
+        session,
+        prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)]
+      )
+    }
+    if (outcome === "always") {
+      const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
+      if (kept !== undefined && keepRules !== undefined) yield* keepRules(kept)
+      else yield* memory.rememberAlways(prefix === undefined ? collectTargets(concerns, request.target) : [prefix])
+    }
+    return answer
+  })
+
+  return {
+    ask: Effect.fnUntraced(function* (request, place) {
+      if (selectUnapproved(request, place).length === 0) return remembered
+      const who = yield* present
+      const settled = Effect.scoped(settleRequest(request, place, who))
+      return yield* who?.order === "one at a time" ? getTurn(place.session).withPermit(settled) : settled
+    }),
+    forget: (session) => {
+      denials.delete(session)
+      turns.delete(session)
+    }
+  }
+}

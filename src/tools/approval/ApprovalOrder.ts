@@ -1,0 +1,310 @@
+/**
+ * The order in which a tool call is judged; see `Approvals`, which loads this module.
+ *
+ * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §4 and §7.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as PermissionMode from "../../base/config/PermissionMode.ts"
+import { Settings } from "../../base/config/Settings.ts"
+import * as Glob from "../../base/domain/Glob.ts"
+import { Correlation } from "../../hooks/Correlation.ts"
+import { Hooks } from "../../hooks/Hooks.ts"
+import type { Finding } from "../danger/Command.ts"
+import * as Danger from "../danger/Danger.ts"
+import * as AllowList from "./AllowList.ts"
+import * as ApprovalFlow from "./ApprovalFlow.ts"
+import { ApprovalJudge } from "./ApprovalJudge.ts"
+import {
+  type Call,
+  defaultPolicy,
+  type Mode,
+  type Options,
+  type Permit,
+  type Policy,
+  type Refusal,
+  type Service
+} from "./ApprovalPolicy.ts"
+import * as ApprovalTarget from "./ApprovalTarget.ts"
+import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
+import * as CommandPrefix from "./CommandPrefix.ts"
+import { StartingSessions } from "./InteractiveMode.ts"
+import * as PermissionCalls from "./PermissionCalls.ts"
+import * as Permissions from "./Permissions.ts"
+import { type Choice, type Concern, ContentScanner } from "./Question.ts"
+
+/** The first glob that matches one of the texts. */
+const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
+  globs.find((glob) => texts.some((text) => Glob.isMatch(glob, text)))
+
+const makeRefusal = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
+
+const classifySurroundings = (
+  { isConfined, leavesWall, reach }: Call,
+  { unknownCommands }: Policy
+): Danger.Surroundings => {
+  if (isConfined === true) return reach === "all" ? "connected" : "confined"
+  return leavesWall === true ? "allow" : unknownCommands
+}
+
+const permitPlain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothing found", choice: undefined })
+
+const permitContained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
+
+/** Decides whether a tool call may run. */
+export const make = (options: Options): Service => {
+  const policy: Policy = { ...defaultPolicy, ...options.policy }
+  const allowed = AllowList.parse(policy.allow)
+  const prefixes = allowed.globs
+    .flatMap((glob) => [CommandPrefix.parseGlob(glob) ?? []])
+    .filter((words) => words.length > 0)
+  const globs = allowed.globs.filter((glob) => CommandPrefix.parseGlob(glob) === undefined)
+  const isCovered = CommandPrefix.makeMatcher(prefixes)
+  const memory = AllowList.makeMemory(allowed.exact, options.store ?? { add: () => Effect.void })
+  const { approver, hooks, judge, permissions } = options
+  const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
+  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add })
+  const yolo = new Set<string>()
+  const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
+
+  /** The mode of a run, where one was chosen for it, else of its session. */
+  const resolveMode = (
+    session: string,
+    ofRun: PermissionMode.PermissionMode | undefined
+  ): PermissionMode.PermissionMode | "off" => {
+    if (ofRun !== undefined) return ofRun
+    if (policy.yolo || yolo.has(session)) return "yolo"
+    const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
+    return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
+  }
+
+  /** Names the bypass that lifts every question. */
+  const findBypass = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined =>
+    mode === "yolo" || mode === "off" ? mode : undefined
+
+  const toFlowMode = (mode: PermissionMode.PermissionMode | "off"): Mode =>
+    mode === "off" ? mode : PermissionMode.toApprovals(mode)
+
+  const resolveSession = (own: string | undefined) =>
+    Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
+
+  const isOnAllowList = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
+    globs.length > 0 &&
+    (commands.length > 0
+      ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) &&
+        lines.every(CommandPrefix.isPlainLine)
+      : findFirstMatch(globs, [tool]) !== undefined)
+
+  /** Findings that are asked about: behind a wall no loss that an undo covers. */
+  const selectFindings = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
+    const found = Danger.selectAskedFindings(verdict, classifySurroundings(call, policy))
+    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads
+      ? Effect.succeed(found)
+      : call.uncovered(call.args, found)
+  }
+
+  const judgeCall = Effect.fnUntraced(function* (
+    call: Call,
+    judgedTarget: ApprovalTarget.ApprovalTarget,
+    { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
+  ): Effect.fn.Return<Permit | Refusal> {
+    const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
+    const { lines, prefix, target, text, verdict } = judgedTarget
+    if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
+    const glob =
+      policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+    if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
+    if (denied !== undefined)
+      return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+    const { ids, session } = yield* resolveSession(call.sessionKey)
+    const mode = resolveMode(session, yield* PermissionMode.current)
+    if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget))
+      return makeRefusal(
+        "approval_denied",
+        ApprovalFlow.renderPlanBlock(
+          call.tool,
+          (call.concerns ?? []).map(({ key }) => key)
+        )
+      )
+    const found = yield* selectFindings(call, verdict)
+    const offered = found.length === 0 ? undefined : prefix()
+    const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
+    const findings = found.map((finding): Concern & { readonly listed: boolean } => {
+      const holds = CommandPrefix.canHoldFor(finding)
+      const listed =
+        (covered && (holds || (offered === undefined && CommandPrefix.isListable(finding)))) ||
+        (rule !== undefined && CommandPrefix.isListable(finding))
+      return {
+        key: finding.key,
+        permanent: true,
+        prefix: holds ? offered : undefined,
+        listed,
+        isRuled: CommandPrefix.isListable(finding)
+      }
+    })
+    const given = call.concerns ?? []
+    const edits = mode === "edits" ? yield* PermissionCalls.makeEditTest(call) : () => false
+    const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
+    const further = given
+      .filter((concern) => {
+        const { target } = concern
+        const isLifted =
+          isRuled(concern) && (rule !== undefined || (target?.kind === "host" && allowsHost?.(target.text) === true))
+        return !isLifted && !edits(concern)
+      })
+      .map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
+    const known: ReadonlyArray<Concern> = [
+      ...findings.filter(({ listed }) => !listed),
+      ...further,
+      ...(asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }])
+    ]
+    const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
+    const otherwise = !isLifted
+      ? "nothing found"
+      : rule !== undefined || (mode !== "edits" && further.length < given.length)
+        ? "permission"
+        : mode === "edits" && further.length < given.length
+          ? "edits"
+          : "allow-list"
+    if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
+    const free =
+      findBypass(mode) ??
+      (asked === undefined && isOnAllowList(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    if (free !== undefined) return grantPermit(known.length === 0 ? otherwise : free)
+    const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
+    if (concerns.length === 0) return grantPermit(otherwise)
+    const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
+      permissions === undefined
+        ? Effect.undefined
+        : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+    const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
+    const { by, message, outcome } = yield* asking.ask(request, {
+      session,
+      starting: yield* StartingSessions,
+      ids,
+      mode: toFlowMode(mode)
+    })
+    if (outcome === "deny") return makeRefusal("approval_denied", message)
+    return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
+  })
+
+  /**
+   * Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason
+   * to ask.
+   */
+  const isPlain = (
+    { concerns = [] }: Call,
+    { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget
+  ): boolean => policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
+
+  const isPlanning = ({ sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+    resolveMode(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
+
+  /** Judges a call with the rules for it. */
+  const judgeWithRules = Effect.fnUntraced(function* (
+    call: Call,
+    target: ApprovalTarget.ApprovalTarget,
+    rules: Permissions.Service,
+    isPlanning: boolean
+  ) {
+    const judgement = yield* PermissionCalls.judge(rules, call, target)
+    if (judgement.denied !== undefined || isPlanning) return yield* judgeCall(call, target, judgement)
+    if (call.contained === true) return permitContained(call)
+    return judgement.asked === undefined && isPlain(call, target)
+      ? permitPlain(call)
+      : yield* judgeCall(call, target, judgement)
+  })
+
+  return {
+    check: (call) =>
+      Effect.withFiber((fiber) => {
+        const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
+        const planning = isPlanning(call, fiber)
+        if (permissions !== undefined) return judgeWithRules(call, target, permissions, planning)
+        if (planning) return judgeCall(call, target, PermissionCalls.undecided)
+        if (call.contained === true) return Effect.succeed(permitContained(call))
+        return isPlain(call, target)
+          ? Effect.succeed(permitPlain(call))
+          : judgeCall(call, target, PermissionCalls.undecided)
+      }),
+    request: Effect.fnUntraced(function* (request) {
+      const { ids, session } = yield* resolveSession(request.sessionKey)
+      const mode = resolveMode(session, yield* PermissionMode.current)
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
+      if (ruled !== undefined) return ruled
+      const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)
+      if (free !== undefined) return { outcome: "once", by: free }
+      const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
+      const concerns = request.concerns.map((concern) => ({
+        ...concern,
+        isRuled: concern.permanent && concern.target?.kind === "host"
+      }))
+      const offeredRules = (asked: ReadonlyArray<Concern>) =>
+        permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedHostRules(permissions, asked)
+      const { by, outcome, reason } = yield* asking.ask(
+        { ...request, concerns, target, offeredRules },
+        { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
+      )
+      return { outcome, by, reason }
+    }),
+    setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
+    setMode: (session, mode) => Effect.sync(() => void modes.set(session, mode)),
+    forget: (session) =>
+      Effect.sync(() => {
+        memory.forget(session)
+        asking.forget(session)
+        modes.delete(session)
+        yolo.delete(session)
+      })
+  }
+}
+
+/**
+ * {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name
+ * none.
+ */
+export const makeService = Effect.fnUntraced(function* (
+  options: Omit<Options, "hooks">
+): Effect.fn.Return<Service, never, Hooks> {
+  const hooks = yield* Hooks
+  const store = options.store ?? (yield* AllowList.AllowList)
+  const scanner = options.scanner ?? (yield* ContentScanner)
+  const permissions = options.permissions ?? (yield* Permissions.Permissions)
+  const dropped = AllowList.renderNotice(AllowList.parse(options.policy?.allow ?? []))
+  if (dropped !== undefined) yield* Effect.logWarning(dropped)
+  return make({ ...options, hooks, store, scanner, permissions })
+})
+
+/** {@link makeService} configured from the settings. Uses a prompt and a judge if they are provided. */
+export const fromSettings = Effect.fnUntraced(function* (options: {
+  readonly yolo?: boolean | undefined
+}): Effect.fn.Return<Service, never, Hooks | Settings> {
+  const { approvals, commandAllowlist, permissions } = yield* Settings
+  const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
+  const judge = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalJudge))
+  const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
+  return yield* makeService({
+    policy: {
+      mode: approvals.mode,
+      permissionMode: approvals.defaultMode,
+      yolo: options.yolo ?? false,
+      deny: approvals.deny,
+      allow: commandAllowlist,
+      unknownCommands: approvals.unknownCommands,
+      timeout: Duration.seconds(approvals.timeout)
+    },
+    judge,
+    permissions:
+      (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.fromSettings(permissions) : undefined),
+    approver: prompt === undefined ? undefined : makeTerminalApprover(prompt)
+  })
+})
+
+/** {@link makeService} whose questions wait for an answer from elsewhere, as long as the settings say. */
+export const fromQueue = (approver: Approver, policy: Partial<Policy>): Effect.Effect<Service, never, Hooks> =>
+  Effect.flatMap(Effect.serviceOption(Settings), (settings) => {
+    const seconds = Option.isSome(settings) ? settings.value.approvals.gatewayTimeout : 300
+    return makeService({ policy: { timeout: Duration.seconds(seconds), ...policy }, approver })
+  })

@@ -1,0 +1,169 @@
+/**
+ * The tool `delegate_task`: gives work to child agents and waits for their summaries, or has one work in the
+ * background.
+ *
+ * **Example** (An agent that may hand work on)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Delegate, Files, Runtime, ToolRegistry } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [Files.toolset, Delegate.toolset] })
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   return (yield* registry.snapshot(ToolRegistry.everything)).names.at(-1)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, runtime)))
+ * // => delegate_task
+ * ```
+ *
+ * Source: `hermes-product.md` §3.1, §3.2 and §3.4.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Timeout } from "../Annotations.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { InteractiveMode } from "../approval/InteractiveMode.ts"
+import * as Delegator from "../Delegator.ts"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+
+const fields = {
+  goal: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "What the child shall achieve, complete in itself: the child knows nothing of this conversation."
+    })
+  ),
+  context: Schema.optionalKey(
+    Schema.String.annotate({ description: "Facts that the child needs: paths, constraints, what was found so far." })
+  ),
+  toolsets: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({
+      description: "Toolsets of the child, out of your own (for example terminal, file). Default: all of yours."
+    })
+  ),
+  role: Schema.optionalKey(
+    Delegator.Role.annotate({
+      description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
+    })
+  )
+}
+
+const TaskParameter = Schema.Struct(fields)
+type TaskParameter = typeof TaskParameter.Type
+
+/** Parameters of the tool. */
+export const Parameters = Schema.Struct({
+  ...fields,
+  tasks: Schema.optionalKey(
+    Schema.Union([Schema.Array(TaskParameter), Schema.String]).annotate({
+      description:
+        "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
+    })
+  ),
+  background: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "Do not wait for the child: its report comes as a message later. For one goal, not for tasks. Where no " +
+        "message can come later (a single query, a child) it is waited for."
+    })
+  )
+})
+
+/** Result for the model of children that it waited for. */
+export const Result = Schema.Struct({
+  results: Schema.Array(Delegator.ChildReport),
+  total_duration_seconds: Schema.Finite,
+  note: Schema.optionalKey(Schema.String)
+})
+
+/** Result for the model when nothing was delegated. */
+export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
+
+const description = [
+  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its summary.",
+  "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with tasks, for " +
+    "several independent pieces of work at once. Do not use it for a single tool call that you can make yourself.",
+  "Say everything that the child must know in goal and context. status and exit_reason of each result say whether its work " +
+    "is whole: partial work is never called completed."
+].join("\n\n")
+
+/** The tool `delegate_task`. */
+export const tool = Tool.make("delegate_task", {
+  description,
+  parameters: Parameters,
+  success: Schema.Union([Result, Delegator.Dispatched]),
+  failure: Refusal,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, false)
+  .annotate(Timeout, Duration.infinity)
+
+const makeRefusal = (error: string) => ({ success: false as const, error })
+
+const decodeTasks = Schema.decodeUnknownOption(Schema.Array(TaskParameter))
+
+/** Returns the tasks of a call, or the reason why they cannot be read. Some models send the list as JSON text. */
+const readTasks = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
+  const { background: _, tasks, ...single } = params
+  if (tasks === undefined) return [single]
+  if (params.goal !== undefined) return "give either goal or tasks, not both"
+  if (typeof tasks !== "string") return tasks
+  const parsed = Option.flatMap(Json.parse(tasks), decodeTasks)
+  return Option.getOrElse(parsed, () => "tasks is not a list of { goal, context, toolsets, role }")
+}
+
+const toTask = (task: TaskParameter): Delegator.Task | undefined =>
+  task.goal === undefined || task.goal.trim() === ""
+    ? undefined
+    : { ...task, goal: task.goal, role: task.role ?? "leaf" }
+
+const delegateTasks = Effect.fnUntraced(function* (params: typeof Parameters.Type) {
+  const asked = readTasks(params)
+  if (typeof asked === "string") return yield* Effect.fail(makeRefusal(asked))
+  const tasks = asked.map(toTask)
+  const whole = tasks.filter((task) => task !== undefined)
+  if (whole.length === 0 || whole.length < tasks.length) {
+    return yield* Effect.fail(makeRefusal("each task needs a goal that says what to do"))
+  }
+  const delegator = yield* Delegator.Delegator
+  const [single] = whole
+  if (params.background === true && whole.length > 1) {
+    return yield* Effect.fail(makeRefusal("background is for a single task: give one goal, or wait for the tasks"))
+  }
+  // In an unattended run no later turn could receive the result, so the call waits for the child.
+  if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
+    return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => makeRefusal(message))
+  }
+  const started = yield* Clock.currentTimeMillis
+  const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => makeRefusal(message))
+  const stale = new Set(results.flatMap(({ stale_paths = [] }) => stale_paths))
+  return {
+    results,
+    total_duration_seconds: ((yield* Clock.currentTimeMillis) - started) / 1000,
+    ...(stale.size === 0
+      ? {}
+      : {
+          note: `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know of them.`
+        })
+  }
+})
+
+const toolkit = Toolkit.make(tool)
+
+/** The toolset `delegation`. */
+export const toolset: Toolset.Toolset = Toolset.make(
+  "delegation",
+  toolkit,
+  toolkit.toLayer({ delegate_task: delegateTasks })
+)

@@ -1,0 +1,255 @@
+/**
+ * The toolset `code_execution`: a script in a process of its own that calls tools, so that many small steps cost one
+ * call.
+ *
+ * **Details**
+ *
+ * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function, and
+ * its calls are handled like all other calls of the run. It cannot call itself, `delegate_task` or tools of MCP
+ * servers. Its environment has no credentials, and all processes that it starts end with it. Output is limited to
+ * {@link stdoutBytes} and {@link stderrBytes}.
+ *
+ * **Gotchas**
+ *
+ * The process is not a sandbox: the script may do everything that commands may do here. Without a sandbox it needs
+ * approval like a destructive call. If the sandbox blocks a script, the user is asked, and the whole script runs again
+ * outside the sandbox. Each tool call that it makes is judged separately.
+ *
+ * **Example** (An agent that writes scripts)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, ExecuteCode, Files, Runtime } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [Files.toolset, ExecuteCode.toolset] })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
+ * // => hello
+ * ```
+ *
+ * Source: `hermes-product.md` §2.3, case 44.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { Timeout } from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
+import * as Ids from "../../base/domain/Ids.ts"
+import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
+import { CommandEnvironment, HostRequests } from "../../places/CommandEnvironment.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
+import * as Toolset from "../Toolset.ts"
+import { CodeSettings } from "./BuiltinSettings.ts"
+import * as ScriptBridge from "./ScriptBridge.ts"
+import * as Problem from "./file/Problem.ts"
+import * as StartedProcess from "./terminal/StartedProcess.ts"
+import * as OutputText from "./terminal/OutputText.ts"
+
+/** Bytes of standard output that the model gets: the first and the last. */
+export const stdoutBytes = 50_000
+/** Bytes of standard error that the model gets. */
+export const stderrBytes = 10_000
+
+const drainFor = "500 millis"
+
+const Language = Schema.Literals(["javascript", "typescript", "python"])
+
+/** The toolset `code_execution`. */
+export const tool = Tool.make("execute_code", {
+  description:
+    "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
+    `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, each with the ` +
+    'arguments of the tool: `read_file({ path: "a.txt" })`, in Python also `read_file(path="a.txt")`. They return what ' +
+    "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
+  parameters: Schema.Struct({
+    code: Schema.String.annotate({ description: "The whole script" }),
+    language: Schema.optionalKey(Language.annotate({ description: "Default: python" }))
+  }),
+  success: Schema.Struct({
+    status: Schema.Literals(["success", "error", "timeout", "interrupted"]),
+    output: Schema.String,
+    tool_calls_made: Schema.Natural,
+    duration_seconds: Schema.Finite,
+    error: Schema.optionalKey(Schema.String),
+    /** Reason that a confined environment stopped the script. */
+    sandbox_note: Schema.optionalKey(Schema.String),
+    set_aside: Schema.optionalKey(Schema.String)
+  }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(Timeout, Duration.infinity)
+
+const files: Readonly<
+  Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>
+> = {
+  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: ScriptBridge.javascript },
+  typescript: { script: "script.mts", prelude: "prelude.mjs", start: ScriptBridge.javascript },
+  python: { script: "script.py", prelude: "prelude.py", start: ScriptBridge.python }
+}
+
+/** Returns the retained part of an output, with a note about the omitted bytes. */
+const renderKeptOutput = (buffer: OutputText.OutputBuffer): string => {
+  const { head, omitted, tail } = buffer.kept()
+  const decodeText = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
+  return omitted === 0
+    ? decodeText(head) + decodeText(tail)
+    : `${decodeText(head)}\n[… ${omitted} bytes left out …]\n${decodeText(tail)}`
+}
+
+const makeBuffers = () => ({
+  stdout: OutputText.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
+  stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
+})
+
+/** Tells of the files that a script changes. */
+const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
+
+/** Runs a script to its end. */
+const runScript = Effect.fnUntraced(function* (
+  { code, language = "python" }: typeof tool.parametersSchema.Type,
+  node: string
+) {
+  if (code.trim() === "") return yield* Problem.fail("the code is empty")
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const settings = yield* CodeSettings
+  const { cwd } = yield* ToolContext
+  const bridge = yield* ScriptBridge.make(yield* NestedCalls, settings.maxToolCalls)
+  const { prelude, script, start } = files[language]
+
+  const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-code-" })
+  const [preludePath, scriptPath] = [path.join(directory, prelude), path.join(directory, script)]
+  yield* fs.writeFileString(preludePath, start)
+  yield* fs.writeFileString(scriptPath, code)
+  const [command, args] =
+    language === "python"
+      ? (["python3", [preludePath, scriptPath]] as const)
+      : ([node, ["--import", preludePath, scriptPath]] as const)
+
+  const mark = yield* Ids.makeHex(12)
+  const {
+    NODE_OPTIONS: _,
+    PYTHONSTARTUP: __,
+    ...environment
+  } = yield* StartedProcess.inheritEnvironment(settings.environment, mark)
+  const started = yield* Clock.currentTimeMillis
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(command, args, {
+        cwd: settings.mode === "strict" ? directory : cwd,
+        env: { ...environment, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" },
+        stdin: "ignore",
+        detached: true,
+        killSignal: "SIGKILL",
+        forceKillAfter: StartedProcess.forceKillAfter,
+        additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
+      })
+    )
+    .pipe(
+      Effect.mapError((error) =>
+        error.reason._tag === "NotFound"
+          ? new Problem.Problem({
+              message: `${command} is not installed`,
+              details: { hint: `write the script in ${language === "python" ? "JavaScript" : "Python"}` }
+            })
+          : error
+      )
+    )
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark))
+  )
+
+  const { stderr, stdout } = makeBuffers()
+  const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
+    Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
+      // The pipe broke: the output ends here, and the exit code still tells how the script ended.
+      Effect.ignore,
+      Effect.forkScoped
+    )
+  const readers = [yield* collect(handle.stdout, stdout), yield* collect(handle.stderr, stderr)]
+  yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
+
+  // One that was ended by a signal has no code.
+  const ended = Effect.orElseSucceed(handle.exitCode, () => -1)
+  const exit = yield* Effect.raceAllFirst<Effect.Effect<number | "timeout" | "interrupted">>([
+    ended,
+    Effect.as(Effect.sleep(settings.timeoutSeconds * 1000), "timeout"),
+    Effect.as(yield* StopRequested, "interrupted")
+  ])
+  // Processes that it started may still hold the pipes.
+  yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
+  const duration = (yield* Clock.currentTimeMillis) - started
+  const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
+  const output = renderKeptOutput(stdout)
+  if (exit === "timeout")
+    return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
+  if (exit === "interrupted") return { ...common, status: exit, output, error: "the user stopped the script" }
+  if (exit === 0) return { ...common, status: "success" as const, output }
+  const said = renderKeptOutput(stderr).trim()
+  return {
+    ...common,
+    status: "error" as const,
+    output,
+    error: said === "" ? `the script ended with exit code ${exit}` : said.replaceAll(directory, "")
+  }
+}, Effect.scoped)
+
+const toolkit = Toolkit.make(tool)
+
+type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+const handlers = toolkit.toLayer(
+  Effect.gen(function* () {
+    const environment = yield* CommandEnvironment
+    const services = yield* Effect.context<Needs>()
+    const { outside } = environment
+    const around =
+      outside === undefined
+        ? services
+        : services.pipe(
+            Context.add(ChildProcessSpawner, outside.spawner),
+            Context.add(FileSystem.FileSystem, outside.files)
+          )
+    const execute = Effect.fnUntraced(function* (params: typeof tool.parametersSchema.Type) {
+      const ended = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(services))
+      const result = { ...ended, ...(yield* settlePlanted(environment)) }
+      if (result.status !== "error") return result
+      const stopped = yield* handleWallStop(
+        environment,
+        `${result.error}\n${result.output}`,
+        (yield* HostRequests)?.refused ?? []
+      ).pipe(Effect.provideContext(services))
+      if (stopped === undefined) return result
+      const { reason, refusal } = stopped
+      if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+      const again = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(around))
+      return {
+        ...again,
+        sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.`
+      }
+    }, Problem.mapToFailure)
+    return { execute_code: execute }
+  })
+)
+
+const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)
+
+/** The toolset `code_execution`. */
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced)

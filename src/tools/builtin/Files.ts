@@ -1,0 +1,95 @@
+/**
+ * The toolset `file`: `read_file`, `write_file`, `patch` and `search_files`.
+ *
+ * **Details**
+ *
+ * It works on the files of the runtime's environment under the rules of `file/Fence.ts`. {@link FileState} is shared
+ * with the runtime, which reports session events to it. {@link Places} names the directories used by the rules.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import * as Toolkit from "effect/ai/Toolkit"
+import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
+import { type StoredTexts, ResultKeeper } from "../ResultText.ts"
+import * as Toolset from "../Toolset.ts"
+import type { FileState } from "./file/FileState.ts"
+import type { Places } from "./file/Places.ts"
+import { guardFiles, Targets } from "./file/Fence.ts"
+import * as Patch from "./Patch.ts"
+import * as ReadFile from "./ReadFile.ts"
+import * as SearchFiles from "./SearchFiles.ts"
+import * as WriteFile from "./WriteFile.ts"
+
+// Long results that the runtime keeps on this machine, read there whichever machine the tools work on and whatever a
+// sandbox hides.
+//
+// Source: `hermes-llm.md` §19.9.
+
+const hasPath = ({ directories }: StoredTexts, path: string): boolean =>
+  directories.some((directory) => path === directory || path.startsWith(`${directory}/`))
+
+/** The file system that has a path: the runtime's own for a kept result. */
+const findOwner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
+  Effect.flatMap(ResultKeeper, ({ kept = Effect.undefined }) =>
+    Effect.map(kept, (found) => (found !== undefined && hasPath(found, path) ? found.files : inside))
+  )
+
+/** A file system whose kept results can be read; nothing is written there. */
+const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
+  const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) =>
+    Effect.flatMap(findOwner(inside, path), read)
+  return {
+    ...inside,
+    access: (path, options) => readFromOwner(path, (files) => files.access(path, options)),
+    exists: (path) => readFromOwner(path, (files) => files.exists(path)),
+    lstat: (path) => readFromOwner(path, (files) => files.lstat(path)),
+    open: (path, options) =>
+      options?.flag === undefined || options.flag === "r"
+        ? Effect.flatMap(findOwner(inside, path), (files) => files.open(path, options))
+        : inside.open(path, options),
+    readDirectory: (path, options) => readFromOwner(path, (files) => files.readDirectory(path, options)),
+    readDirectoryEntries: (path) => readFromOwner(path, (files) => files.readDirectoryEntries(path)),
+    readFile: (path) => readFromOwner(path, (files) => files.readFile(path)),
+    readFileString: (path, encoding) => readFromOwner(path, (files) => files.readFileString(path, encoding)),
+    realPath: (path) => readFromOwner(path, (files) => files.realPath(path)),
+    stat: (path) => readFromOwner(path, (files) => files.stat(path)),
+    stream: (path, options) =>
+      Stream.unwrap(Effect.map(findOwner(inside, path), (files) => files.stream(path, options)))
+  }
+}
+
+/** A toolset that reads kept results beside the files that it is bound over. */
+const includeKeptResults = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, FileSystem.FileSystem | R> => ({
+  ...toolset,
+  bind: FileSystem.FileSystem.use((files) =>
+    Effect.provideService(toolset.bind, FileSystem.FileSystem, overlayKeptResults(files))
+  )
+})
+
+const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
+
+const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places | FileState> =
+  guardFiles(
+    Toolset.make(
+      "file",
+      toolkit,
+      toolkit
+        .toLayer(
+          Effect.all({
+            read_file: ReadFile.make,
+            write_file: WriteFile.make,
+            patch: Patch.make,
+            search_files: SearchFiles.make
+          })
+        )
+        .pipe(Layer.provide(Targets.layer))
+    )
+  )
+
+/** The toolset `file`. */
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> =
+  Toolset.inEnvironment(includeKeptResults(guarded))

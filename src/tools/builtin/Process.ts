@@ -1,0 +1,325 @@
+/**
+ * The tool `process`: looks at, waits for, feeds and ends the background processes that `terminal` started.
+ *
+ * Source: `hermes-product.md` §2.3.
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import { RedactSecrets } from "../../base/domain/Redaction.ts"
+import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
+import { InputArguments, OwnApproval, Timeout } from "../Annotations.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
+import { StopRequested, ToolContext } from "../ToolContext.ts"
+import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
+import * as ExitMeaning from "./terminal/Guidance.ts"
+import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
+import { TerminalSettings } from "./BuiltinSettings.ts"
+
+const maxWaitSeconds = 600
+const defaultLines = 200
+const previewChars = 1000
+const waitOutputChars = 2000
+
+/** Parameters of the tool. */
+const Parameters = Schema.Struct({
+  action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
+    description:
+      "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
+      "output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: data to its " +
+      "stdin as it is. submit: data and a newline. close: end of its stdin."
+  }),
+  session_id: Schema.optionalKey(
+    Schema.NonEmptyString.annotate({
+      description:
+        "Id of the process (proc_…) as terminal returned it, or a prefix that means one process only. Needed for " +
+        "every action but list."
+    })
+  ),
+  data: Schema.optionalKey(Schema.String.annotate({ description: "Text for write and submit." })),
+  timeout: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: `Seconds that wait waits at most. Default 180, at most ${maxWaitSeconds}. The process runs on after it.`
+    })
+  ),
+  offset: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
+      description: "First line that log shows, counted from 0. Left out: the last lines are shown."
+    })
+  ),
+  limit: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: `Lines that log shows at most. Default ${defaultLines}.`
+    })
+  )
+})
+
+const Status = Schema.Literals(["running", "exited", "killed"])
+
+/** One process, as `list` shows it. */
+const Summary = Schema.Struct({
+  session_id: Schema.String,
+  command: Schema.String,
+  cwd: Schema.String,
+  pid: Schema.Int,
+  status: Status,
+  exit_code: Schema.optionalKey(Schema.Int),
+  started_at: Schema.String,
+  uptime_seconds: Schema.Int
+})
+
+/** Result for the model, fields in this order; the action decides which are there. */
+const Result = Schema.Struct({
+  processes: Schema.optionalKey(Schema.Array(Summary)),
+  session_id: Schema.optionalKey(Schema.String),
+  command: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(Schema.Literals([...Status.literals, "already_exited", "timeout", "interrupted", "ok"])),
+  pid: Schema.optionalKey(Schema.Int),
+  exit_code: Schema.optionalKey(Schema.Int),
+  exit_code_meaning: Schema.optionalKey(Schema.String),
+  uptime_seconds: Schema.optionalKey(Schema.Int),
+  bytes_written: Schema.optionalKey(Schema.Int),
+  output_preview: Schema.optionalKey(Schema.String),
+  output: Schema.optionalKey(Schema.String),
+  total_lines: Schema.optionalKey(Schema.Int),
+  showing: Schema.optionalKey(Schema.String),
+  note: Schema.optionalKey(Schema.String),
+  /** Reason that a confined environment stopped the process, and whether it ran again outside. */
+  sandbox_note: Schema.optionalKey(Schema.String),
+  set_aside: Schema.optionalKey(Schema.String)
+})
+/** See {@link Result}. */
+type Result = typeof Result.Type
+
+/** Refusal of an action. */
+const Refusal = Schema.Struct({
+  session_id: Schema.optionalKey(Schema.String),
+  status: Schema.Literals(["not_found", "error"]),
+  error: Schema.String
+})
+/** See {@link Refusal}. */
+type Refusal = typeof Refusal.Type
+
+const description = [
+  "Follows the background processes that terminal(background=true) started in this session.",
+  "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until the process " +
+    "ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks " +
+    "something. Do not poll in a loop: wait, or start the process with notify_on_complete. Results of processes that have " +
+    "ended stay for a while."
+].join("\n\n")
+
+/** The tool `process`. */
+export const Process = Tool.make("process", {
+  description,
+  parameters: Parameters,
+  success: Result,
+  failure: Refusal,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(OwnApproval, true)
+  .annotate(Tool.Idempotent, false)
+  .annotate(InputArguments, ["data"])
+  .annotate(Timeout, Duration.infinity)
+
+const readStatus = (process: BackgroundProcess): typeof Status.Type => process.ended()?.reason ?? "running"
+
+const describeExit = (process: BackgroundProcess) => {
+  const ended = process.ended()
+  if (ended === undefined) return {}
+  const meaning = ExitMeaning.explainExit(ExitMeaning.parse(process.options.command), ended.exit)
+  return { exit_code: ended.exit.code, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
+}
+
+const measureUptime = (process: BackgroundProcess): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    Math.max(0, Math.floor(((process.ended()?.endedAt ?? now) - process.startedAt) / 1000))
+  )
+
+const summarizeProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
+  const ended = process.ended()
+  return {
+    session_id: process.id,
+    command: process.options.command,
+    cwd: process.options.cwd,
+    pid: process.pid,
+    status: readStatus(process),
+    ...(ended === undefined ? {} : { exit_code: ended.exit.code }),
+    started_at: DateTime.formatIso(DateTime.makeUnsafe(process.startedAt)),
+    uptime_seconds: yield* measureUptime(process)
+  }
+})
+
+const pollProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
+  return {
+    session_id: process.id,
+    command: process.options.command,
+    status: readStatus(process),
+    pid: process.pid,
+    ...describeExit(process),
+    uptime_seconds: yield* measureUptime(process),
+    output_preview: process.tail(previewChars, yield* RedactSecrets).trimEnd()
+  }
+})
+
+const readLog = Effect.fnUntraced(function* (process: BackgroundProcess, params: typeof Parameters.Type) {
+  const { outputChars } = yield* TerminalSettings
+  const limit = params.limit ?? defaultLines
+  const { first, lines } = process.lines(yield* RedactSecrets)
+  const total = first + lines.length
+  const from = Math.max(first, params.offset ?? total - limit)
+  const shown = lines.slice(from - first, from - first + limit)
+  const text = shown.join("\n")
+  const notes = [
+    ...(first > 0 && (params.offset ?? first) < first ? [`Lines before ${first} are no longer kept.`] : []),
+    ...(text.length > outputChars ? [`Only the last ${outputChars} characters are shown: ask for fewer lines.`] : [])
+  ]
+  return {
+    session_id: process.id,
+    status: readStatus(process),
+    ...describeExit(process),
+    output: text.slice(Math.max(0, text.length - outputChars)).toWellFormed(),
+    total_lines: total,
+    showing: shown.length === 0 ? "no lines" : `lines ${from} to ${from + shown.length - 1}`,
+    ...(notes.length === 0 ? {} : { note: notes.join(" ") })
+  }
+})
+
+const waitForEnd = Effect.fnUntraced(function* (process: BackgroundProcess, timeout: number | undefined) {
+  const settings = yield* TerminalSettings
+  const stopRequested = yield* StopRequested
+  const asked = timeout ?? settings.timeoutSeconds
+  const seconds = Math.min(asked, maxWaitSeconds)
+  const outcome = yield* Effect.raceAllFirst<Effect.Effect<"ended" | "timeout" | "interrupted">>([
+    Effect.as(process.exit, "ended"),
+    Effect.as(Effect.sleep(seconds * 1000), "timeout"),
+    Effect.as(stopRequested, "interrupted")
+  ])
+  return {
+    session_id: process.id,
+    status: outcome === "ended" ? readStatus(process) : outcome,
+    ...describeExit(process),
+    output: process.tail(waitOutputChars, yield* RedactSecrets).trimEnd(),
+    ...(outcome === "timeout"
+      ? { note: `It still runs after ${seconds} s${asked > seconds ? `, the longest that wait waits` : ""}.` }
+      : {})
+  }
+})
+
+const killProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
+  const before = process.ended()
+  if (before !== undefined) {
+    return { session_id: process.id, status: "already_exited" as const, exit_code: before.exit.code }
+  }
+  yield* process.kill
+  return {
+    session_id: process.id,
+    status: readStatus(process),
+    ...describeExit(process),
+    output: process.tail(previewChars, yield* RedactSecrets).trimEnd()
+  }
+})
+
+/** Number of characters at the end of an output that are searched for the sandbox's message. */
+const explainedChars = 8000
+
+/** The tool's handler. */
+export const handler = Effect.gen(function* () {
+  const registry = yield* ProcessRegistry
+  const environment = yield* CommandEnvironment
+  const path = yield* Path.Path
+  const notes = new WeakMap<BackgroundProcess, string>()
+
+  /** Asks once about a process that the sandbox stopped. If the user permits, it is started again outside. */
+  const handleStopAtWall = Effect.fnUntraced(function* (process: BackgroundProcess) {
+    const ended = process.ended()
+    if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
+    const known = notes.get(process)
+    if (known !== undefined) return { sandbox_note: known }
+    const { command, cwd } = process.options
+    const origin = { tool: "terminal", args: { command, workdir: cwd } }
+    const stopped = yield* handleWallStop(
+      environment,
+      process.tail(explainedChars, false),
+      process.refused,
+      { command, cwd },
+      origin
+    ).pipe(Effect.provideService(Path.Path, path))
+    if (stopped === undefined) return {}
+    const start = stopped.refusal === undefined ? registry.startOutside : undefined
+    const note =
+      start === undefined
+        ? `${stopped.reason}. ${stopped.refusal}`
+        : yield* Effect.match(start(process.options), {
+            onFailure: ({ message }) =>
+              `${stopped.reason}: the command was approved to run again outside of it, and was not started: ${message}`,
+            onSuccess: ({ id }) =>
+              `${stopped.reason}: the command was approved to run again outside of it, and runs now as ${id}.`
+          })
+    notes.set(process, note)
+    return { sandbox_note: note }
+  })
+
+  return Effect.fnUntraced(function* (params: typeof Parameters.Type): Effect.fn.Return<Result, Refusal, ToolContext> {
+    const { action, data, session_id } = params
+    const { sessionId } = yield* ToolContext
+    if (action === "list") {
+      return { processes: yield* Effect.forEach(yield* registry.list(sessionId), summarizeProcess) }
+    }
+    if (session_id === undefined) {
+      return yield* Effect.fail<Refusal>({
+        status: "error",
+        error: `action "${action}" needs session_id: see process(action="list")`
+      })
+    }
+    const process = yield* registry
+      .find(session_id, sessionId)
+      .pipe(Effect.mapError((error): Refusal => ({ session_id, status: "not_found", error: error.message })))
+    const toRefusal = (error: { readonly message: string }): Refusal => ({
+      session_id: process.id,
+      status: "error",
+      error: error.message
+    })
+    switch (action) {
+      case "poll":
+        return {
+          ...(yield* pollProcess(process)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
+      case "log":
+        return {
+          ...(yield* readLog(process, params)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
+      case "wait":
+        return {
+          ...(yield* waitForEnd(process, params.timeout)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
+      case "kill":
+        return yield* killProcess(process)
+      case "close":
+        yield* Effect.mapError(process.closeInput, toRefusal)
+        return { session_id: process.id, status: "ok" }
+      case "write":
+      case "submit": {
+        if (data === undefined && action === "write") {
+          return yield* Effect.fail(toRefusal({ message: 'action "write" needs data: the text to write' }))
+        }
+        const text = action === "submit" ? `${data ?? ""}\n` : (data ?? "")
+        yield* Effect.mapError(process.write(text), toRefusal)
+        return { session_id: process.id, status: "ok", bytes_written: new TextEncoder().encode(text).length }
+      }
+    }
+  })
+})

@@ -1,0 +1,278 @@
+/**
+ * `read_file`: a window of numbered lines of a text file.
+ *
+ * **Details**
+ *
+ * The file is streamed, so a window of a huge file needs no more memory than a window of a small one. If the
+ * conversation already contains the window and it did not change, the result is a stub instead of the same text, and an
+ * error after two stubs. The third identical request in a row warns, the fourth is refused: see {@link FileState}.
+ * Reads on behalf of a script, a plugin or another program always return the text.
+ *
+ * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office
+ * documents, OpenDocument and PDF are refused as binary.
+ *
+ * Source: `hermes-product.md` §2.3.
+ */
+import * as Tool from "effect/ai/Tool"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Hash from "effect/Hash"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import { RedactSecrets } from "../../base/domain/Redaction.ts"
+import { findClosest, similarity } from "../../base/domain/Similarity.ts"
+import { PathArguments } from "../Annotations.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
+import { FileLimits } from "./BuiltinSettings.ts"
+import { FileState, toStamp } from "./file/FileState.ts"
+import * as DocumentText from "./file/DocumentText.ts"
+import * as FileContent from "./file/FileContent.ts"
+import * as Problem from "./file/Problem.ts"
+import { type Target, Targets } from "./file/Fence.ts"
+
+const defaultLimit = 500
+/** Bytes of a document (notebook, office) that is read as a whole to extract its text. */
+const maxDocument = 20 * 1024 * 1024
+
+/** Lines, the first time or after a change. */
+const Content = Schema.Struct({
+  content: Schema.String,
+  total_lines: Schema.Natural,
+  file_size: Schema.Natural,
+  truncated: Schema.Boolean,
+  hint: Schema.optionalKey(Schema.String),
+  warning: Schema.optionalKey(Schema.String)
+})
+
+/** Instead of lines that the conversation holds already. */
+const Unchanged = Schema.Struct({
+  status: Schema.Literal("unchanged"),
+  path: Schema.String,
+  message: Schema.String,
+  dedup: Schema.Literal(true),
+  content_returned: Schema.Literal(false),
+  warning: Schema.optionalKey(Schema.String)
+})
+
+/** `read_file`. */
+export const tool = Tool.make("read_file", {
+  description:
+    "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
+    "the file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of cat, " +
+    "head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with offset and limit. " +
+    "Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; " +
+    "images and other binary files are refused. To find something in files, use search_files.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({
+      description: "File to read: absolute, relative to the working directory, or starting with ~/"
+    }),
+    offset: Schema.optionalKey(
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "First line, from 1 (default 1)" })
+    ),
+    limit: Schema.optionalKey(
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+        description: "Number of lines (default 500; 2000 at most, where the user did not set another limit)"
+      })
+    )
+  }),
+  success: Schema.Union([Content, Unchanged]),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, true)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, true)
+  .annotate(PathArguments, ["path"])
+
+/** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
+const readWindow = Effect.fnUntraced(function* (target: Target, options: FileContent.WindowOptions) {
+  const reader = FileContent.makeLineReader(options)
+  const name = target.path.toLowerCase()
+  const text = name.endsWith(".ipynb")
+    ? Option.getOrUndefined(
+        DocumentText.renderNotebook(
+          new TextDecoder().decode(yield* FileContent.readWhole(target.real, target.given, maxDocument))
+        )
+      )
+    : DocumentText.isDocument(name)
+      ? yield* DocumentText.extract(name, yield* FileContent.readWhole(target.real, target.given, maxDocument))
+      : undefined
+  if (text !== undefined) {
+    reader.push(new TextEncoder().encode(text))
+    return reader.end()
+  }
+  let kind: string | undefined
+  let first = true
+  yield* FileContent.forEachPiece(target.real, (bytes) => {
+    if (first) kind = FileContent.classifyBytes(bytes)
+    first = false
+    if (kind === undefined) reader.push(bytes)
+    return kind === undefined
+  })
+  return kind === undefined ? reader.end() : yield* refuseKind(target, kind)
+})
+
+const refuseKind = ({ given }: Target, kind: string) =>
+  Problem.fail(`${given} is ${kind} and cannot be read as text`, {
+    hint:
+      kind === "an image"
+        ? "Use vision_analyze to look at an image."
+        : kind === "a private key"
+          ? "Credentials are not read."
+          : "Use a command line tool that understands it, in the terminal."
+  })
+
+const removeExtension = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
+
+/** Likeness of two file names, 0 to 1: edits, another suffix, or one name within the other. */
+const computeFileLikeness = (wanted: string, name: string): number => {
+  if (wanted === name) return 1
+  if (removeExtension(wanted) === removeExtension(name)) return 0.95
+  const contained = wanted.length >= 3 && (name.includes(wanted) || (wanted.includes(name) && name.length >= 3))
+  return Math.max(similarity(wanted, name), contained ? 0.7 : 0)
+}
+
+/** The error for a file that is not there, with the names in its directory that it may have meant. */
+const failMissingFile = Effect.fnUntraced(function* ({ given, path }: Target) {
+  const fs = yield* FileSystem.FileSystem
+  const { basename, dirname } = yield* Path.Path
+  const names = yield* Effect.orElseSucceed(fs.readDirectory(dirname(path)), () => undefined)
+  if (names === undefined) {
+    return yield* Problem.fail(`no such file: ${given} (its directory does not exist)`, {
+      hint: 'Find it with search_files and target "files".'
+    })
+  }
+  const prefix = given.slice(0, given.length - basename(given).length)
+  const similar = findClosest(
+    basename(path),
+    names.toSorted((a, b) => a.localeCompare(b)),
+    5,
+    computeFileLikeness
+  ).map((name) => prefix + name)
+  return yield* Problem.fail(
+    `no such file: ${given}`,
+    similar.length === 0 ? { hint: 'Find it with search_files and target "files".' } : { similar_files: similar }
+  )
+})
+
+const renderHint = (
+  window: FileContent.LineWindow,
+  { offset, limit, maxLineChars }: FileContent.WindowOptions
+): string | undefined => {
+  const last = offset + window.shown - 1
+  const hints = [
+    window.totalLines === 0 ? "The file is empty." : undefined,
+    last < window.totalLines && window.shown > 0
+      ? `Lines ${offset} to ${last} of ${window.totalLines}. Read on with offset ${last + 1} and limit ${limit}.`
+      : undefined,
+    window.cut.length > 0
+      ? `Cut at ${maxLineChars} characters: line ${window.cut.slice(0, 10).join(", ")}.`
+      : undefined,
+    window.invalid ? "Bytes that are not UTF-8 are shown as \uFFFD." : undefined
+  ].filter((hint) => hint !== undefined)
+  return hints.length === 0 ? undefined : hints.join(" ")
+}
+
+/** Warns in every answer to a request that comes the third time in a row. */
+const renderRepeatWarning = (times: number): { readonly warning?: string } =>
+  times < 3
+    ? {}
+    : {
+        warning:
+          "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
+      }
+
+/** The handler, over the services of the toolset. */
+export const make = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const targets = yield* Targets
+  const state = yield* FileState
+
+  return Effect.fnUntraced(
+    function* (params: typeof tool.parametersSchema.Type) {
+      const { sessionId } = yield* ToolContext
+      const holds = yield* ConversationHistory
+      const { chars, lineChars, lines } = yield* FileLimits
+      const target = yield* targets.resolve(params.path, "read")
+      const options: FileContent.WindowOptions = {
+        offset: Math.max(1, params.offset ?? 1),
+        limit: Math.min(lines, params.limit ?? defaultLimit),
+        maxChars: chars,
+        maxLineChars: lineChars,
+        redact: yield* RedactSecrets
+      }
+      const request = `${options.offset}:${options.limit}:${target.real}`
+      const times = holds === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)
+      if (times > 3) {
+        return yield* Problem.fail(
+          `refused: the same lines of ${target.given} were asked for ${times} times in a row`,
+          { hint: "Use the text that you have, or go on with another step." }
+        )
+      }
+      const info = yield* Effect.catchIf(
+        fs.stat(target.real),
+        (error) => error.reason._tag === "NotFound",
+        () => failMissingFile(target)
+      )
+      if (info.type === "Directory") {
+        return yield* Problem.fail(`${target.given} is a directory`, {
+          hint: 'List it with search_files, target "files" and pattern "*".'
+        })
+      }
+      if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
+      const known = FileContent.classifyFileName(path.basename(target.path))
+      if (known !== undefined) return yield* refuseKind(target, known)
+
+      const window = yield* readWindow(target, options)
+      const facts = { total_lines: window.totalLines, file_size: Number(info.size) }
+      if (window.overflow) {
+        return yield* Problem.fail(
+          `lines ${options.offset} to ${options.offset + options.limit - 1} of ${target.given} are more than ` +
+            `${chars} characters`,
+          { hint: `Ask for a smaller window: offset, and limit ${Math.max(1, window.shown >> 1)} or less.`, ...facts }
+        )
+      }
+      if (window.shown === 0 && window.totalLines > 0) {
+        return yield* Problem.fail(
+          `offset ${options.offset} is beyond the end of ${target.given}, which has ${window.totalLines} lines`,
+          facts
+        )
+      }
+      const stamp = toStamp(info)
+      if (holds !== undefined) yield* state.saw(sessionId, target.real, stamp)
+      const reading = { window: request, stamp, content: Hash.string(window.content) }
+      const stubs =
+        holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
+      if (stubs > 2) {
+        return yield* Problem.fail(
+          `${target.given} has not changed since you read these lines, as you were told twice`,
+          { hint: "Use the text that you have, or read other lines." }
+        )
+      }
+      if (stubs > 0) {
+        return {
+          status: "unchanged" as const,
+          path: target.given,
+          message: "These lines have not changed since you read them: use the text that you have.",
+          dedup: true as const,
+          content_returned: false as const,
+          ...renderRepeatWarning(times)
+        }
+      }
+      const hint = renderHint(window, options)
+      return {
+        content: window.content,
+        ...facts,
+        truncated: options.offset + window.shown - 1 < window.totalLines || window.cut.length > 0,
+        ...(hint === undefined ? {} : { hint }),
+        ...renderRepeatWarning(times)
+      }
+    },
+    Effect.provideService(FileSystem.FileSystem, fs),
+    Effect.provideService(Path.Path, path),
+    Problem.mapToFailure
+  )
+})

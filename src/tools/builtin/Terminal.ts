@@ -1,0 +1,506 @@
+/**
+ * The tool `terminal`: runs a command line in a shell, in the foreground with its output as the result, or in the
+ * background under an id that the tool `process` follows.
+ *
+ * **Details**
+ *
+ * The result is `output`, `exit_code` and `error`, in this order; a command that exits with another code than 0 is a
+ * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that times out
+ * returns its output so far and code 124; one that is stopped by `StopRequested` returns code 130.
+ *
+ * Checks before a command runs (approvals, dangerous commands) and redaction of its output are not part of the handler:
+ * they apply to every tool.
+ *
+ * **Example** (An agent with a shell)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, Terminal } from "hermes-effect"
+ *
+ * const program = Agent.run({
+ *   prompt: "Use the terminal tool exactly once to run 'echo hello'. Then reply with exactly the command output."
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset] })))).text)
+ * // => hello
+ * ```
+ *
+ * Source: `hermes-product.md` §2.3.
+ */
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Schema from "effect/Schema"
+import { CommandEnvironment, HostRequests, type Service as Environment } from "../../places/CommandEnvironment.ts"
+import type { Maker } from "../../places/PseudoTerminal.ts"
+import { RedactSecrets } from "../../base/domain/Redaction.ts"
+import * as Annotations from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
+import * as Danger from "../danger/Danger.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import { StopRequested, ToolContext } from "../ToolContext.ts"
+import * as HostApproval from "../fence/HostApproval.ts"
+import * as Toolset from "../Toolset.ts"
+import { expandHome } from "./file/Places.ts"
+import * as Fence from "./file/Fence.ts"
+import * as Process from "./Process.ts"
+import * as Guidance from "./terminal/Guidance.ts"
+import * as OutputText from "./terminal/OutputText.ts"
+import * as TypedDeletions from "./terminal/TypedDeletions.ts"
+import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
+import * as Shell from "./terminal/Shell.ts"
+import { TerminalSettings } from "./BuiltinSettings.ts"
+
+// One command that is waited for: until it ends, its time is over, or the user asks the run to stop. However it ends,
+// nothing of its process tree is left.
+
+const progressInterval = "500 millis"
+const progressChars = 2000
+
+/** Command to run. */
+interface ForegroundOptions {
+  readonly command: string
+  readonly cwd: string
+  readonly seconds: number
+  readonly terminal: Maker | undefined
+  /** Told the end of the output while it grows, at most twice a second. */
+  readonly onProgress: (output: string) => Effect.Effect<void>
+}
+
+/** Outcome of waiting for a command. */
+type Outcome =
+  | { readonly _tag: "Exited"; readonly exit: Shell.Exit }
+  | { readonly _tag: "TimedOut" }
+  | { readonly _tag: "Stopped" }
+
+/** A command that was run. */
+interface FinishedCommand {
+  readonly outcome: Outcome
+  readonly output: string
+}
+
+const reportProgress = (
+  output: OutputText.OutputBuffer,
+  onProgress: ForegroundOptions["onProgress"]
+): Effect.Effect<never> => {
+  let seen = 0
+  return Effect.suspend(() => {
+    if (output.total() === seen) return Effect.void
+    seen = output.total()
+    return onProgress(OutputText.renderEnd(output.kept(), progressChars, { redact: true, goesOn: true }))
+  }).pipe(Effect.delay(progressInterval), Effect.forever)
+}
+
+/** Lets a run's listeners rewrite an output. Without listeners it is returned unchanged. */
+const transformOutput = Effect.fnUntraced(function* (
+  environment: Environment,
+  command: string,
+  output: string,
+  returncode: number
+) {
+  const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
+  if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
+  const { taskId } = yield* ToolContext
+  const replacement = yield* hooks.ask("transform_terminal_output", () => ({
+    command,
+    output,
+    returncode,
+    task_id: taskId,
+    env_type: environment.name
+  }))
+  return replacement ?? output
+})
+
+/** The code that a command's end is told as. */
+const toExitCode = (outcome: Outcome): number => {
+  switch (outcome._tag) {
+    case "Exited":
+      return outcome.exit.code
+    case "TimedOut":
+      return 124
+    case "Stopped":
+      return 130
+  }
+}
+
+/** One command that is waited for. */
+const runForeground = Effect.fnUntraced(function* (
+  environment: Environment,
+  shell: Shell.Shell,
+  { command, cwd, onProgress, seconds, terminal }: ForegroundOptions
+): Effect.fn.Return<FinishedCommand, Shell.NotStarted, ToolContext> {
+  const { outputChars } = yield* TerminalSettings
+  const stopRequested = yield* StopRequested
+  const redact = yield* RedactSecrets
+  const output = OutputText.makeBuffer(outputChars)
+  const outcome = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const running = yield* shell.start({
+        command,
+        cwd,
+        terminal,
+        stdin: "ignore",
+        onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
+      })
+      yield* Effect.forkScoped(reportProgress(output, onProgress))
+      return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
+        Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
+        Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
+        Effect.as(stopRequested, { _tag: "Stopped" })
+      ])
+    })
+  )
+  const own = OutputText.renderBounded(output.kept(), outputChars, redact).trimEnd()
+  const shown = yield* transformOutput(environment, command, own, toExitCode(outcome))
+  if (shown === own) return { outcome, output: own }
+  const replaced = OutputText.makeBuffer(outputChars)
+  replaced.push(new TextEncoder().encode(shown))
+  return { outcome, output: OutputText.renderBounded(replaced.kept(), outputChars, redact).trimEnd() }
+})
+
+const maxForegroundSeconds = 600
+
+/** Parameters of the tool. */
+export const Parameters = Schema.Struct({
+  command: Schema.NonEmptyString.annotate({
+    description: "The command line, as typed in bash. Several commands: one per line, or joined with && or ;."
+  }),
+  background: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true: start the command, return its session_id at once, and let it run on. For servers, watchers and work " +
+        "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
+    })
+  ),
+  timeout: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description:
+        `Seconds after which a foreground command is stopped, its output so far kept and exit_code 124 returned. ` +
+        `Default 180, at most ${maxForegroundSeconds}. It has no effect with background=true.`
+    })
+  ),
+  workdir: Schema.optionalKey(
+    Schema.NonEmptyString.annotate({
+      description:
+        "Directory to run in, absolute or relative to the session's working directory, which is the default. " +
+        "It must exist."
+    })
+  ),
+  pty: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true: run on a pseudo-terminal of 80x24, for a program that needs one. Its input is echoed. With " +
+        "background=true process write and submit type on it. Prefer the non-interactive flags of a program."
+    })
+  ),
+  notify_on_complete: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "With background=true: you are told when the process ends, so that you need not poll. " +
+        "Use it for builds, tests and other work with an end; not for servers."
+    })
+  ),
+  watch_patterns: Schema.optionalKey(
+    Schema.Array(Schema.NonEmptyString).annotate({
+      description:
+        "With background=true: you are told when a line of output contains one of these texts (plain text, case " +
+        'matters), at most once per 15 seconds. Choose rare texts such as "listening on" or "FAILED"; a process that ' +
+        "matches all the time is no longer watched."
+    })
+  )
+})
+
+/** Result for the model, fields in this order. */
+export const Result = Schema.Struct({
+  output: Schema.String,
+  /** Of a background process. */
+  session_id: Schema.optionalKey(Schema.String),
+  pid: Schema.optionalKey(Schema.Int),
+  /** `null` in a preliminary result: the command still runs. -1 when nothing was run. */
+  exit_code: Schema.NullOr(Schema.Int),
+  error: Schema.NullOr(Schema.String),
+  exit_code_meaning: Schema.optionalKey(Schema.String),
+  pty_note: Schema.optionalKey(Schema.String),
+  /** Reason that a confined environment stopped the command. */
+  sandbox_note: Schema.optionalKey(Schema.String),
+  /** Change of the environment: it was started again, it ended under the command. */
+  environment_note: Schema.optionalKey(Schema.String),
+  set_aside: Schema.optionalKey(Schema.String),
+  notify_on_complete: Schema.optionalKey(Schema.Boolean),
+  watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
+  hint: Schema.optionalKey(Schema.String)
+})
+/** See {@link Result}. */
+export type Result = typeof Result.Type
+
+const description = [
+  "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were written) and exit " +
+    "code.",
+  "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it " +
+    "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
+    "cheaper than cat, grep, find, sed and echo redirections.",
+  "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. " +
+    "There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, pagers, REPLs " +
+    "or password prompts. Credentials of this program are not in the environment.",
+  "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. For servers " +
+    "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
+    "A non-zero exit_code is the command's own answer: read the output before you try again."
+].join("\n\n")
+
+/** The tool `terminal`. */
+export const Terminal = Tool.make("terminal", {
+  description,
+  parameters: Parameters,
+  success: Result,
+  failure: Result,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(Annotations.OwnApproval, true)
+  .annotate(Tool.Idempotent, false)
+  .annotate(Annotations.CommandArguments, ["command"])
+  .annotate(Annotations.Timeout, Duration.infinity)
+
+const renderTooLong = (seconds: number): string =>
+  `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
+  "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
+
+/** A call that was not run. */
+const toRefusedResult = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
+
+const makePtyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
+  pty === true && terminal === undefined
+    ? {
+        pty_note:
+          "There is no pseudo-terminal here; the command ran without one. It needs script (util-linux) or python3."
+      }
+    : {}
+
+/** Finds the maker of the terminal that a call asks for. */
+const findTerminalMaker = (
+  shell: Shell.Shell,
+  { pty }: typeof Parameters.Type,
+  cwd: string
+): Effect.Effect<Maker | undefined> => (pty === true ? shell.terminal(cwd) : Effect.undefined)
+
+const appendMarker = (output: string, marker: string): string => (output === "" ? marker : `${output}\n${marker}`)
+
+/** The result of a command that was run. */
+const toResult = (
+  { outcome, output }: FinishedCommand,
+  commands: ReadonlyArray<Guidance.SimpleCommand>,
+  seconds: number
+): Result => {
+  switch (outcome._tag) {
+    case "TimedOut":
+      return {
+        output: appendMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
+        exit_code: toExitCode(outcome),
+        error: null
+      }
+    case "Stopped":
+      return { output: appendMarker(output, "[Command interrupted]"), exit_code: toExitCode(outcome), error: null }
+    case "Exited": {
+      const { code } = outcome.exit
+      const meaning = Guidance.explainExit(commands, outcome.exit)
+      return { output, exit_code: code, error: null, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
+    }
+  }
+}
+
+/** Sentence about a directory that cannot be looked at: it is missing or closed, or its machine is not there. */
+const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
+  switch (reason._tag) {
+    case "PermissionDenied":
+      return `workdir ${directory} cannot be entered: permission denied`
+    case "Unknown":
+      return `the command was not run: ${reason.description ?? `workdir ${directory} cannot be looked at`}`
+    default:
+      return `workdir ${directory} does not exist: ${remedy}`
+  }
+}
+
+type HandlerReturn = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
+
+const make = Effect.gen(function* () {
+  const environment = yield* CommandEnvironment
+  const shell = yield* Shell.make
+  const outer = yield* Shell.makeOutside(environment)
+  const registry = yield* ProcessRegistry
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+
+  /**
+   * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection`
+   * is what the model is told.
+   */
+  const admitDirectory = Effect.fnUntraced(function* (
+    { workdir }: typeof Parameters.Type,
+    objection: string | undefined
+  ) {
+    const { cwd } = yield* ToolContext
+    if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
+    const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
+    const directory = path.resolve(cwd, expandHome(workdir ?? cwd, home))
+    const remedy =
+      workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
+    const info = yield* fs
+      .stat(directory)
+      .pipe(
+        Effect.mapError(
+          (error) => new Shell.NotStarted({ message: describeWorkdirProblem(error, directory, remedy), cause: error })
+        )
+      )
+    return info.type === "Directory"
+      ? directory
+      : yield* new Shell.NotStarted({
+          message: `workdir ${directory} is not a directory: name the directory that holds it`
+        })
+  })
+
+  const environmentNote = Effect.map(environment.notice, (notice) =>
+    notice === undefined ? {} : { environment_note: notice }
+  )
+
+  const handleBackground = Effect.fnUntraced(function* (params: typeof Parameters.Type): HandlerReturn {
+    const cwd = yield* admitDirectory(params, Guidance.refuseBackground(Guidance.parse(params.command)))
+    const { sessionId, taskId } = yield* ToolContext
+    const notify = params.notify_on_complete ?? false
+    const patterns = params.watch_patterns ?? []
+    const terminal = yield* findTerminalMaker(shell, params, cwd)
+    const { id, pid } = yield* registry.start({
+      command: params.command,
+      cwd,
+      terminal,
+      sessionId,
+      taskId,
+      notifyOnComplete: notify,
+      watchPatterns: patterns
+    })
+    return {
+      output: "Background process started",
+      session_id: id,
+      pid,
+      exit_code: 0,
+      error: null,
+      ...makePtyNote(params.pty, terminal),
+      ...(notify ? { notify_on_complete: true } : {}),
+      ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
+      ...(yield* environmentNote),
+      hint:
+        (notify ? "You are told when it ends. " : "") +
+        `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
+        'stop it with "kill".'
+    }
+  })
+
+  const handleForeground = Effect.fnUntraced(function* (
+    params: typeof Parameters.Type,
+    preliminary: (result: Result) => Effect.Effect<void>
+  ): HandlerReturn {
+    const { timeoutSeconds } = yield* TerminalSettings
+    const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
+    const commands = Guidance.parse(params.command)
+    const cwd = yield* admitDirectory(
+      params,
+      seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands)
+    )
+    const runIn = Effect.fnUntraced(function* (shell: Shell.Shell) {
+      const terminal = yield* findTerminalMaker(shell, params, cwd)
+      const ran = runForeground(environment, shell, {
+        command: params.command,
+        cwd,
+        seconds,
+        terminal,
+        onProgress: (output) => preliminary({ output, exit_code: null, error: null })
+      })
+      const finished = yield* Danger.judge(params.command).onlyReads
+        ? ran
+        : ChangeRecording.observeCommand(cwd, params.command)(ran)
+      return { finished, shown: { ...toResult(finished, commands, seconds), ...makePtyNote(params.pty, terminal) } }
+    })
+    const { finished, shown } = yield* runIn(shell)
+    const result = { ...shown, ...(yield* environmentNote), ...(yield* settlePlanted(environment)) }
+    const stopped =
+      toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+        ? undefined
+        : yield* Effect.provideService(
+            handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], {
+              command: params.command,
+              cwd
+            }),
+            Path.Path,
+            path
+          )
+    if (stopped === undefined) return result
+    const { reason, refusal } = stopped
+    if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+    return {
+      ...(yield* runIn(outer)).shown,
+      sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.`
+    }
+  })
+
+  const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
+    Effect.mapError(
+      params.background === true ? handleBackground(params) : handleForeground(params, context.preliminary),
+      toRefusedResult
+    )
+
+  return { terminal, process: yield* Process.handler }
+})
+
+/** Both tools of the toolset. */
+export const toolkit = Toolkit.make(Terminal, Process.Process)
+
+/** Services of the runtime that the handlers need. */
+export type Services = CommandEnvironment | ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+/** The handlers of {@link toolkit}. */
+export const layer: Layer.Layer<
+  Tool.HandlersFor<{ readonly terminal: typeof Terminal; readonly process: typeof Process.Process }>,
+  never,
+  Services
+> = toolkit.toLayer(make)
+
+/**
+ * Selects the deletions that cannot be undone. A snapshot saves the files that a command deletes, but background
+ * processes have no snapshot.
+ */
+const selectUncoveredLosses: Toolset.Uncovered = ({ background, command, workdir }, found) =>
+  typeof command !== "string"
+    ? Effect.succeed(found)
+    : Effect.flatMap(ToolContext, ({ cwd }) => {
+        const line =
+          typeof workdir === "string" ? `cd '${workdir.replaceAll("'", String.raw`'\''`)}'\n${command}` : command
+        return ChangeRecording.selectUncovered(
+          line,
+          cwd,
+          found,
+          background === true ? "it runs in the background" : undefined
+        )
+      })
+
+const undoable = Toolset.withUndo(
+  Toolset.make("terminal", toolkit, layer),
+  Effect.succeed((tool) => (tool === "terminal" ? selectUncoveredLosses : undefined))
+)
+
+const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(
+  HostApproval.guardCommands(TypedDeletions.guardInput(undoable))
+)
+
+/** The toolset `terminal`: the tools `terminal` and `process`. */
+export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> =
+  Toolset.inEnvironment(guarded)

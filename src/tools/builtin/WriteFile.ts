@@ -1,0 +1,110 @@
+/**
+ * `write_file`: the whole content of one file, put in place at once.
+ *
+ * **Details**
+ *
+ * Missing directories are created, the mode of a replaced file and the target of a symbolic link are preserved, and the
+ * content is read back. The result warns if another session or program changed the file since this session read it. The
+ * syntax of JSON, YAML and TOML is checked; language servers are not used.
+ *
+ * **Gotchas**
+ *
+ * Annotated as not destructive: the fence refuses forbidden paths, and every other write is the agent's normal work and
+ * needs no approval (`hermes-llm.md` §13.7 schedules it by path).
+ *
+ * Source: `hermes-product.md` §2.3.
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as ChangeContents from "../../store/ChangeContents.ts"
+import { PathArguments } from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
+import { FileState, toStamp } from "./file/FileState.ts"
+import * as Problem from "./file/Problem.ts"
+import * as Change from "./patch/Change.ts"
+import { Targets } from "./file/Fence.ts"
+
+/** `write_file`. */
+export const tool = Tool.make("write_file", {
+  description:
+    "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
+    "or cat with a redirection; to change a part of an existing file, use patch, which is shorter and safer. The " +
+    "content is written exactly as given, without line numbers. System paths and credential files are refused.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({
+      description: "File to write: absolute, relative to the working directory, or starting with ~/"
+    }),
+    content: Schema.String.annotate({ description: "The whole content of the file" })
+  }),
+  success: Schema.Struct({
+    bytes_written: Schema.Natural,
+    dirs_created: Schema.Boolean,
+    verified: Schema.Boolean,
+    lint: Schema.optionalKey(Change.Lint),
+    warning: Schema.optionalKey(Schema.String)
+  }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, true)
+  .annotate(PathArguments, ["path"])
+
+/** The handler, over the services of the toolset. */
+export const make = Effect.gen(function* () {
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const targets = yield* Targets
+  const state = yield* FileState
+
+  return Effect.fnUntraced(
+    function* (params: typeof tool.parametersSchema.Type) {
+      const { sessionId } = yield* ToolContext
+      const target = yield* targets.resolve(params.path, "write")
+      const before = yield* Change.statFile(target)
+      const changed = before !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, toStamp(before)))
+      const bytes = new TextEncoder().encode(params.content)
+      // A file that is too large to be kept is not read.
+      const held =
+        before === undefined || Number(before.size) > ChangeContents.maxBytes
+          ? undefined
+          : (yield* Change.findFile(target)).bytes
+      const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
+      yield* state.wrote(sessionId, target.real, written.stamp, (yield* ConversationHistory) !== undefined)
+      yield* state.otherToolRan(sessionId)
+      yield* ChangeRecording.report(
+        [
+          {
+            path: target.real,
+            before:
+              before === undefined
+                ? undefined
+                : { type: "file", mode: before.mode & 0o777, size: Number(before.size), content: held },
+            after: ChangeRecording.toFileState(bytes, before?.mode)
+          }
+        ],
+        "tool"
+      )
+      const lint = yield* Change.checkSyntax(target.path, params.content)
+      return {
+        bytes_written: bytes.length,
+        dirs_created: written.directories.length > 0,
+        verified: true,
+        ...(lint === undefined ? {} : { lint }),
+        ...(changed
+          ? {
+              warning: `${target.given} was changed by somebody else since you read it; that change is overwritten now.`
+            }
+          : {})
+      }
+    },
+    state.exclusive,
+    Effect.provideContext(services),
+    Problem.mapToFailure
+  )
+})

@@ -1,0 +1,432 @@
+/**
+ * Decides, from an absolute path, which files the tools must not touch: credential stores and endless devices are not
+ * read; system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the only way
+ * from a path written by a model to a path that a tool may touch: it expands `~`, resolves against the call's
+ * directory, normalises, follows symbolic links and checks the result.
+ *
+ * **Details**
+ *
+ * A path is judged twice, as written and with symbolic links followed, and refused when either is refused. Comparison
+ * ignores case, because some file systems do. If the generations of the specification differ, the stricter one applies:
+ * project `.env` files are not read, and the session database and the agent's configuration are neither read nor
+ * written. `/usr/src` and `/usr/local/src` stay writable because containers have their projects there.
+ *
+ * Writes outside the working tree of a run need an approval. The tree is the repository that contains the directory of
+ * the call, or else that directory; a repository that contains the user's whole home does not count. Paths of the file
+ * tools are checked after symbolic links are followed. An environment that confines writes itself needs no approvals:
+ * such writes fail there.
+ *
+ * **Gotchas**
+ *
+ * Defence in depth, not a boundary: a shell that the agent may use can still reach these files, and a link may change
+ * between the decision and the access. The tables cover POSIX systems.
+ *
+ * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Result from "effect/Result"
+import { makeUnifiedDiff } from "../../../base/domain/FileChange.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import type { ToolArguments } from "../../../middleware/Kind.ts"
+import { CommandEnvironment, type Service as EnvironmentService } from "../../../places/CommandEnvironment.ts"
+import * as WorkingTrees from "../../../places/WorkingTree.ts"
+import { ProcessEnvironment } from "../../../base/platform/ProcessVariables.ts"
+import { credentialDirectories, credentialFiles, isOwnSecret, isPlainSecret } from "../../fence/SensitivePaths.ts"
+import { ToolContext } from "../../ToolContext.ts"
+import * as Toolset from "../../Toolset.ts"
+import type { Concern } from "../../approval/Question.ts"
+import * as Boundary from "../../fence/Boundary.ts"
+import * as Danger from "../../danger/Danger.ts"
+import * as RepositorySettings from "../../fence/RepositorySettings.ts"
+import * as TreePrograms from "../../fence/TreePrograms.ts"
+import * as V4A from "../patch/V4A.ts"
+import { toCanonicalPath, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
+import * as Problem from "./Problem.ts"
+
+/** Refusal of a path: the reason, and an alternative. */
+interface Denial {
+  readonly reason: string
+  readonly advice: string
+}
+
+const isWithin = (path: string, root: string): boolean =>
+  path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+
+const systemTrees = [
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/proc",
+  "/sbin",
+  "/sys",
+  "/usr",
+  "/private/etc",
+  "/private/var",
+  "/system",
+  "/library",
+  "/var/db",
+  "/var/lib/dpkg",
+  "/var/spool/cron"
+]
+const systemFiles = ["/var/run/docker.sock", "/run/docker.sock"]
+const writableInside = ["/usr/src", "/usr/local/src", "/private/var/folders", "/private/var/tmp", "/dev/shm"]
+
+const startupFiles = [
+  ".bash_login",
+  ".bash_logout",
+  ".bash_profile",
+  ".bashrc",
+  ".config/fish/config.fish",
+  ".profile",
+  ".zlogin",
+  ".zprofile",
+  ".zshenv",
+  ".zshrc"
+]
+/** Files in a credential directory that contain no secrets. */
+const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
+/** Below the agent's home. */
+const agentSettings = ["config.yaml", "config.yml"]
+/** Below the agent's home: files that scheduled jobs run unattended. */
+const agentUnattended = ["cron", "scripts"]
+
+/** Maps of a process's memory; its environment and the memory itself are secrets of the machine. */
+const processMaps = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:maps|pagemap)$/
+const endlessDevice =
+  /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])|sys\/.*\/trace_pipe(_raw)?)$/
+
+/** A home directory in the form that paths are compared in, without a slash at its end. */
+const foldHome = (home: string): string => (home === "/" ? "" : home).toLowerCase()
+
+const askTheUser = "Ask the user for the one value that you need."
+
+const isCredential = (path: string, places: PlacesOf): boolean =>
+  isPlainSecret(path) ||
+  processMaps.test(path) ||
+  places.agentHomes.some(
+    (home) => isWithin(path, foldHome(home)) && isOwnSecret(path.slice(foldHome(home).length + 1))
+  ) ||
+  places.homes.some((home) => {
+    const root = foldHome(home)
+    return (
+      credentialFiles.some((name) => path === `${root}/${name}`) ||
+      (credentialDirectories.some((name) => isWithin(path, `${root}/${name}`)) &&
+        !(isWithin(path, `${root}/.ssh`) && publicFile.test(path)))
+    )
+  })
+
+/** Refuses to read `path` (absolute, normalised, `/` between its parts); undefined when it may be read. */
+export const judgeRead = (path: string, places: PlacesOf): Denial | undefined => {
+  const key = path.toLowerCase()
+  if (endlessDevice.test(key)) {
+    return { reason: "it is a device that never ends or waits for input", advice: "Read a regular file." }
+  }
+  return isCredential(key, places) ? { reason: "it holds credentials", advice: askTheUser } : undefined
+}
+
+/** Refuses to write `path` (absolute, normalised, `/` between its parts); undefined when it may be written. */
+export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined => {
+  const key = path.toLowerCase()
+  const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
+  if (
+    systemFiles.includes(key) ||
+    (systemTrees.some((root) => isWithin(key, root)) && !writableInside.some((root) => isWithin(key, root)))
+  ) {
+    return { reason: "it belongs to the system", advice: useTerminal }
+  }
+  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${foldHome(home)}/${name}`))) {
+    return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
+  }
+  if (isCredential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
+  for (const home of places.homes.map(foldHome)) {
+    if (credentialDirectories.some((name) => isWithin(key, `${home}/${name}`))) {
+      return { reason: "it decides how credentials are used", advice: "Ask the user to change it." }
+    }
+    if (startupFiles.some((name) => key === `${home}/${name}`)) {
+      return { reason: "it runs whenever a shell starts", advice: useTerminal }
+    }
+  }
+  if (places.agentHomes.some((home) => agentUnattended.some((name) => isWithin(key, `${foldHome(home)}/${name}`)))) {
+    return { reason: "scheduled jobs run from it unattended", advice: `Use cronjob for the jobs. ${useTerminal}` }
+  }
+  if (places.agentHomes.some((home) => isWithin(key, foldHome(home)))) {
+    return {
+      reason: "it is in the home directory of hermes, which only its own commands and tools change",
+      advice: "Use the tool that keeps it (memory, skills, cronjob), or tell the user which `hermes` command to run."
+    }
+  }
+  if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => isWithin(key, root.toLowerCase()))) {
+    return {
+      reason: "writes are confined by HERMES_WRITE_SAFE_ROOT",
+      advice: `Write below ${places.safeRoots.join(" or ")}.`
+    }
+  }
+  return undefined
+}
+
+const maxPathChars = 4_096
+
+/** The file system and no more of the surroundings, so that a call keeps its own. */
+const platformOfFiles = Effect.gen(function* () {
+  return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
+    Context.add(Path.Path, yield* Path.Path)
+  )
+})
+
+/** Resolves `~` of a path to the home directory on the machine that has the file. */
+const makeHomeResolver =
+  ({ home: remote, processes }: EnvironmentService, home: string | undefined) =>
+  (given: string): Effect.Effect<string | undefined> =>
+    processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
+
+/** Access to a file. `edit` shows what it held, so it must be readable too. */
+type Access = "read" | "write" | "edit"
+
+/** A file that may be touched. */
+export interface Target {
+  /** As the model wrote it. */
+  readonly given: string
+  /** Absolute and normalised. */
+  readonly path: string
+  /** Absolute path with symbolic links followed. This path is opened, written and remembered. */
+  readonly real: string
+}
+
+type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext>
+
+/** The one way from a path that a model wrote to a path that a tool may touch. */
+interface Service {
+  /** The file that a path means, or why it is left alone. */
+  readonly resolve: (given: string, access: Access) => Resolved<Target>
+  /** Refuses to read a file that was found at a real path; undefined when it may be read. Pure. */
+  readonly deniedRead: (real: string) => Denial | undefined
+}
+
+/** The one way from a path that a model wrote to a path that a tool may touch. */
+export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
+  /** Over the file system and the machine's {@link Places}. */
+  static readonly layer: Layer.Layer<Targets, never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> =
+    Layer.effect(
+      Targets,
+      Effect.gen(function* () {
+        const path = yield* Path.Path
+        const places = yield* Places
+        const environment = yield* CommandEnvironment
+        // On another machine the user's files lie in another home directory.
+        const around =
+          environment.processes === "here"
+            ? Effect.succeed(places)
+            : Effect.map(environment.home, (home): PlacesOf =>
+                home === undefined ? places : { ...places, home, homes: [...places.homes, home] }
+              )
+        const files = yield* platformOfFiles
+
+        const toSlashPath = (name: string): string => (path.sep === "/" ? name : name.replaceAll(path.sep, "/"))
+        const judgeAccess = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
+          (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
+          (access === "read" ? undefined : judgeWrite(toSlashPath(name), places))
+
+        const resolve: Service["resolve"] = Effect.fnUntraced(function* (given, access) {
+          if (given.trim() === "") return yield* Problem.fail("the path is empty")
+          if (given.length > maxPathChars)
+            return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
+          if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
+          const { cwd } = yield* ToolContext
+          const machine = yield* around
+          const literal = path.resolve(cwd, expandHome(given, machine.home))
+          const refuseAccess = ({ reason, advice }: Denial) =>
+            Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
+          const denied = judgeAccess(machine, literal, access)
+          if (denied !== undefined) return yield* refuseAccess(denied)
+          const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
+          const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
+          if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
+          return { given, path: literal, real }
+        })
+
+        return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
+      })
+    )
+}
+
+const systemTemporary = [
+  "/tmp",
+  "/var/tmp",
+  "/dev/shm",
+  "/private/tmp",
+  "/private/var/tmp",
+  "/var/folders",
+  "/private/var/folders"
+]
+
+/** Bytes of a file that is compared for a question. */
+const maxPreviewBytes = 1024 * 1024
+
+/** Judges what calls write. */
+interface WorkingTree {
+  /** Concerns about the files that a call of a file tool writes. */
+  readonly files: (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
+  /**
+   * Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only
+   * seems to look.
+   */
+  readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
+}
+
+/** Makes the working tree from the file system and, if known, the machine's {@link Places}. */
+const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =
+  Effect.gen(function* () {
+    const environmentOfCalls = yield* CommandEnvironment
+    const { isConfined } = environmentOfCalls
+    const path = yield* Path.Path
+    const platform = yield* platformOfFiles
+    const environment = yield* ProcessEnvironment
+    const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
+    const home = places?.home
+    const homeFor = makeHomeResolver(environmentOfCalls, home)
+    const trees = yield* WorkingTrees.make(home)
+
+    const followLinks = (name: string): Effect.Effect<string> =>
+      toCanonicalPath(name).pipe(
+        // A name that cannot be followed counts as written.
+        Effect.orElseSucceed(() => name),
+        Effect.provideContext(platform)
+      )
+
+    const readSurroundings = Effect.fnUntraced(function* (directory: string | undefined) {
+      const { cwd } = yield* ToolContext
+      const tree = yield* trees.rootOf(cwd)
+      const temporary = environment()["TMPDIR"]
+      const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
+      return {
+        cwd: at,
+        // A wall stands around the working tree already: a question about what it stops would have no effect.
+        roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
+        temporary: [
+          ...systemTemporary,
+          ...(temporary === undefined || !path.isAbsolute(temporary)
+            ? []
+            : [path.resolve(temporary), yield* followLinks(path.resolve(temporary))])
+        ],
+        home,
+        agentHomes: places?.agentHomes ?? [],
+        inherited: places?.inherited
+      } satisfies Boundary.Surroundings
+    })
+
+    /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
+    const renderPreview = Effect.fnUntraced(function* (tool: string, args: ToolArguments, file: string) {
+      const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
+      const shown = typeof name === "string" ? name : file
+      if (tool === "patch" && typeof patch === "string") return Redaction.redactText(`${patch}\n`)
+      if (tool === "patch")
+        return typeof replaced === "string" && typeof replacement === "string"
+          ? Redaction.redactText(makeUnifiedDiff(shown, `${replaced}\n`, `${replacement}\n`))
+          : undefined
+      if (typeof content !== "string") return undefined
+      const before = yield* Effect.gen(function* () {
+        if (places !== undefined && judgeRead(file, places) !== undefined) return undefined
+        const fs = yield* FileSystem.FileSystem
+        return Number((yield* fs.stat(file)).size) > maxPreviewBytes ? undefined : yield* fs.readFileString(file)
+      }).pipe(
+        Effect.orElseSucceed(() => undefined),
+        Effect.provideContext(platform)
+      )
+      return Redaction.redactText(makeUnifiedDiff(shown, before, content))
+    })
+
+    const files: WorkingTree["files"] = Effect.fnUntraced(function* (tool, args) {
+      const paths = listWrittenPaths(tool, args)
+      const around = yield* readSurroundings(undefined)
+      const concerns: Array<Concern> = []
+      for (const given of paths) {
+        const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
+        const followed = yield* followLinks(literal)
+        // Paths that the fence refuses are not asked about: no answer would change it.
+        if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
+        const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
+        if (reason !== undefined) {
+          const preview = yield* renderPreview(tool, args, followed)
+          concerns.push({
+            key: `${reason}: ${followed}`,
+            permanent: true,
+            target: { kind: "path", text: followed },
+            ...(preview === undefined ? {} : { preview })
+          })
+        }
+      }
+      return concerns
+    })
+
+    const command: WorkingTree["command"] = Effect.fnUntraced(function* ({ command, workdir }) {
+      // Behind a wall its secrets are not there to be read.
+      if (typeof command !== "string" || isConfined) return []
+      const around = yield* readSurroundings(typeof workdir === "string" ? workdir : undefined)
+      const secrets = Boundary.listSecretReads(command, around).map(({ path, reason }): Concern => ({
+        key: `${reason}: ${path}`,
+        permanent: true
+      }))
+      // Any other command is asked about, or was approved.
+      if (!Danger.judge(command).onlyReads) return secrets
+      const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
+      const settings = yield* Effect.provideContext(
+        RepositorySettings.findCommandConcerns(command, around.cwd),
+        platform
+      )
+      return [
+        ...secrets,
+        ...settings,
+        ...(yield* Effect.provideContext(TreePrograms.findConcerns(command, lookup), platform))
+      ]
+    })
+
+    return { files, command }
+  })
+
+/** A `file` toolset whose writes ask for an approval where the boundary says so. */
+export const guardFiles = <E, R>(
+  toolset: Toolset.Toolset<E, R>
+): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(makeWorkingTree, ({ files }) => files)
+  )
+
+/** A `terminal` toolset whose commands do. */
+export const guardCommands = <E, R>(
+  toolset: Toolset.Toolset<E, R>
+): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(
+      makeWorkingTree,
+      ({ command }) =>
+        (tool, args) =>
+          tool === "terminal" ? command(args) : Effect.succeed([])
+    )
+  )
+
+/** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
+/** Paths that a call of a file tool writes, as they are given. */
+export const listWrittenPaths = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
+  const path = typeof args["path"] === "string" ? [args["path"]] : []
+  if (tool === "write_file") return path
+  if (tool !== "patch") return []
+  if (typeof args["patch"] !== "string") return path
+  const parsed = V4A.parse(args["patch"])
+  // A patch that cannot be read changes nothing.
+  return Result.isFailure(parsed) ? path : [...path, ...parsed.success.flatMap(listPaths)]
+}
+
+const listPaths = (operation: V4A.Operation): ReadonlyArray<string> =>
+  operation._tag === "Update" && operation.moveTo !== undefined ? [operation.path, operation.moveTo] : [operation.path]

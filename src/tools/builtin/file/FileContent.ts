@@ -1,0 +1,293 @@
+/**
+ * Reading a file piece by piece through one reused buffer, so that a file of any size costs the same memory.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import { redactStart } from "../../../base/domain/Redaction.ts"
+import { getCurrentRegistry as currentSecrets } from "../../../base/domain/Secrets.ts"
+import * as Problem from "./Problem.ts"
+
+// Detection of files that are not text, by its name or by its first bytes. Pure.
+
+const kinds: Record<string, ReadonlyArray<string>> = {
+  "an image": ["avif", "bmp", "gif", "heic", "ico", "jpeg", "jpg", "png", "psd", "tif", "tiff", "webp"],
+  "audio or video": ["aac", "avi", "flac", "m4a", "mkv", "mov", "mp3", "mp4", "ogg", "opus", "wav", "webm"],
+  "an archive": ["7z", "bz2", "gz", "jar", "rar", "tar", "tgz", "war", "whl", "xz", "zip", "zst"],
+  "a PDF document": ["pdf"],
+  "an old office document": ["doc", "ppt", "xls"],
+  "an OpenDocument file": ["odp", "ods", "odt"],
+  "compiled code": ["a", "class", "dll", "dylib", "exe", "o", "pyc", "pyd", "so", "wasm"],
+  "a database": ["db", "sqlite", "sqlite3"],
+  "a font": ["eot", "otf", "ttf", "woff", "woff2"],
+  "a key store": ["jks", "kdbx", "keystore", "p12", "pfx"]
+}
+
+const byExtension: ReadonlyMap<string, string> = new Map(
+  Object.entries(kinds).flatMap(([kind, extensions]) => extensions.map((extension) => [extension, kind] as const))
+)
+
+/** Names the kind of a file that is no text, by its name. */
+export const classifyFileName = (name: string): string | undefined => {
+  const dot = name.lastIndexOf(".")
+  return dot <= 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase())
+}
+
+/** Bytes of the beginning of a file that {@link classifyBytes} looks at. */
+const sniffLength = 8_192
+
+const isUtf16 = (bytes: Uint8Array): boolean =>
+  bytes.length >= 2 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff))
+
+/** `-----BEGIN`, at the start of a file, as of a PEM block. */
+const pem = new TextEncoder().encode("-----BEGIN ")
+const privateKey = /^-----BEGIN ([A-Z0-9 ]+ )?PRIVATE KEY/
+
+/** Names the kind of a file that is no text to be shown, by its first bytes. */
+export const classifyBytes = (bytes: Uint8Array): string | undefined => {
+  if (isUtf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
+  if (bytes.subarray(0, sniffLength).includes(0)) return "a binary file"
+  if (pem.every((byte, index) => bytes[index] === byte)) {
+    return privateKey.test(new TextDecoder().decode(bytes.subarray(0, 64))) ? "a private key" : undefined
+  }
+  return undefined
+}
+
+/** Bytes per piece. */
+const pieceSize = 64 * 1024
+
+/**
+ * Shows the bytes of a file to `visit`, in order, until it answers `false` or the file ends.
+ *
+ * **Gotchas**
+ *
+ * The array that `visit` gets is reused for the next piece.
+ */
+export const forEachPiece: (
+  real: string,
+  visit: (bytes: Uint8Array) => boolean
+) => Effect.Effect<void, PlatformError, FileSystem.FileSystem> = Effect.fnUntraced(function* (real, visit) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* fs.open(real)
+  const buffer = new Uint8Array(pieceSize)
+  for (let size = yield* file.read(buffer); size > 0; size = yield* file.read(buffer)) {
+    if (!visit(buffer.subarray(0, size))) return
+  }
+}, Effect.scoped)
+
+/** A file's bytes as a whole; refused beyond `max` bytes. */
+export const readWhole: (
+  real: string,
+  given: string,
+  max: number
+) => Effect.Effect<Uint8Array, PlatformError | Problem.Problem, FileSystem.FileSystem> = Effect.fnUntraced(
+  function* (real, given, max) {
+    const fs = yield* FileSystem.FileSystem
+    const { size } = yield* fs.stat(real)
+    return size > max
+      ? yield* Problem.fail(`${given} has ${size} bytes, more than the ${max} that can be handled as a whole`, {
+          hint: "Work on it with a command line tool in the terminal."
+        })
+      : yield* fs.readFile(real)
+  }
+)
+
+// The text of a file for editing. The byte order mark and line ends are removed and restored, so that an edit changes
+// only the text that it names. Pure.
+//
+// **Details**
+//
+// A file whose every line ends with CRLF is edited with LF and written with CRLF. A file of mixed line ends is edited
+// as it is.
+
+/** A file's text, with its byte order mark and line ends. */
+export interface Text {
+  readonly text: string
+  readonly bom: boolean
+  readonly crlf: boolean
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const encoder = new TextEncoder()
+const mark = "\uFEFF"
+
+/** Decodes UTF-8 bytes. Returns `undefined` if they are not UTF-8: an edit would then change other bytes too. */
+export const decode = (bytes: Uint8Array): Text | undefined => {
+  let whole: string
+  try {
+    whole = decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+  const bom = whole.startsWith(mark)
+  const text = bom ? whole.slice(1) : whole
+  const crlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text)
+  return { text: crlf ? text.replaceAll("\r\n", "\n") : text, bom, crlf }
+}
+
+/** The bytes of a text in the surroundings that it came from. */
+export const encode = ({ text, bom, crlf }: Text): Uint8Array =>
+  encoder.encode((bom ? mark : "") + (crlf ? text.replaceAll("\n", "\r\n") : text))
+
+/** A text that a model wrote in the line ends in which `file` is edited. */
+export const adoptLineEnds = (file: Text, written: string): string =>
+  file.crlf || !file.text.includes("\r") ? written.replaceAll("\r\n", "\n") : written
+
+/** Plain text: no mark, LF. */
+export const makePlainText = (text: string): Text => ({ text, bom: false, crlf: false })
+
+// A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file.
+//
+// **Details**
+//
+// A line is its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the text of a
+// file of up to 999 999 lines aligned, so that the model sees the indentation as it is. A line keeps its line end only
+// if it has one: a missing final newline shows. CRLF is shown as LF, a byte order mark is not shown, bytes that are not
+// UTF-8 show as U+FFFD. Lines before and after the window are only counted.
+//
+// Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
+
+/** Range of lines, and the bounds of each. */
+export interface WindowOptions {
+  /** Number of the first line, from 1. */
+  readonly offset: number
+  readonly limit: number
+  /** Characters of the numbered text at most; beyond, `overflow` is set and the rest is only counted. */
+  readonly maxChars: number
+  /** Characters of one line at most; the rest is left out and marked. */
+  readonly maxLineChars: number
+  /** `Redaction.RedactSecrets`: a line is redacted before it is cut. */
+  readonly redact: boolean
+}
+
+/** Lines that were read. */
+export interface LineWindow {
+  readonly content: string
+  /** Lines in `content`. */
+  readonly shown: number
+  readonly totalLines: number
+  readonly overflow: boolean
+  /** Numbers of the lines that were cut. */
+  readonly cut: ReadonlyArray<number>
+  /** True when a shown line has bytes that are not UTF-8. */
+  readonly invalid: boolean
+}
+
+/** Takes the bytes piece by piece; a piece may be reused by the caller afterwards. */
+interface LineReader {
+  readonly push: (bytes: Uint8Array) => void
+  readonly end: () => LineWindow
+}
+
+/** Lines beside a window that are looked at: a value that is wrapped has fewer. */
+const nearLines = 64
+const newline = 0x0a
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
+/** A UTF-16 unit takes three bytes of UTF-8 at most; one more character tells a cut line from a whole one. */
+const estimateBytes = (chars: number): number => chars * 3 + 4
+
+const formatNumberedLine = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
+
+/** A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file. */
+export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }: WindowOptions): LineReader => {
+  const last = offset + limit - 1
+  const kept = new Uint8Array(estimateBytes(maxLineChars))
+  const lines: Array<string> = []
+  /** Lines before and behind the window, in which a value may stand that reaches into it. */
+  const before: Array<string> = []
+  const behind: Array<string> = []
+  const cut: Array<number> = []
+  let chars = 0
+  let overflow = false
+  let invalid = false
+  /** The line that is being read, its bytes kept so far, and how many bytes it has. */
+  let current = 1
+  let held = 0
+  let length = 0
+  let endsWithNewline = false
+
+  const decodeLine = (bytes: Uint8Array): string => {
+    try {
+      return decoder.decode(bytes)
+    } catch {
+      // A line that exceeds the buffer may be cut inside a character, which does not make it invalid.
+      invalid ||= length <= kept.length
+      return lenient.decode(bytes)
+    }
+  }
+
+  const isNear = (): boolean => redact && current >= offset - nearLines && current <= last + nearLines
+
+  /** The window without parts of values that reach beyond it: they are recognised by nothing. */
+  const renderContent = (): string => {
+    const start = before.reduce((sum, line) => sum + line.length + 1, 0)
+    const text = lines.join("\n")
+    const inside =
+      before.length + behind.length === 0
+        ? text
+        : currentSecrets().within([...before, text, ...behind].join("\n"), start, start + text.length)
+    return lines.length === 0
+      ? ""
+      : inside
+          .split("\n")
+          .map((line, index) => formatNumberedLine(offset + index, line))
+          .join("\n")
+  }
+
+  const finishLine = (): void => {
+    if (current >= offset && current <= last && !overflow) {
+      let text = decodeLine(kept.subarray(0, held))
+      if (current === 1 && text.startsWith("\uFEFF")) text = text.slice(1)
+      if (text.endsWith("\r")) text = text.slice(0, -1)
+      if (text.length > maxLineChars) {
+        const start = redact ? redactStart(text, maxLineChars) : text.slice(0, maxLineChars)
+        text = `${start.replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
+        cut.push(current)
+      }
+      chars += formatNumberedLine(current, text).length + 1
+      if (chars > maxChars) overflow = true
+      else lines.push(text)
+    } else if (isNear()) {
+      const neighbours = current < offset ? before : behind
+      neighbours.push(lenient.decode(kept.subarray(0, held)))
+    }
+    current++
+    held = 0
+    length = 0
+  }
+
+  const storeBytes = (bytes: Uint8Array, from: number, to: number): void => {
+    if ((current >= offset && current <= last) || isNear()) {
+      const room = Math.min(to - from, kept.length - held)
+      kept.set(bytes.subarray(from, from + room), held)
+      held += room
+    }
+    length += to - from
+  }
+
+  return {
+    push: (bytes) => {
+      let from = 0
+      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
+        storeBytes(bytes, from, at)
+        finishLine()
+        from = at + 1
+      }
+      storeBytes(bytes, from, bytes.length)
+      if (bytes.length > 0) endsWithNewline = from === bytes.length
+    },
+    end: () => {
+      if (length > 0) finishLine()
+      const totalLines = current - 1
+      const closed = lines.length > 0 && (offset + lines.length - 1 < totalLines || endsWithNewline)
+      return {
+        content: renderContent() + (closed ? "\n" : ""),
+        shown: lines.length,
+        totalLines,
+        overflow,
+        cut,
+        invalid
+      }
+    }
+  }
+}

@@ -1,0 +1,332 @@
+/**
+ * The lines of one file that match, out of a stream of its bytes.
+ *
+ * **Details**
+ *
+ * Lines are put together from pieces; a line of which more than `maxKept` characters were read keeps only its
+ * beginning.
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Result from "effect/Result"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import { redactText } from "../../../base/domain/Redaction.ts"
+import { runWithin } from "../../../base/platform/TimeLimit.ts"
+import * as FileContent from "../file/FileContent.ts"
+import * as Problem from "../file/Problem.ts"
+import * as FileWalk from "../../../places/FileWalk.ts"
+
+// The regular expression of a search: compiled, and safe to run.
+//
+// **Details**
+//
+// Expressions are JavaScript's, matched line by line. `(?i)`, `(?s)` and `(?m)` at the beginning, as other tools know
+// them, are understood. A line is matched up to `maxLineChars`. That alone bounds an expression with at most one
+// repetition, which is what most searches are. Any other runs under a time limit: nested or neighbouring repetitions
+// can take longer than the universe has.
+//
+// Source: `hermes-product.md` §2.3 (`search_files`).
+
+/** A compiled expression. */
+export interface Pattern {
+  /** Indices of the lines that match, or `undefined` where matching took too long. */
+  readonly matching: (lines: ReadonlyArray<string>) => ReadonlyArray<number> | undefined
+  /** Returns the index of the first match in a line, or 0 without a match. */
+  readonly indexIn: (line: string) => number
+}
+
+/** Characters of a line that are looked at. */
+const maxLineChars = 16_384
+/** Milliseconds that one piece of a file may take, which is far more than any sensible expression does. */
+const maxMillis = 1_000
+
+const inlineFlags = /^\(\?([ims]+)\)/
+/** Parts of a pattern that are no repetition and no group: escapes, classes, and group heads with their `?`. */
+const inert = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]|<[^>]*>|[ims-]*:)/g
+const repetition = /[*+?]|\{\d*,?\d*\}/g
+const repeatedGroup = /\)(?:[*+]|\{\d)/
+
+/**
+ * An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such.
+ */
+const stripInertParts = (source: string): string =>
+  source.replace(inert, (found) => (found.startsWith("(") ? "(" : "x")).replace(/([*+?}])\?/g, "$1")
+
+/** True when the time that an expression takes is bounded by the length of a line alone. */
+export const isBounded = (source: string): boolean => {
+  const skeleton = stripInertParts(source)
+  return (
+    !/\\[1-9k]/.test(source) &&
+    (skeleton.match(repetition)?.length ?? 0) <= 1 &&
+    !repeatedGroup.test(skeleton) &&
+    skeleton.split("|").length <= 16
+  )
+}
+
+/** Characters of an expression at most. */
+const longestPattern = 4_096
+
+/** Compiles an expression, or says in one line what is wrong with it. */
+export const compile = (source: string): Result.Result<Pattern, string> => {
+  if (source.length > longestPattern) return Result.fail(`it is longer than ${longestPattern} characters`)
+  const inline = inlineFlags.exec(source)
+  const body = inline === null ? source : source.slice(inline[0].length)
+  const flags = Array.from(new Set((inline?.[1] ?? "") + (/\\[pPu]\{/.test(body) ? "u" : ""))).join("")
+  let line: RegExp
+  try {
+    line = new RegExp(body, flags)
+  } catch (error) {
+    return Result.fail(error instanceof Error ? error.message : String(error))
+  }
+  const scanLines = (lines: ReadonlyArray<string>): ReadonlyArray<number> => {
+    const found: Array<number> = []
+    for (const [index, each] of lines.entries()) {
+      if (line.test(each.length > maxLineChars ? each.slice(0, maxLineChars) : each)) found.push(index)
+    }
+    return found
+  }
+  const bounded = isBounded(body)
+  return Result.succeed({
+    matching: (lines) => (bounded ? scanLines(lines) : runWithin(maxMillis, () => scanLines(lines))),
+    indexIn: (each) => (bounded ? Math.max(0, each.slice(0, maxLineChars).search(line)) : 0)
+  })
+}
+
+/** A line that matches, with the lines around it. */
+interface Hit {
+  readonly line: number
+  readonly content: string
+  readonly before: ReadonlyArray<string>
+  readonly after: Array<string>
+}
+
+/** Options of a search in one file. */
+export interface Options {
+  readonly pattern: Pattern
+  /** Lines before and after a hit. */
+  readonly context: number
+  /** Matches after which the rest of the file is not looked at. */
+  readonly maxMatches: number
+  /** True when the matching lines are wanted, false when only their number is. */
+  readonly keepLines: boolean
+  /** `Redaction.RedactSecrets`: a line is redacted before a part of it is shown. */
+  readonly redact: boolean
+}
+
+/** Matches of one file. `tooSlow` is the line from which on matching took too long. */
+interface FileMatches {
+  readonly count: number
+  readonly hits: ReadonlyArray<Hit>
+  readonly tooSlow: number | undefined
+}
+
+/** Takes the bytes piece by piece; `push` answers whether there is more to look for. */
+interface Scanner {
+  readonly push: (bytes: Uint8Array) => boolean
+  readonly end: () => FileMatches
+}
+
+/** Characters of a line that are shown. */
+const shown = 400
+const maxKept = maxLineChars
+
+const dropCarriageReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line)
+
+/** A line as it is shown: of a long one the part around `at`. */
+const cutAround = (line: string, at: number): string => {
+  if (line.length <= shown) return line
+  const from = Math.max(0, Math.min(at - (shown >> 2), line.length - shown))
+  const to = Math.min(line.length, from + shown)
+  return `${from > 0 ? "…" : ""}${line.slice(from, to)}${to < line.length ? "…" : ""}`
+}
+
+/** The lines of one file that match, out of a stream of its bytes. */
+export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
+  const clipLine = (line: string, at: number): string =>
+    cutAround(redact && line.length > shown ? redactText(line) : line, at)
+  const decoder = new TextDecoder()
+  const hits: Array<Hit> = []
+  let count = 0
+  /** Lines before `rest`. */
+  let passed = 0
+  /** The beginning of a line whose end was not read yet. */
+  let rest = ""
+  let recent: ReadonlyArray<string> = []
+  let open: Array<Hit> = []
+  let tooSlow: number | undefined
+
+  const addHit = (lines: ReadonlyArray<string>, index: number): void => {
+    count++
+    if (!keepLines) return
+    const line = lines[index] ?? ""
+    const before = context === 0 ? [] : [...recent, ...lines.slice(Math.max(0, index - context), index)].slice(-context)
+    const found: Hit = {
+      line: passed + index + 1,
+      content: clipLine(line, pattern.indexIn(line)),
+      before: before.map((line) => clipLine(line, 0)),
+      after: []
+    }
+    hits.push(found)
+    if (context > 0) open.push(found)
+  }
+
+  /** Gives the lines that follow hits to them. */
+  const addContextLine = (line: string, number: number): void => {
+    for (const each of open) if (each.line < number) each.after.push(clipLine(line, 0))
+    open = open.filter(({ after }) => after.length < context)
+  }
+
+  const isDone = (): boolean => tooSlow !== undefined || (count >= maxMatches && open.length === 0)
+
+  const takeLines = (lines: ReadonlyArray<string>): void => {
+    const matching = pattern.matching(lines)
+    if (matching === undefined) {
+      tooSlow = passed + 1
+      return
+    }
+    let next = 0
+    if (context === 0) {
+      for (const index of matching) if (count < maxMatches) addHit(lines, index)
+    } else {
+      for (const [index, line] of lines.entries()) {
+        addContextLine(line, passed + index + 1)
+        if (matching[next] !== index) continue
+        next++
+        if (count < maxMatches) addHit(lines, index)
+      }
+      recent = [...recent, ...lines].slice(-context)
+    }
+    passed += lines.length
+  }
+
+  const addText = (text: string): void => {
+    const last = text.lastIndexOf("\n")
+    if (last === -1) {
+      if (rest.length < maxKept) rest += text
+      return
+    }
+    const whole = rest + text.slice(0, last)
+    rest = text.slice(last + 1)
+    takeLines(whole.split("\n").map(dropCarriageReturn))
+  }
+
+  return {
+    push: (bytes) => {
+      addText(decoder.decode(bytes, { stream: true }))
+      return !isDone()
+    },
+    end: () => {
+      rest += decoder.decode()
+      if (rest !== "" && !isDone()) takeLines([dropCarriageReturn(rest)])
+      return { count, hits, tooSlow }
+    }
+  }
+}
+
+// One search over a directory or a file.
+//
+// **Details**
+//
+// A few files are searched at a time, and results keep the order of the walk, so that the same search returns the same
+// result. It ends when it has one match more than the requested page, when all files are searched, or after
+// {@link deadline}, and returns the matches found so far. Files that are not text, contain credentials or cannot be
+// read are skipped.
+//
+// Source: `hermes-product.md` §2.3 (`search_files`).
+
+/** A search gives what it has after this time. */
+export const deadline = "30 seconds"
+const concurrency = 8
+
+/** Files to look at. */
+export interface Scope {
+  /** Real path of a directory or a file. */
+  readonly top: string
+  readonly single: boolean
+  /** True when a file is looked at at all. */
+  readonly wanted: (entry: FileWalk.Entry) => boolean
+}
+
+/** A file and its matches. */
+interface FileFound {
+  readonly entry: FileWalk.Entry
+  readonly found: FileMatches
+}
+
+/** Files that a search passed over, and the reason if it ended early. */
+export interface Notes {
+  readonly unreadable: number
+  readonly exhausted: boolean
+  readonly late: boolean
+}
+
+type Files = FileSystem.FileSystem | Path.Path
+
+const listEntries = (scope: Scope, name: string, tally: FileWalk.Tally): Stream.Stream<FileWalk.Entry, never, Files> =>
+  scope.single
+    ? Stream.succeed({ path: scope.top, relative: name, name, link: false })
+    : Stream.filter(FileWalk.walkFiles(scope.top, tally), scope.wanted)
+
+/** Runs a stream of findings until `enough` or the deadline. */
+const untilDeadline = Effect.fnUntraced(function* <A, E, R>(
+  tally: FileWalk.Tally,
+  found: Stream.Stream<A, E, R>,
+  enough: (one: A) => boolean
+) {
+  const all: Array<A> = []
+  const run = Stream.runForEachWhile(found, (one) =>
+    Effect.sync(() => {
+      all.push(one)
+      return !enough(one)
+    })
+  )
+  const inTime = yield* Effect.timeoutOption(run, deadline)
+  return { all, notes: { ...tally, late: Option.isNone(inTime) } satisfies Notes }
+})
+
+/** The files of a scope, at most `max`. */
+export const findFiles = (scope: Scope, name: string, max: number) => {
+  const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
+  let count = 0
+  return untilDeadline(tally, listEntries(scope, name, tally), () => ++count >= max)
+}
+
+/** Searches one file; nothing is found in one that is not text. */
+const scanFile = Effect.fnUntraced(function* (entry: FileWalk.Entry, options: Options) {
+  const scanner = make(options)
+  let first = true
+  let text = true
+  yield* FileContent.forEachPiece(entry.path, (bytes) => {
+    if (first) text = FileContent.classifyBytes(bytes) === undefined
+    first = false
+    return text && scanner.push(bytes)
+  })
+  const found: FileMatches = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
+  return found.tooSlow === undefined
+    ? ({ entry, found } satisfies FileFound)
+    : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
+        hint: "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text first."
+      })
+})
+
+/** The files of a scope in which something was found, until `enough`. */
+export const searchContents = (scope: Scope, name: string, options: Options, enough: (one: FileFound) => boolean) => {
+  const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
+  const countUnreadable = (_: PlatformError): Effect.Effect<undefined> =>
+    Effect.sync(() => {
+      tally.unreadable++
+      return undefined
+    })
+  const found = listEntries(scope, name, tally).pipe(
+    Stream.filter((entry) => !entry.link && FileContent.classifyFileName(entry.name) === undefined),
+    // A file that is gone or closed to us is no failure of the search; it is counted and told.
+    Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), {
+      concurrency
+    }),
+    Stream.filter((result): result is FileFound => result !== undefined && result.found.count > 0)
+  )
+  return untilDeadline(tally, found, enough)
+}

@@ -1,0 +1,336 @@
+/**
+ * One command that runs in the background: its output, its input, and how it ended.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { SessionId, TaskId } from "../../../base/domain/Ids.ts"
+import { HostRequests } from "../../../places/CommandEnvironment.ts"
+import type { Maker } from "../../../places/PseudoTerminal.ts"
+import { redactText } from "../../../base/domain/Redaction.ts"
+import { getCurrentRegistry } from "../../../base/domain/Secrets.ts"
+import * as TextCut from "../../../base/domain/TextCut.ts"
+import * as OutputText from "./OutputText.ts"
+import type * as ProcessEvents from "./ProcessEvents.ts"
+import type * as Shell from "./Shell.ts"
+
+// Decides when a match in a background process's output is worth a notification: at most one per 15 seconds, and none
+// any more from a process that was noisy for three windows in a row. Pure.
+//
+// Source: `hermes-product.md` §2.3.
+
+const windowMillis = 15_000
+const maxStrikes = 3
+
+/** State of a watch. */
+interface WatchState {
+  /** Matches before this time are not reported. */
+  readonly quietUntil: number
+  /** Matches that were not reported since the last one that was. */
+  readonly suppressed: number
+  /** Windows in a row in which a match had to be suppressed. */
+  readonly strikes: number
+  readonly demoted: boolean
+}
+
+/** A watch that has seen nothing. */
+export const unwatched: WatchState = { quietUntil: 0, suppressed: 0, strikes: 0, demoted: false }
+
+/** Decision about a match. */
+type WatchDecision =
+  | { readonly _tag: "Notify"; readonly suppressed: number }
+  | { readonly _tag: "Demote" }
+  | { readonly _tag: "Nothing" }
+
+const nothing: WatchDecision = { _tag: "Nothing" }
+
+/** Judges a match at a time (milliseconds). */
+export const judgeMatch = (state: WatchState, now: number): readonly [WatchState, WatchDecision] => {
+  if (state.demoted) return [state, nothing]
+  if (now >= state.quietUntil) {
+    const strikes = state.suppressed === 0 ? 0 : state.strikes
+    return [
+      { quietUntil: now + windowMillis, suppressed: 0, strikes, demoted: false },
+      { _tag: "Notify", suppressed: state.suppressed }
+    ]
+  }
+  const strikes = state.suppressed === 0 ? state.strikes + 1 : state.strikes
+  return strikes >= maxStrikes
+    ? [{ ...state, strikes, demoted: true }, { _tag: "Demote" }]
+    : [{ ...state, suppressed: state.suppressed + 1, strikes }, nothing]
+}
+
+/** Lines that match, and the first pattern that did. */
+interface Match {
+  readonly pattern: string
+  readonly lines: ReadonlyArray<string>
+}
+
+const maxLineChars = 8192
+const maxLines = 20
+const maxShownChars = 500
+
+/** Characters of several lines that are taken for the first part of a value which goes on. */
+const shortestPart = 8
+
+/**
+ * End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end.
+ */
+const findReadyEnd = (text: string, cut: number): number => {
+  const part = text.slice(cut)
+  const isPart = part.includes("\n") && part.replaceAll(/\s/g, "").length >= shortestPart
+  return isPart ? text.lastIndexOf("\n", cut - 1) + 1 : text.length
+}
+
+/**
+ * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
+ * ended yet (a prompt) is looked at too, and reported once.
+ */
+export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Array) => Match | undefined) => {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+  let rest = ""
+  let restReported = false
+  return (chunk) => {
+    const secrets = getCurrentRegistry()
+    // Masked before it is cut into lines: a value may be broken over several.
+    const seen = secrets.mask(rest + decoder.decode(chunk, { stream: true }))
+    const end = findReadyEnd(seen, secrets.cut(seen, seen.length))
+    const lines = seen.slice(0, end).split("\n")
+    let found: string | undefined
+    const matched: Array<string> = []
+    for (const [index, line] of lines.entries()) {
+      const isRest = index === lines.length - 1
+      const reported = index === 0 && restReported
+      const text = OutputText.stripAnsi(line)
+      const pattern = reported ? undefined : patterns.find((pattern) => text.includes(pattern))
+      if (isRest) {
+        rest = line
+        restReported = reported || pattern !== undefined
+      }
+      if (pattern === undefined) continue
+      found ??= pattern
+      // Redacted before it is cut, and without what may be the first part of a secret.
+      const whole = isRest ? text.slice(0, secrets.cut(text, text.length)) : text
+      if (matched.length < maxLines) matched.push(TextCut.takeHead(redactText(whole, secrets), maxShownChars).trimEnd())
+    }
+    if (end < seen.length) {
+      rest = seen.slice(end)
+      restReported = end === 0 && restReported
+    }
+    // A line that never ends is looked at in pieces, so that it takes no more than so much memory.
+    if (rest.length > maxLineChars) {
+      rest = ""
+      restReported = false
+    }
+    return found === undefined ? undefined : { pattern: found, lines: matched }
+  }
+}
+
+/** Command to run, with its owner. */
+export interface Options {
+  readonly command: string
+  readonly cwd: string
+  /** Gives it a terminal of its own. */
+  readonly terminal?: Maker | undefined
+  readonly sessionId: SessionId
+  readonly taskId: TaskId
+  /** The end of the process is told to its session. */
+  readonly notifyOnComplete: boolean
+  /** Lines of output with one of these texts are told to its session. */
+  readonly watchPatterns: ReadonlyArray<string>
+}
+
+/** End of a process. Times are milliseconds since the epoch. */
+interface ProcessEnd {
+  readonly exit: Shell.Exit
+  readonly reason: "exited" | "killed"
+  readonly endedAt: number
+}
+
+/** The process has ended, so it takes no input. */
+class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/NotRunning")("NotRunning", {
+  message: Schema.String
+}) {}
+
+/** The lines of an output that are still kept. */
+interface KeptLines {
+  readonly lines: ReadonlyArray<string>
+  /** Index of the first of them in the whole output. */
+  readonly first: number
+}
+
+/** One command that runs in the background. */
+export interface BackgroundProcess {
+  readonly id: string
+  readonly options: Options
+  readonly pid: number
+  readonly startedAt: number
+  /** `undefined` while it runs. */
+  readonly ended: () => ProcessEnd | undefined
+  readonly exit: Effect.Effect<ProcessEnd>
+  /** Takes its process tree down; a process that has ended already stays as it is. */
+  readonly kill: Effect.Effect<ProcessEnd>
+  readonly write: (text: string) => Effect.Effect<void, NotRunning>
+  readonly closeInput: Effect.Effect<void, NotRunning>
+  /** The end of its output; redacted where `redact` says so, as its lines are. */
+  readonly tail: (chars: number, redact: boolean) => string
+  readonly lines: (redact: boolean) => KeptLines
+  /** Hosts that the wall around it kept it from. */
+  readonly refused: Iterable<string>
+}
+
+const keptBytes = 256 * 1024
+const eventOutputChars = 2000
+const newline = 0x0a
+
+const countLines = (bytes: Uint8Array): number => {
+  let lines = 0
+  for (const byte of bytes) {
+    if (byte === newline) lines++
+  }
+  return lines
+}
+
+const makeWatcher = (
+  options: Options,
+  tell: (
+    event:
+      | { readonly _tag: "WatchDemoted" }
+      | {
+          readonly _tag: "WatchMatched"
+          readonly suppressed: number
+          readonly pattern: string
+          readonly lines: ReadonlyArray<string>
+        }
+  ) => Effect.Effect<void>,
+  demoted: () => void
+): ((chunk: Uint8Array) => Effect.Effect<void>) => {
+  if (options.watchPatterns.length === 0) return () => Effect.void
+  const match = makeMatcher(options.watchPatterns)
+  let state = unwatched
+  return Effect.fnUntraced(function* (chunk) {
+    if (state.demoted) return
+    const found = match(chunk)
+    if (found === undefined) return
+    const [next, decision] = judgeMatch(state, yield* Clock.currentTimeMillis)
+    state = next
+    if (decision._tag === "Notify") {
+      yield* tell({ _tag: "WatchMatched", suppressed: decision.suppressed, ...found })
+    } else if (decision._tag === "Demote") {
+      demoted()
+      yield* tell({ _tag: "WatchDemoted" })
+    }
+  })
+}
+
+/**
+ * Starts a process in a scope of its own below the given one. Closing the given scope takes it down; it needs nothing
+ * of the fiber that starts it.
+ */
+export const start = Effect.fnUntraced(function* (
+  shell: Shell.Shell,
+  publish: ProcessEvents.Service["publish"],
+  parent: Scope.Scope,
+  id: string,
+  options: Options
+): Effect.fn.Return<BackgroundProcess, Shell.NotStarted> {
+  const output = OutputText.make({ head: 0, tail: keptBytes })
+  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+  const done = yield* Deferred.make<ProcessEnd>()
+  let total = 0
+  let ended: ProcessEnd | undefined
+  let killed = false
+  let notify = options.notifyOnComplete
+
+  const about = { processId: id, sessionId: options.sessionId, taskId: options.taskId, command: options.command }
+  const watch = makeWatcher(
+    options,
+    (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => publish({ ...about, at, ...event })),
+    () => {
+      notify = true
+    }
+  )
+  const scope = yield* Scope.fork(parent, "sequential")
+  const running = yield* shell
+    .start({
+      command: options.command,
+      cwd: options.cwd,
+      terminal: options.terminal,
+      stdin: Stream.fromQueue(input),
+      onOutput: (chunks) =>
+        Effect.forEach(
+          chunks,
+          (chunk) => {
+            output.push(chunk)
+            total += countLines(chunk)
+            return watch(chunk)
+          },
+          { discard: true }
+        )
+    })
+    .pipe(
+      Scope.provide(scope),
+      Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
+    )
+  const startedAt = yield* Clock.currentTimeMillis
+
+  yield* Effect.gen(function* () {
+    const exit = yield* running.exit
+    yield* Scope.close(scope, Exit.void)
+    const endedAt = yield* Clock.currentTimeMillis
+    const now: ProcessEnd = { exit, reason: killed ? "killed" : "exited", endedAt }
+    ended = now
+    yield* Deferred.succeed(done, now)
+    if (notify) {
+      yield* publish({
+        ...about,
+        _tag: "ProcessCompleted",
+        at: endedAt,
+        exitCode: exit.code,
+        reason: now.reason,
+        output: OutputText.renderEnd(output.kept(), eventOutputChars, { redact: true, goesOn: false })
+      })
+    }
+  }).pipe(Effect.forkIn(parent))
+
+  const whileRunning = (effect: Effect.Effect<unknown>): Effect.Effect<void, NotRunning> =>
+    Effect.suspend(() =>
+      ended === undefined
+        ? Effect.asVoid(effect)
+        : Effect.fail(
+            new NotRunning({ message: `${id} has ended with exit code ${ended.exit.code}: it takes no input` })
+          )
+    )
+
+  return {
+    id,
+    options,
+    pid: running.pid,
+    startedAt,
+    refused: (yield* HostRequests)?.refused ?? [],
+    ended: () => ended,
+    exit: Deferred.await(done),
+    kill: Effect.suspend(() => {
+      if (ended !== undefined) return Effect.succeed(ended)
+      killed = true
+      return Effect.andThen(running.kill, Deferred.await(done))
+    }),
+    write: (text) => whileRunning(Queue.offer(input, new TextEncoder().encode(text))),
+    closeInput: whileRunning(Queue.end(input)),
+    tail: (chars, redact) => OutputText.renderEnd(output.kept(), chars, { redact, goesOn: ended === undefined }),
+    lines: (redact) => {
+      const { omitted, tail } = output.kept()
+      const bytes = tail.subarray(omitted === 0 ? 0 : tail.indexOf(newline) + 1)
+      const reading = { redact, goesOn: ended === undefined }
+      const lines = OutputText.renderKept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
+      if (lines.at(-1) === "") lines.pop()
+      return { lines, first: total - countLines(bytes) }
+    }
+  }
+})

@@ -1,0 +1,259 @@
+/**
+ * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
+ *
+ * **Details**
+ *
+ * The shell is `/bin/bash -c` if it exists, else `/bin/sh -c`. It is neither a login nor an interactive shell, so that
+ * no profile slows a command down or changes it. Standard error and standard output share one pipe, which preserves
+ * their order. The command leads its own process group. Closing the scope sends SIGTERM to the group, SIGKILL to the
+ * rest after two seconds, and SIGKILL to descendants that had left the group.
+ *
+ * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
+ *
+ * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.10.
+ */
+import type * as Arr from "effect/Array"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as PlatformError from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Ids from "../../../base/domain/Ids.ts"
+import { ProcessPlace, type Service as Environment } from "../../../places/CommandEnvironment.ts"
+import * as PseudoTerminal from "../../../places/PseudoTerminal.ts"
+import * as StartedProcess from "./StartedProcess.ts"
+import { TerminalSettings } from "../BuiltinSettings.ts"
+
+/** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
+const maxCommandBytes = 128 * 1024 - 1
+
+/** The command was not run. */
+export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/terminal/NotStarted")("NotStarted", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** Command to start. */
+interface Command {
+  readonly command: string
+  /** An absolute path of a directory that exists. */
+  readonly cwd: string
+  readonly stdin: ChildProcess.CommandInput
+  readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
+  /** Gives it a terminal of its own ({@link Shell.terminal}). */
+  readonly terminal?: PseudoTerminal.Maker | undefined
+  /** Marks everything that it starts, so that nothing of it outlives the scope. */
+  readonly mark?: string | undefined
+}
+
+/** Exit of a command. One that died of a signal has the code that a shell gives it, 128 + the signal's number. */
+export interface Exit {
+  readonly code: number
+  readonly signal: string | undefined
+}
+
+/** A command that was started. */
+interface RunningCommand {
+  readonly pid: number
+  /** Waits for the command to end and for the output that it left in the pipe. */
+  readonly exit: Effect.Effect<Exit>
+  /** Takes the process tree down, and returns when it is gone. */
+  readonly kill: Effect.Effect<void>
+}
+
+/**
+ * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
+ */
+export interface Shell {
+  readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
+  /** Finds a program in a directory that provides commands with a terminal, if any. */
+  readonly terminal: (cwd: string) => Effect.Effect<PseudoTerminal.Maker | undefined>
+}
+
+const transientCodes = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "EBUSY", "ETXTBSY", "EINTR"])
+
+const readErrorCode = (error: PlatformError.PlatformError): string | undefined => {
+  const { cause } = error.reason
+  return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
+}
+
+const isTransient = (error: PlatformError.PlatformError): boolean => transientCodes.has(readErrorCode(error) ?? "")
+
+const retries = Schedule.exponential("2 seconds").pipe(Schedule.upTo({ times: 3 }))
+
+const toNotStarted = (error: PlatformError.PlatformError): NotStarted =>
+  new NotStarted({
+    message: isTransient(error)
+      ? `the system cannot start a process now (${readErrorCode(error)}): end some of the running ones, then try again`
+      : `the command could not be started: ${readErrorCode(error) ?? error.reason.description ?? error.message}`,
+    cause: error
+  })
+
+/** Numbers that are the same on every system of interest. */
+const signalNumbers: Readonly<Record<string, number>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGQUIT: 3,
+  SIGILL: 4,
+  SIGTRAP: 5,
+  SIGABRT: 6,
+  SIGFPE: 8,
+  SIGKILL: 9,
+  SIGSEGV: 11,
+  SIGPIPE: 13,
+  SIGALRM: 14,
+  SIGTERM: 15
+}
+
+/** The platform names the signal in the message of the error and nowhere else. */
+const toSignalExit = (error: PlatformError.PlatformError): Exit => {
+  const text = error.reason.cause instanceof Error ? error.reason.cause.message : error.message
+  const signal = /SIG[A-Z0-9]+/.exec(text)?.[0]
+  return { code: 128 + (signal === undefined ? 0 : (signalNumbers[signal] ?? 0)), signal: signal ?? "a signal" }
+}
+
+const quietMillis = 100
+const quietRounds = 3
+const maxRounds = 20
+
+/**
+ * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: no more than
+ * until nothing has come for a while.
+ */
+const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
+  Effect.raceFirst(
+    Fiber.await(reader),
+    Effect.gen(function* () {
+      let seen = received()
+      for (let round = 0, quiet = 0; round < maxRounds && quiet < quietRounds; round++) {
+        yield* Effect.sleep(quietMillis)
+        quiet = received() === seen ? quiet + 1 : 0
+        seen = received()
+      }
+    })
+  )
+
+/** A shell on this platform's processes. */
+export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function* () {
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
+  let known: "/bin/bash" | "/bin/sh" | undefined
+  const shell = Effect.suspend(() =>
+    known !== undefined
+      ? Effect.succeed(known)
+      : fs.exists("/bin/bash").pipe(
+          Effect.map((exists) => {
+            known = exists ? "/bin/bash" : "/bin/sh"
+            return known
+          }),
+          // A file that cannot be looked at cannot be run either; a machine that is not there may be there for the next
+          // command.
+          Effect.orElseSucceed(() => "/bin/sh")
+        )
+  )
+
+  const killTree = Effect.fnUntraced(function* (handle: ChildProcessHandle) {
+    const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
+    if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
+  }, Effect.provideContext(taking))
+
+  const spawn = Effect.fnUntraced(function* ({ cwd, mark, stdin }: Command, words: ReadonlyArray<string>) {
+    const settings = yield* TerminalSettings
+    return yield* spawner
+      .spawn(
+        ChildProcess.make("/bin/sh", words, {
+          cwd,
+          env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
+          stdin,
+          stderr: "ignore",
+          detached: true,
+          killSignal: "SIGTERM",
+          forceKillAfter: StartedProcess.forceKillAfter
+        })
+      )
+      .pipe(
+        // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
+        Effect.catchDefect((defect) =>
+          Effect.fail(
+            PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
+          )
+        )
+      )
+  })
+
+  const start: Shell["start"] = Effect.fnUntraced(function* (command) {
+    const program = yield* shell
+    // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its
+    // place.
+    const words =
+      command.terminal === undefined
+        ? ["-c", 'exec "$0" -c "$1" 2>&1', program, command.command]
+        : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
+    const bytes = new TextEncoder().encode(words.at(-1)).length
+    if (bytes > maxCommandBytes) {
+      return yield* new NotStarted({
+        message: `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the file`
+      })
+    }
+    // A terminal has a session of its own, out of reach of the group.
+    const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.makeHex(32))
+    const handle = yield* spawn({ ...command, mark }, words).pipe(
+      Effect.retry({ schedule: retries, while: isTransient }),
+      Effect.mapError(toNotStarted)
+    )
+    if (mark !== undefined)
+      yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
+    yield* Effect.addFinalizer(() => killTree(handle))
+    let received = 0
+    const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
+      received += chunks.length
+      return command.onOutput(chunks)
+    }).pipe(
+      // The pipe broke: the output ends here, and the exit code still tells how the command ended.
+      Effect.ignore,
+      Effect.forkScoped
+    )
+    const exit = handle.exitCode.pipe(
+      Effect.map((code): Exit => ({ code, signal: undefined })),
+      Effect.catch((error) => Effect.succeed(toSignalExit(error)))
+    )
+    return {
+      pid: handle.pid,
+      exit: Effect.tap(
+        exit,
+        drainOutput(reader, () => received)
+      ),
+      kill: killTree(handle)
+    }
+  })
+
+  let maker: PseudoTerminal.Maker | undefined
+  const terminal: Shell["terminal"] = Effect.fnUntraced(function* (cwd) {
+    const { environment } = yield* TerminalSettings
+    // None is looked for again: a command may have installed it.
+    maker ??= yield* PseudoTerminal.findMaker({
+      cwd,
+      env: yield* StartedProcess.inheritEnvironment(environment, undefined)
+    }).pipe(Effect.provideService(ChildProcessSpawner, spawner))
+    return maker
+  })
+
+  return { start, terminal }
+})
+
+/** Makes a shell outside the sandbox, for commands that the user permits; `undefined` without a sandbox. */
+export const makeOutside = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
+  outside === undefined
+    ? Effect.undefined
+    : make.pipe(
+        Effect.provideService(ChildProcessSpawner, outside.spawner),
+        Effect.provideService(FileSystem.FileSystem, outside.files)
+      )

@@ -1,0 +1,296 @@
+/**
+ * Tool call arguments that are not JSON: the values that can be read from them, and whether they were cut or are
+ * malformed.
+ *
+ * **Details**
+ *
+ * Nothing is invented: a repair closes what is open and removes what is surplus, and the result must be an object. A
+ * text that ends in the middle of something was cut by an output limit; it must never be executed as if it were whole,
+ * so that only a text whose last character closes something is repaired.
+ *
+ * Source: `hermes-llm.md` §13.4, `ARCHITECTURE.md` §7.
+ */
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Json from "../../base/domain/Json.ts"
+
+// Values of another type than a tool's schema expects, if their meaning is unambiguous: `"5"` for 5, `"true"` for true,
+// the JSON text of a list or an object for the value itself.
+//
+// **Details**
+//
+// Only a text is converted, only if the schema does not accept texts, and only when it represents exactly the other
+// value. The tool's own Schema refuses the rest. Arguments without such a value are returned unchanged, as the same
+// object.
+//
+// Source: `hermes-product.md` §2.1, `ARCHITECTURE.md` §4.
+
+/** A JSON Schema, or a part of one. */
+type Node = { readonly [x: string]: unknown }
+
+/** References, choices and levels of arguments that are followed before they are left alone. */
+const deepest = 32
+
+const toNode = (value: unknown): Node | undefined =>
+  // A member of a JSON document that is no list is a mapping.
+  Predicate.isObject(value) ? (value as Node) : undefined
+
+const readMember = (node: Node | undefined, key: string): unknown =>
+  node !== undefined && Object.hasOwn(node, key) ? node[key] : undefined
+
+const followReference = (node: Node | undefined, root: Node): Node | undefined => {
+  let at = node
+  for (let hops = 0; hops < deepest; hops++) {
+    const reference = readMember(at, "$ref")
+    if (typeof reference !== "string") return at
+    if (!reference.startsWith("#/")) return undefined
+    at = reference
+      .slice(2)
+      .split("/")
+      .reduce<Node | undefined>(
+        (inside, key) => toNode(readMember(inside, key.replaceAll("~1", "/").replaceAll("~0", "~"))),
+        root
+      )
+  }
+  return undefined
+}
+
+/** The schemas of which a value may fit one. */
+const listChoices = (node: Node | undefined, root: Node, depth = 0): ReadonlyArray<Node> => {
+  const at = depth > deepest ? undefined : followReference(node, root)
+  if (at === undefined) return []
+  for (const key of ["anyOf", "oneOf"]) {
+    const several = readMember(at, key)
+    if (Array.isArray(several)) return several.flatMap((one) => listChoices(toNode(one), root, depth + 1))
+  }
+  return [at]
+}
+
+const listTypes = (node: Node): ReadonlyArray<unknown> => {
+  const type = readMember(node, "type")
+  return Array.isArray(type) ? type : type === undefined ? [] : [type]
+}
+
+/** True when a text may be just what is wanted. */
+const canTakeText = (node: Node, text: string): boolean => {
+  const values = readMember(node, "enum")
+  if (Array.isArray(values)) return values.includes(text)
+  if (Object.hasOwn(node, "const")) return node["const"] === text
+  const types = listTypes(node)
+  return types.length === 0 || types.includes("string")
+}
+
+const numeral = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+const parseNumber = (text: string): number | undefined => {
+  const value = numeral.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** Reads a text as a value of a type. */
+const readAs = (type: unknown, text: string): Option.Option<unknown> => {
+  const trimmed = text.trim()
+  switch (type) {
+    case "integer":
+    case "number": {
+      const value = parseNumber(trimmed)
+      return value === undefined || (type === "integer" && !Number.isSafeInteger(value))
+        ? Option.none()
+        : Option.some(value)
+    }
+    case "boolean": {
+      const word = trimmed.toLowerCase()
+      return word === "true" || word === "false" ? Option.some(word === "true") : Option.none()
+    }
+    case "null":
+      return trimmed === "null" ? Option.some(null) : Option.none()
+    case "array":
+      return Option.filter(Json.parse(trimmed), Array.isArray)
+    case "object":
+      return Option.filter(Json.parse(trimmed), (value) => toNode(value) !== undefined)
+    default:
+      return Option.none()
+  }
+}
+
+const coerceText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<unknown> => {
+  if (wanted.length === 0 || wanted.some((node) => canTakeText(node, text))) return Option.none()
+  for (const type of wanted.flatMap(listTypes)) {
+    const value = readAs(type, text)
+    if (Option.isSome(value)) return value
+  }
+  return Option.none()
+}
+
+/** Returns the same list or mapping if no member changes. */
+const coerceList = (
+  list: ReadonlyArray<unknown>,
+  wanted: ReadonlyArray<Node>,
+  root: Node,
+  depth: number
+): ReadonlyArray<unknown> => {
+  const node = wanted.find((one) => listTypes(one).includes("array"))
+  const items = toNode(readMember(node, "items"))
+  if (items === undefined) return list
+  const next = list.map((value) => coerceValue(value, items, root, depth + 1))
+  return next.some((value, index) => value !== list[index]) ? next : list
+}
+
+const coerceMembers = (value: Node, wanted: ReadonlyArray<Node>, root: Node, depth: number): Node => {
+  const objects = wanted.filter((one) => listTypes(one).includes("object"))
+  const node = objects.length === 1 ? objects[0] : undefined
+  if (node === undefined) return value
+  const properties = toNode(readMember(node, "properties"))
+  const others = toNode(readMember(node, "additionalProperties"))
+  let changed: Record<string, unknown> | undefined
+  for (const [key, given] of Object.entries(value)) {
+    const schema = toNode(readMember(properties, key)) ?? others
+    const next = schema === undefined ? given : coerceValue(given, schema, root, depth + 1)
+    if (next === given) continue
+    changed ??= { ...value }
+    changed[key] = next
+  }
+  return changed ?? value
+}
+
+const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unknown => {
+  if (depth > deepest) return value
+  if (typeof value === "string") {
+    const read = coerceText(value, listChoices(node, root))
+    if (Option.isNone(read)) return value
+    // Members of a list or an object may be written as text too.
+    return coerceValue(read.value, node, root, depth + 1)
+  }
+  if (Array.isArray(value)) return coerceList(value, listChoices(node, root), root, depth)
+  const given = toNode(value)
+  return given === undefined ? value : coerceMembers(given, listChoices(node, root), root, depth)
+}
+
+/** Converts values of another type than a tool's schema expects, if their meaning is unambiguous. */
+export const coerce = <Args>(args: Args, schema: object): Args => {
+  const root = toNode(schema)
+  // Members may have changed to the types of the schema; the type of the arguments stays unknown.
+  return root === undefined ? args : (coerceValue(args, root, root, 0) as Args)
+}
+
+/** Arguments: a JSON object. */
+type Arguments = Readonly<Record<string, unknown>>
+
+/** Arguments of a tool call that are no JSON. */
+type RepairResult =
+  | { readonly _tag: "Repaired"; readonly args: Arguments; readonly how: string }
+  | { readonly _tag: "Truncated" }
+  | { readonly _tag: "Malformed"; readonly reason: string }
+
+/** True when a value is a JSON object, as opposed to a list or a scalar. */
+const parseArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), Json.isFields)
+
+interface Scan {
+  /** Closers that are missing, the innermost first. */
+  readonly missing: string
+  /** The cleaned text before the first closer without an opener. */
+  readonly surplus: string | undefined
+  readonly inString: boolean
+  /** The text with raw control characters inside strings escaped, and trailing commas removed. */
+  readonly cleaned: string
+}
+
+const closers: Readonly<Record<string, string>> = { "{": "}", "[": "]" }
+
+const escapeControl = (character: string): string => {
+  switch (character) {
+    case "\n":
+      return "\\n"
+    case "\r":
+      return "\\r"
+    case "\t":
+      return "\\t"
+    default:
+      return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  }
+}
+
+/** One pass over the text, aware of strings and their escapes. */
+const scanText = (text: string): Scan => {
+  const open: Array<string> = []
+  let surplus: number | undefined
+  let inString = false
+  let escaped = false
+  const cleaned: Array<string> = []
+  /** Position of a comma that only white space has followed; -1 without such a comma. */
+  let comma = -1
+  for (const character of text) {
+    if (inString) {
+      if (escaped) escaped = false
+      else if (character === "\\") escaped = true
+      else if (character === '"') inString = false
+      cleaned.push(character < " " ? escapeControl(character) : character)
+      continue
+    }
+    if (character === '"') inString = true
+    const closer = closers[character]
+    if (closer !== undefined) open.push(closer)
+    if (character === "}" || character === "]") {
+      if (comma >= 0) cleaned.length = comma
+      if (open.at(-1) === character) open.pop()
+      else surplus ??= cleaned.length
+    }
+    if (character === ",") comma = cleaned.length
+    else if (character.trim() !== "") comma = -1
+    cleaned.push(character)
+  }
+  return {
+    missing: open.toReversed().join(""),
+    surplus: surplus === undefined ? undefined : cleaned.slice(0, surplus).join(""),
+    inString,
+    cleaned: cleaned.join("")
+  }
+}
+
+/** Message of the parser for a text that is no JSON. */
+const readSyntaxError = (text: string): string => {
+  try {
+    JSON.parse(text)
+    return "not valid JSON"
+  } catch (error) {
+    return error instanceof Error ? error.message : "not valid JSON"
+  }
+}
+
+/** Longest text that is looked at: arguments beyond it are malformed whatever they say. */
+const longestText = 2_000_000
+
+/** Makes an object of a text that is no JSON object, where that is possible. */
+export const repair = (text: string): RepairResult => {
+  const trimmed = text.trim()
+  if (trimmed === "" || trimmed === "None" || trimmed === "null") {
+    return { _tag: "Repaired", args: {}, how: "nothing was given" }
+  }
+  if (trimmed.length > longestText) return { _tag: "Malformed", reason: "it is too long" }
+  const parsed = Json.parse(trimmed)
+  if (Option.isSome(parsed)) {
+    if (Json.isFields(parsed.value)) return { _tag: "Repaired", args: parsed.value, how: "it was JSON already" }
+    // Some models send the object as a JSON text within a JSON text.
+    const inner = typeof parsed.value === "string" ? repair(parsed.value) : undefined
+    return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "it is another kind of value" }
+  }
+  const { cleaned, inString, missing, surplus } = scanText(trimmed)
+  if (inString || !/[}\]]$/.test(trimmed)) return { _tag: "Truncated" }
+  const candidates: ReadonlyArray<readonly [text: string, how: string]> = [
+    [cleaned, "control characters and trailing commas"],
+    [cleaned + missing, "closers that were missing"],
+    ...(surplus === undefined ? [] : [[surplus, "closers that were surplus"] as const])
+  ]
+  for (const [candidate, how] of candidates) {
+    const args = parseArguments(candidate)
+    if (Option.isSome(args)) return { _tag: "Repaired", args: args.value, how }
+  }
+  return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
+}
+
+/** Reason why arguments cannot be read, in words for the author of the arguments. */
+export const explainProblem = (params: unknown): string => {
+  const repaired = typeof params === "string" ? repair(params) : undefined
+  if (repaired?._tag === "Malformed") return repaired.reason
+  return params === null ? "null" : Array.isArray(params) ? "a list" : `a ${typeof params}`
+}

@@ -1,0 +1,204 @@
+/**
+ * The tool calls of an answer as they will be stored and executed: names and arguments repaired, repeated calls left
+ * out, delegations capped. The stored calls equal the executed calls.
+ *
+ * **Details**
+ *
+ * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are not JSON
+ * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`,
+ * then calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were
+ * cut makes the whole answer truncated: none of its calls is executed. A call that cannot be repaired stays unchanged,
+ * and gets an error result later.
+ *
+ * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
+ */
+import type { ContentPart } from "../../base/domain/Model.ts"
+import type { Snapshot } from "../ToolRegistry.ts"
+import * as ArgumentRepair from "./ArgumentRepair.ts"
+import * as NameRepair from "./NameRepair.ts"
+
+type Call = Extract<ContentPart, { readonly type: "tool-call" }>
+
+/** A change or an omission, in words for the log. */
+type Change = string
+
+/** The tool calls of an answer as they will be stored and executed. */
+export interface NormalisedCalls {
+  readonly parts: ReadonlyArray<ContentPart>
+  readonly truncated: boolean
+  readonly changes: ReadonlyArray<Change>
+  /** Told to the model with the result, by call: the name that it sent, and the tool that was taken for it. */
+  readonly notes: ReadonlyMap<ContentPart, string>
+}
+
+/** Limits of one message. */
+interface Limits {
+  /** `delegate_task` calls of one message that are kept. */
+  readonly delegations: number
+}
+
+/** The outcome of a step for one call. */
+type StepOutcome =
+  | { readonly _tag: "Same" }
+  | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
+  | { readonly _tag: "Dropped"; readonly change: Change }
+  /** The output limit cut it. */
+  | { readonly _tag: "Cut" }
+
+type Step = (call: Call) => StepOutcome
+
+const same: StepOutcome = { _tag: "Same" }
+
+const listCandidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
+  tools.names.map((name) => ({ name, destructive: tools.get(name)?.facts.destructive === true }))
+
+const repairName =
+  (tools: Snapshot): Step =>
+  (call) => {
+    // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
+    if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
+    const name = NameRepair.makeNameFinder(listCandidates(tools))(call.name)
+    if (name === undefined) return same
+    const sent = JSON.stringify(call.name.slice(0, 80))
+    const note = `There is no tool ${sent}: ${name} was called instead.`
+    return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} interpreted as ${name}`, note }
+  }
+
+const repairArguments: Step = (call) => {
+  if (typeof call.params !== "string") return same
+  const repaired = ArgumentRepair.repair(call.params)
+  switch (repaired._tag) {
+    case "Truncated":
+      return { _tag: "Cut" }
+    case "Malformed":
+      return same
+    case "Repaired":
+      return {
+        _tag: "Changed",
+        call: { ...call, params: repaired.args },
+        change: `arguments of ${call.name} repaired: ${repaired.how}`
+      }
+  }
+}
+
+const coerceValues =
+  (tools: Snapshot): Step =>
+  (call) => {
+    const bound = tools.get(call.name)
+    const params = bound === undefined ? call.params : ArgumentRepair.coerce(call.params, bound.definition.parameters)
+    return params === call.params
+      ? same
+      : {
+          _tag: "Changed",
+          call: { ...call, params },
+          change: `values of ${call.name} turned into the types of its schema`
+        }
+  }
+
+/** Counts in the closure: a step of one message. */
+const capDelegations = (most: number): Step => {
+  let delegations = 0
+  return ({ name }) =>
+    name === "delegate_task" && ++delegations > most
+      ? { _tag: "Dropped", change: `delegate_task left out: at most ${most} in one message` }
+      : same
+}
+
+/** Remembers in the closure: a step of one message. */
+const dropRepeated = (): Step => {
+  const seen = new Set<string>()
+  return ({ name, params }) => {
+    const key = `${name}\n${JSON.stringify(params)}`
+    if (seen.has(key)) return { _tag: "Dropped", change: `repeated call of ${name} left out` }
+    seen.add(key)
+    return same
+  }
+}
+
+/**
+ * Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of
+ * one id.
+ */
+const renameDuplicateIds = (): Step => {
+  const taken = new Set<string>()
+  return (call) => {
+    const { id } = call
+    // It is replaced where the answer becomes a message.
+    if (id === "") return same
+    let own = id
+    for (let n = 2; taken.has(own); n++) own = `${id}_${n}`
+    taken.add(own)
+    return own === id
+      ? same
+      : { _tag: "Changed", call: { ...call, id: own }, change: `a second call with the id ${id} is now ${own}` }
+  }
+}
+
+const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
+
+const none: NormalisedCalls["notes"] = new Map()
+
+/**
+ * The arguments of a call that was not made by a model, read and coerced like a model's. Unreadable arguments stay
+ * unchanged.
+ */
+export const readArguments = (name: string, params: unknown, tools: Snapshot): unknown => {
+  const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
+  const args = repaired?._tag === "Repaired" ? repaired.args : params
+  const bound = tools.get(name)
+  return bound === undefined ? args : ArgumentRepair.coerce(args, bound.definition.parameters)
+}
+
+/** True when nothing of this answer needs a second look: the common case, and a cheap question. */
+const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => {
+  let calls = 0
+  for (const part of parts) {
+    if (!isCall(part)) continue
+    const bound = tools.get(part.name)
+    if (++calls > 1 || bound === undefined || typeof part.params === "string") return false
+    if (ArgumentRepair.coerce(part.params, bound.definition.parameters) !== part.params) return false
+  }
+  return true
+}
+
+/** The tool calls of an answer as they will be stored and executed. */
+export const normalise = (parts: ReadonlyArray<ContentPart>, tools: Snapshot, limits: Limits): NormalisedCalls => {
+  if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
+  const steps = [
+    repairName(tools),
+    repairArguments,
+    coerceValues(tools),
+    capDelegations(limits.delegations),
+    dropRepeated(),
+    renameDuplicateIds()
+  ]
+  const changes: Array<Change> = []
+  const notes = new Map<ContentPart, string>()
+  let truncated = false
+  const applySteps = (given: Call): ReadonlyArray<ContentPart> => {
+    let call = given
+    let note: string | undefined
+    for (const step of steps) {
+      const outcome = step(call)
+      switch (outcome._tag) {
+        case "Same":
+          break
+        case "Changed":
+          call = outcome.call
+          note ??= outcome.note
+          changes.push(outcome.change)
+          break
+        case "Dropped":
+          changes.push(outcome.change)
+          return []
+        case "Cut":
+          truncated = true
+          return []
+      }
+    }
+    if (note !== undefined) notes.set(call, note)
+    return [call]
+  }
+  const kept = parts.flatMap((part) => (isCall(part) ? applySteps(part) : [part]))
+  return { parts: kept, truncated, changes, notes }
+}

@@ -1,0 +1,290 @@
+/**
+ * The scheduled jobs of a user: made, changed, and taken for a run by one process at a time.
+ *
+ * **Details**
+ *
+ * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lease of the file, so
+ * that two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease
+ * that its holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
+ *
+ * Runs that were missed are made up for once, however many times it was, and only within the schedule's grace
+ * (`When.graceMillis`); later, the moment is counted as missed.
+ *
+ * A job that is done stays in the list as `completed`; of those the last {@link keptCompleted} are kept.
+ *
+ * **Example** (A job of every morning)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CronJobs } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const jobs = yield* CronJobs.CronJobs
+ *   const { name } = yield* jobs.create({ name: "news", schedule: "0 7 * * *", prompt: "What is new in the repository?" })
+ *   return [name, (yield* jobs.list).jobs.length]
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, CronJobs.layerMemory)))
+ * // => [ 'news', 1 ]
+ * ```
+ *
+ * Source: `hermes-product.md` §2.5, case 94.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Ids from "../../base/domain/Ids.ts"
+import type { Leases } from "../../base/platform/Leases.ts"
+import * as JobClaim from "./Job.ts"
+import { type CronError, type CronRefused, type CronStoreError, type Job, makeRefusal } from "./Job.ts"
+import * as JobDraft from "./JobDraft.ts"
+import * as JobFile from "./JobFile.ts"
+import * as JobSchedule from "./JobSchedule.ts"
+
+/** Jobs that are not done, at most. */
+export const maxJobs = 500
+/** Jobs that are done and still listed. */
+export const keptCompleted = 100
+
+/** All jobs, with the problems of their file. */
+export interface JobList {
+  /** In the order in which they were made. */
+  readonly jobs: ReadonlyArray<Job>
+  /** Entries of the file that cannot be read, a line each. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** The scheduled jobs of a user. A reference is a job's id, the beginning of it, or its name. */
+export interface Service {
+  readonly list: Effect.Effect<JobList, CronStoreError>
+  readonly find: (reference: string) => Effect.Effect<Job, CronError>
+  /** `draft.timezone` is the machine's when absent. */
+  readonly create: (draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
+  /** Changes what is given, and keeps the rest. */
+  readonly update: (reference: string, draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
+  readonly pause: (reference: string) => Effect.Effect<Job, CronError>
+  /** Goes on with the next moment that comes. */
+  readonly resume: (reference: string) => Effect.Effect<Job, CronError>
+  /** Makes it due now. */
+  readonly trigger: (reference: string) => Effect.Effect<Job, CronError>
+  readonly remove: (reference: string) => Effect.Effect<Job, CronError>
+  /**
+   * The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed
+   * over.
+   */
+  readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
+  /** Claims a job for a run. Returns `undefined` if it is no longer due, or another process has claimed it. */
+  readonly claim: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
+  /** Claims a job for an immediate run, regardless of its schedule, which does not change. */
+  readonly take: (reference: string) => Effect.Effect<JobClaim.Claim, CronError>
+  /** Renews the lease of a run. Returns `false` if the caller no longer holds it. */
+  readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
+  /** Says how a run ended. */
+  readonly settle: (
+    claim: JobClaim.Claim,
+    ended: JobClaim.FinishedRun
+  ) => Effect.Effect<JobClaim.Settlement, CronStoreError>
+}
+
+/** The scheduled jobs of a user. */
+export class CronJobs extends Context.Service<CronJobs, Service>()("hermes-effect/tool/CronJobs") {}
+
+const resolveReference = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job, CronRefused> => {
+  const wanted = reference.trim()
+  const exact = jobs.find(({ id }) => id === wanted)
+  if (exact !== undefined) return Result.succeed(exact)
+  const folded = wanted.toLowerCase()
+  const named = jobs.filter(({ name }) => name.toLowerCase() === folded)
+  const candidates = named.length > 0 ? named : wanted === "" ? [] : jobs.filter(({ id }) => id.startsWith(folded))
+  const [only, ...others] = candidates
+  if (only === undefined) return Result.fail(makeRefusal(`no job "${wanted}": list them with \`hermes cron list\``))
+  return others.length === 0
+    ? Result.succeed(only)
+    : Result.fail(
+        makeRefusal(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`)
+      )
+}
+
+const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> =>
+  jobs.map((other) => (other.id === job.id ? job : other))
+
+/** Without those that were done longest ago. */
+const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
+  const done = jobs.filter(({ state }) => state === "completed")
+  if (done.length <= keptCompleted) return jobs
+  const newest = done.toSorted((a, b) => (b.last_run_at ?? "").localeCompare(a.last_run_at ?? ""))
+  const gone = new Set(newest.slice(keptCompleted))
+  return jobs.filter((job) => !gone.has(job))
+}
+
+/** The jobs of a file. */
+export const make = (file: JobFile.JobFile): Service => {
+  /** Changes the one job that a reference means. */
+  const editJob = (
+    reference: string,
+    work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
+  ): Effect.Effect<Job, CronError> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      file.change(({ jobs }) =>
+        Effect.fromResult(
+          Result.gen(function* () {
+            const job = yield* resolveReference(jobs, reference)
+            const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
+            return [next, replaceJob(jobs, next)] as const
+          })
+        )
+      )
+    )
+
+  /** The ids of the jobs whose output is wanted. */
+  const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
+    draft.contextFrom === undefined
+      ? Result.succeed(draft)
+      : Result.mapBoth(Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))), {
+          onFailure: ({ message }) => message,
+          onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
+        })
+
+  const create: Service["create"] = Effect.fnUntraced(function* (draft) {
+    const id = yield* Ids.makeHex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) =>
+      Effect.fromResult(
+        Result.mapError(
+          Result.gen(function* () {
+            if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
+              return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
+            }
+            const whole = yield* resolveContext(jobs, draft)
+            const job = yield* JobDraft.create(whole, id, {
+              now,
+              timezone: draft.timezone ?? JobSchedule.readLocalTimezone()
+            })
+            return [job, dropOldCompleted([...jobs, job])] as const
+          }),
+          makeRefusal
+        )
+      )
+    )
+  })
+
+  const update: Service["update"] = (reference, draft) =>
+    editJob(reference, (job, now, jobs) =>
+      Result.flatMap(resolveContext(jobs, draft), (whole) =>
+        JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })
+      )
+    )
+
+  const pause: Service["pause"] = (reference) =>
+    editJob(reference, (job) =>
+      job.state === "completed"
+        ? Result.fail(`${job.name} is done: there is nothing to pause`)
+        : Result.succeed({ ...job, state: "paused" })
+    )
+
+  const resume: Service["resume"] = (reference) =>
+    editJob(reference, (job, now) => {
+      if (job.state === "scheduled") return Result.succeed(job)
+      const next = JobSchedule.findNextAfter(job.schedule, now)
+      return next === undefined || job.state === "completed"
+        ? Result.fail(`${job.name} has nothing left to do: give it a new schedule by \`hermes cron edit\``)
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(next) })
+    })
+
+  const trigger: Service["trigger"] = (reference) =>
+    editJob(reference, (job, now) =>
+      job.state === "paused"
+        ? Result.fail(`${job.name} is paused: resume it first`)
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) })
+    )
+
+  const remove: Service["remove"] = (reference) =>
+    file.change(({ jobs }) =>
+      Effect.fromResult(
+        Result.map(resolveReference(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const)
+      )
+    )
+
+  const due: Service["due"] = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const { jobs } = yield* file.read
+    const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
+    // Usually nothing needs to be written, so no lock is taken.
+    if (!jobs.some(isStale)) return jobs.filter((job) => JobClaim.isDue(job, now))
+    return yield* file.change(({ jobs }) => {
+      const swept = jobs.map((job) => JobClaim.sweepJob(job, now))
+      return Effect.succeed([swept.filter((job) => JobClaim.isDue(job, now)), swept] as const)
+    })
+  })
+
+  const claim: Service["claim"] = Effect.fnUntraced(function* (id) {
+    const token = yield* Ids.makeHex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) => {
+      const job = jobs.find((job) => job.id === id)
+      if (job === undefined || JobClaim.sweepJob(job, now) !== job || !JobClaim.isDue(job, now))
+        return Effect.succeed([undefined, undefined] as const)
+      const [claim, held] = JobClaim.claimScheduled(job, token, now)
+      return Effect.succeed([claim, replaceJob(jobs, held)] as const)
+    })
+  })
+
+  const take: Service["take"] = Effect.fnUntraced(function* (reference) {
+    const token = yield* Ids.makeHex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) =>
+      Effect.fromResult(
+        Result.gen(function* () {
+          const job = JobClaim.sweepJob(yield* resolveReference(jobs, reference), now)
+          if (job.running !== null)
+            return yield* Result.fail(makeRefusal(`${job.name} is running since ${job.running.since}: wait for it`))
+          const [claim, held] = JobClaim.claimImmediately(job, token, now)
+          return [claim, replaceJob(jobs, held)] as const
+        })
+      )
+    )
+  })
+
+  /** Works on a job as long as the claim is good. */
+  const changeClaimed = <A>(
+    { job: { id }, token }: JobClaim.Claim,
+    lost: A,
+    work: (job: Job, now: number) => readonly [A, Job]
+  ): Effect.Effect<A, CronStoreError> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      file.change(({ jobs }) => {
+        const job = jobs.find((job) => job.id === id)
+        if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
+        const [result, next] = work(job, now)
+        return Effect.succeed([result, dropOldCompleted(replaceJob(jobs, next))] as const)
+      })
+    )
+
+  return {
+    list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
+    find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolveReference(jobs, reference))),
+    create,
+    update,
+    pause,
+    resume,
+    trigger,
+    remove,
+    due,
+    claim,
+    take,
+    renew: (claim) => changeClaimed(claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),
+    settle: (claim, ended) =>
+      changeClaimed<JobClaim.Settlement>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
+  }
+}
+
+/** Jobs in a directory, which need not exist yet; all processes that share the leases change them one at a time. */
+export const layer = (directory: string): Layer.Layer<CronJobs, never, FileSystem.FileSystem | Leases | Path.Path> =>
+  Layer.effect(CronJobs, Effect.map(JobFile.make(directory), make))
+
+/** Jobs that go with the process. */
+export const layerMemory: Layer.Layer<CronJobs> = Layer.effect(CronJobs, Effect.map(JobFile.memory, make))

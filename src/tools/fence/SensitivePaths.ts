@@ -1,0 +1,101 @@
+/**
+ * Files that hold secrets or from which something runs later, by their paths: one table for the file tools that open
+ * them, for the sandbox that hides them and for the judge of commands that name them. Only the text counts; links are
+ * followed where files are opened.
+ */
+import { isLaterPath } from "../../places/LaterFiles.ts"
+
+/**
+ * A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is
+ * known.
+ */
+export const tidyPath = (path: string, cwd?: string): string => {
+  const absolute = path.startsWith("/") || path.startsWith("~") || cwd === undefined ? path : `${cwd}/${path}`
+  const parts: Array<string> = []
+  const rooted = absolute.startsWith("/")
+  for (const part of absolute.split("/")) {
+    if (part === "" || part === ".") continue
+    if (part === "..") {
+      if (parts.length > 0 && parts.at(-1) !== "..") parts.pop()
+      else if (!rooted) parts.push(part)
+    } else parts.push(part)
+  }
+  while (/^(?:\.?\*+|\{.*\}|\.\[\^?!?.*\]\*?|\.\?\?\*)$/.test(parts.at(-1) ?? "")) parts.pop()
+  const joined = parts.join("/")
+  return rooted ? `/${joined}` : joined === "" ? "." : joined
+}
+
+/** A home directory, in lower case. */
+export const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\$home)`
+
+const startupFile = new RegExp(
+  String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/|environment\.d\/|plasma-workspace\/)|local\/share\/(?:applications|systemd|dbus-1)\/|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs|tmux\.conf)`
+)
+/** Directories of programs that precede the system's directories on `PATH`. */
+const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|\.bun\/|go\/)?bin(?:\/|$)`)
+const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
+const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/)`)
+/** Files of git that contain commands to run; the sandbox shares a table of such files of other tools. */
+const repositoryHooks = /(?:^|\/)\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)/
+
+/** A place from which something runs later without a question, regardless of who wrote it. */
+export const describeLaterRun = (path: string): string | undefined => {
+  const tidied = tidyPath(path).toLowerCase()
+  if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
+  if (programDirectory.test(tidied)) return "a directory of programs in the search path"
+  if (gitSettings.test(tidied)) return "git hooks or git configuration"
+  return repositoryHooks.test(tidied) || isLaterPath(tidied)
+    ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)"
+    : undefined
+}
+
+/** Directories below a home directory that hold keys, tokens, and settings of how they are used, whole. */
+export const credentialDirectories = [
+  ".ssh",
+  ".aws",
+  ".azure",
+  ".docker",
+  ".gnupg",
+  ".kube",
+  ".config/gcloud",
+  ".config/gh",
+  ".config/op",
+  ".local/share/keyrings",
+  ".password-store"
+]
+
+/** Single files below a home directory with secrets in them. */
+export const credentialFiles = [
+  ".cargo/credentials",
+  ".cargo/credentials.toml",
+  ".config/git/credentials",
+  ".git-credentials",
+  ".my.cnf",
+  ".netrc",
+  ".npmrc",
+  ".pgpass",
+  ".pypirc",
+  ".terraform.d/credentials.tfrc.json",
+  ".vault-token"
+]
+
+/** A file of variables, unless it is an {@link environmentTemplate}. */
+const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
+const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
+const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/
+const machineSecret =
+  /^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$/
+
+/**
+ * True when a path in lower case is a secret wherever it stands: an environment file, a private key, a secret of the
+ * machine.
+ */
+export const isPlainSecret = (path: string): boolean =>
+  (environmentFile.test(path) && !environmentTemplate.test(path)) || keyFile.test(path) || machineSecret.test(path)
+
+/** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
+export const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
+const ownSecretName = new RegExp(`^${ownName}`)
+
+/** True when a name below the home directory of hermes is one of its secrets. */
+export const isOwnSecret = (name: string): boolean => ownSecretName.test(name.toLowerCase())

@@ -1,0 +1,321 @@
+/**
+ * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name
+ * resolves to now. The client connects to exactly those, so that a name that changes afterwards (DNS rebinding) gains
+ * nothing, and every redirect is admitted again.
+ *
+ * **Details**
+ *
+ * http and https only, with a host. Addresses that provide credentials of cloud machines are always refused. Private,
+ * loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} allows them;
+ * one such address among the answers for a name refuses the URL. A name that cannot be resolved is refused. URLs that
+ * contain a secret, even encoded, are refused too (`UrlSecrets`), because servers log the addresses they receive.
+ * `EgressGate` decides which of the remaining hosts need an approval.
+ *
+ * **Example** (What a model may not reach)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Urls } from "hermes-effect"
+ *
+ * const fence = Urls.make({ resolve: () => Effect.succeed(["127.0.0.1"]) })
+ *
+ * console.log(await Effect.runPromise(Effect.match(fence.admit("http://innocent.example.com/"), {
+ *   onFailure: ({ _tag }) => _tag,
+ *   onSuccess: ({ addresses }) => addresses
+ * })))
+ * // => UrlBlocked
+ * ```
+ *
+ * Source: `hermes-llm.md` §19.5, `ARCHITECTURE.md` §4 (fences judge the final arguments).
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { redactText } from "../../base/domain/Redaction.ts"
+import { resolveAddresses } from "../../base/platform/Network.ts"
+import * as UrlSecrets from "./UrlSecrets.ts"
+
+// Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short
+// forms, IPv6 with an IPv4 address inside.
+//
+// Source: `hermes-llm.md` §19.5.
+
+/** `metadata` hands out credentials and is never reached; `private` may be allowed; `benchmark` is 198.18.0.0/15. */
+export type AddressKind = "public" | "private" | "benchmark" | "metadata"
+
+type Bytes = ReadonlyArray<number>
+
+const parseNumber = (text: string): number | undefined => {
+  if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number.parseInt(text.slice(2), 16)
+  if (/^0[0-7]{1,11}$/.test(text)) return Number.parseInt(text, 8)
+  return /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined
+}
+
+/** The four bytes of an IPv4 address in any notation that a system understands. */
+export const parseIpv4 = (text: string): Bytes | undefined => {
+  const parts = text.split(".").map(parseNumber)
+  if (parts.length > 4 || parts.some((part) => part === undefined)) return undefined
+  const values = parts.filter((part) => part !== undefined)
+  const last = values.at(-1) ?? 0
+  const first = values.slice(0, -1)
+  if (first.some((part) => part > 255) || last >= 256 ** (5 - values.length)) return undefined
+  const rest = Array.from(
+    { length: 5 - values.length },
+    (_, index) => Math.floor(last / 256 ** (4 - values.length - index)) % 256
+  )
+  return [...first, ...rest]
+}
+
+/** The sixteen bytes of an IPv6 address; a zone is left out. */
+export const parseIpv6 = (text: string): Bytes | undefined => {
+  const address = text.replace(/%.*$/s, "")
+  if (address.length > 64 || !address.includes(":")) return undefined
+  const halves = address.split("::")
+  if (halves.length > 2) return undefined
+  const parseGroups = (half: string | undefined): Bytes | undefined => {
+    if (half === undefined || half === "") return []
+    const out: Array<number> = []
+    const parts = half.split(":")
+    for (const [index, part] of parts.entries()) {
+      if (part.includes(".") && index === parts.length - 1) {
+        const embedded = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(part) ? parseIpv4(part.replace(/\b0+(?=\d)/g, "")) : undefined
+        if (embedded === undefined) return undefined
+        out.push(...embedded)
+      } else if (/^[0-9a-f]{1,4}$/i.test(part)) {
+        const value = Number.parseInt(part, 16)
+        out.push(value >> 8, value & 0xff)
+      } else return undefined
+    }
+    return out
+  }
+  const head = parseGroups(halves[0])
+  const tail = parseGroups(halves[1])
+  if (head === undefined || tail === undefined) return undefined
+  const missing = 16 - head.length - tail.length
+  if (halves.length === 1 ? missing !== 0 : missing < 2) return undefined
+  return [...head, ...Array.from({ length: missing }, () => 0), ...tail]
+}
+
+const classifyIpv4 = (bytes: Bytes): AddressKind => {
+  const [a = 0, b = 0, c = 0, d = 0] = bytes
+  if (a === 169 && b === 254) return "metadata"
+  if (a === 100 && b === 100 && c === 100 && d === 200) return "metadata"
+  // The platform address of Azure, and the address of Oracle's classic machines.
+  if ((a === 168 && b === 63 && c === 129 && d === 16) || (a === 192 && b === 0 && c === 0 && d === 192))
+    return "metadata"
+  if (a === 198 && (b === 18 || b === 19)) return "benchmark"
+  const isPrivate =
+    a === 0 ||
+    a === 10 ||
+    a === 127 ||
+    a >= 224 ||
+    (a === 100 && b >= 64 && b <= 127) ||
+    (a === 172 && b >= 16 && b <= 31) ||
+    (a === 192 && (b === 168 || (b === 0 && (c === 0 || c === 2)) || (b === 88 && c === 99))) ||
+    (a === 198 && b === 51 && c === 100) ||
+    (a === 203 && b === 0 && c === 113)
+  return isPrivate ? "private" : "public"
+}
+
+const hasPrefix = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)
+const isZero = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(from, to).every((byte) => byte === 0)
+
+/** The IPv4 address that an IPv6 address embeds: mapped, translated, tunnelled. */
+const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
+  const low = bytes.slice(12)
+  if (isZero(bytes, 0, 10) && (hasPrefix(bytes.slice(10), 0xff, 0xff) || isZero(bytes, 10, 12))) {
+    // `::` and `::1` are addresses of their own.
+    return isZero(bytes, 10, 15) && (bytes[15] ?? 0) < 2 ? undefined : low
+  }
+  if (isZero(bytes, 0, 8) && hasPrefix(bytes.slice(8), 0xff, 0xff, 0, 0)) return low
+  if (hasPrefix(bytes, 0x00, 0x64, 0xff, 0x9b)) return low
+  if (hasPrefix(bytes, 0x20, 0x02)) return bytes.slice(2, 6)
+  // Teredo hides the client's address by its complement.
+  if (hasPrefix(bytes, 0x20, 0x01, 0x00, 0x00)) return low.map((byte) => byte ^ 0xff)
+  return hasPrefix(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || hasPrefix(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe)
+    ? low
+    : undefined
+}
+
+const classifyIpv6 = (bytes: Bytes): AddressKind => {
+  const [a = 0, b = 0, c = 0, d = 0] = bytes
+  if (hasPrefix(bytes, 0xfd, 0x00, 0x0e, 0xc2) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54)
+    return "metadata"
+  if (hasPrefix(bytes, 0xfd, 0x20, 0x00, 0xce) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54)
+    return "metadata"
+  const inner = findEmbeddedIpv4(bytes)
+  if (inner !== undefined) return classifyIpv4(inner)
+  // Only 2000::/3 is out there; some of it is reserved.
+  const isGlobal = a >= 0x20 && a <= 0x3f
+  const isReserved =
+    (a === 0x20 && b === 0x01 && (c < 0x02 || (c === 0x0d && d === 0xb8))) || (a === 0x3f && b === 0xff && c < 0x10)
+  return isGlobal && !isReserved ? "public" : "private"
+}
+
+/** The kind of an address; undefined when the text is not an address. */
+export const classifyAddress = (text: string): AddressKind | undefined => {
+  const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text
+  const four = bare.includes(":") ? undefined : parseIpv4(bare)
+  if (four !== undefined) return classifyIpv4(four)
+  const six = parseIpv6(bare)
+  return six === undefined ? undefined : classifyIpv6(six)
+}
+
+/** A URL that is not reached. `message` states the reason and the remedy, for the model. */
+export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
+  /** Without secrets. */
+  url: Schema.String,
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `Not fetched: ${this.reason}. Use a public http(s) address, or ask the user to fetch it.`
+  }
+}
+
+/** Turns a name into all its addresses. */
+export interface Resolve {
+  readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>, unknown>
+}
+
+/** The port to name resolution. The default is this machine's resolver, including its hosts file. */
+export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", {
+  defaultValue: () => ({ resolve: resolveAddresses })
+})
+
+/** Rules of the operator. */
+export interface Policy {
+  /** `security.allow_private_urls`. */
+  readonly allowPrivate: boolean
+  /** Hosts that may resolve into 198.18.0.0/15, over https. */
+  readonly benchmarkHosts: ReadonlyArray<string>
+  /**
+   * `security.unknown_hosts`: `ask` before a host is reached that is neither listed nor approved, redirects included.
+   */
+  readonly unknownHosts: "allow" | "ask"
+  /** Hosts that are reached without a question: `example.com`, `*.example.com`, `localhost:8080`. */
+  readonly hosts: ReadonlyArray<string>
+}
+
+/** Allows no private addresses and no unapproved hosts. */
+export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "ask", hosts: [] }
+
+/** A URL that may be reached at these addresses and no others. */
+export interface AdmittedUrl {
+  readonly url: URL
+  readonly addresses: ReadonlyArray<string>
+}
+
+/** Decides which addresses a tool may reach on behalf of a model. */
+export interface Service {
+  readonly admit: (url: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
+  /** Admits the target of a redirect of an admitted URL; its `Location` may be relative. */
+  readonly follow: (from: AdmittedUrl, location: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
+}
+
+/** Addresses of one name at most. */
+export const maxAddresses = 8
+const resolveTimeout = Duration.seconds(10)
+
+const metadataHosts = [
+  "metadata.google.internal",
+  "metadata.goog",
+  "metadata",
+  "instance-data",
+  "metadata.azure.internal",
+  "metadata.tencentyun.com"
+]
+
+/** Names of parameters whose values are credentials, as third parties take them. */
+const secretParameter =
+  /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
+
+const makeBlocked = (url: string, reason: string): UrlBlocked =>
+  new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
+
+const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
+
+/**
+ * The host of a URL, with its port unless it is the default of the scheme. An approval for a host holds for this text.
+ */
+export const formatHost = (url: URL): string => (url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`)
+
+/** Judges a URL by its text; gives the URL and its host when nothing is wrong. */
+export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
+  const trimmed = text.trim()
+  if (!URL.canParse(trimmed)) return makeBlocked(text, "it is not a URL with a scheme and a host")
+  const url = new URL(trimmed)
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    return makeBlocked(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
+  }
+  const host = readHost(url)
+  if (host === "") return makeBlocked(text, "it has no host")
+  if (url.username !== "" || url.password !== "") return makeBlocked(text, "it carries a user name or password")
+  if (
+    Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) ||
+    UrlSecrets.hasSecret(trimmed, url.href)
+  ) {
+    return makeBlocked(text, "it carries a secret, which would end up in the logs of others")
+  }
+  if (metadataHosts.includes(host)) {
+    return makeBlocked(text, "it is the metadata service of a cloud machine, which hands out credentials")
+  }
+  if (!policy.allowPrivate && (host === "localhost" || host.endsWith(".localhost"))) {
+    return makeBlocked(text, "localhost is a private address")
+  }
+  return { url, host }
+}
+
+const judgeAddress = (address: string, url: URL, host: string, policy: Policy): string | undefined => {
+  switch (classifyAddress(address)) {
+    case "public":
+      return undefined
+    case "metadata":
+      return "it leads to the metadata service of a cloud machine, which hands out credentials"
+    case "benchmark":
+      return policy.allowPrivate || (url.protocol === "https:" && policy.benchmarkHosts.includes(host))
+        ? undefined
+        : "it leads to a reserved address"
+    case "private":
+      return policy.allowPrivate ? undefined : "it leads to a private, local or reserved address"
+    case undefined:
+      return "its name resolves to something that is no address"
+  }
+}
+
+/** Decides which addresses a tool may reach on behalf of a model. */
+export const make = (resolver: Resolve, policy: Policy = strict): Service => {
+  const admit = Effect.fn("Urls.admit")(function* (text: string): Effect.fn.Return<AdmittedUrl, UrlBlocked> {
+    const known = read(text, policy)
+    if (known instanceof UrlBlocked) return yield* known
+    const { host, url } = known
+    const isLiteral = classifyAddress(host) !== undefined
+    const answers = isLiteral
+      ? [host.replace(/^\[|\]$/g, "")]
+      : yield* resolver.resolve(host).pipe(
+          Effect.timeout(resolveTimeout),
+          Effect.mapError(() => makeBlocked(text, `its name ${host} cannot be resolved`))
+        )
+    if (answers.length === 0) return yield* makeBlocked(text, `its name ${host} has no address`)
+    for (const address of answers) {
+      const reason = judgeAddress(address, url, host, policy)
+      if (reason !== undefined) return yield* makeBlocked(text, reason)
+    }
+    return { url, addresses: answers.slice(0, maxAddresses) }
+  })
+  return {
+    admit,
+    follow: (from, location) =>
+      URL.canParse(location, from.url.href)
+        ? admit(new URL(location, from.url).href)
+        : Effect.fail(makeBlocked(location, "it redirects to something that is no URL"))
+  }
+}
+
+/** Rules of a runtime; nothing private by default. */
+export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
+
+/** The fence by the policy and the resolver of the surroundings. */
+export const fence: Effect.Effect<Service> = Effect.map(Effect.all([Resolver, UrlPolicy]), ([resolver, policy]) =>
+  make(resolver, policy)
+)

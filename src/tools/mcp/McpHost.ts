@@ -1,0 +1,129 @@
+/**
+ * Tools of ours for other programs: an MCP server on a pair of byte streams, by the official server package.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { CallToolResult, ListToolsResult, Transport } from "@modelcontextprotocol/server"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
+import * as Json from "../../base/domain/Json.ts"
+import { redactKeys } from "../../base/domain/Redaction.ts"
+import { Secrets } from "../../base/domain/Secrets.ts"
+import { version } from "../../base/domain/Version.ts"
+import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
+import * as Framing from "./Framing.ts"
+
+/** One tool that is offered. */
+export interface OfferedTool {
+  readonly name: string
+  readonly description: string
+  readonly parameters: Readonly<Record<string, unknown>>
+  readonly readOnly: boolean
+  /** Gives the text of the result, or of the failure. */
+  readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
+}
+
+/** The transport of a server. */
+interface Wire<E> {
+  readonly input: Stream.Stream<Uint8Array, E>
+  readonly write: (text: string) => Effect.Effect<void>
+}
+
+const maxMessageBytes = 10 * 1024 * 1024
+
+type Hide = (text: string) => string
+
+const toListedTool =
+  (hide: Hide) =>
+  ({ description, name, parameters, readOnly }: OfferedTool): ListToolsResult["tools"][number] => ({
+    name,
+    description: hide(description),
+    inputSchema: { ...parameters, type: "object" },
+    annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
+  })
+
+const toCallResult = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
+  const text = Exit.isSuccess(exit)
+    ? exit.value
+    : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
+  return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
+}
+
+const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () =>
+  import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport)
+)
+
+/** Makes MCP servers for the tools. The signal aborts their running calls. */
+const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
+  const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
+  const services = yield* Effect.context<never>()
+  const secrets = yield* Secrets
+  // The last border: failures and defects are texts of anybody.
+  const hide: Hide = (text) => redactKeys(text, secrets)
+  return () => {
+    const server = new Server({ name: "hermes", version }, { capabilities: { tools: {} } })
+    server.setRequestHandler("tools/list", () => ({ tools: tools.map(toListedTool(hide)) }))
+    server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+      const tool = tools.find(({ name }) => name === params.name)
+      if (tool === undefined)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          hide(`There is no tool "${params.name}". List them with tools/list.`)
+        )
+      const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
+        signal: AbortSignal.any([mcpReq.signal, ending])
+      })
+      return toCallResult(exit, hide)
+    })
+    return server
+  }
+})
+
+/** Answers requests over HTTP, each by a server of its own, as long as the scope lives. */
+export const makeHandler = Effect.fnUntraced(function* (
+  tools: ReadonlyArray<OfferedTool>
+): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
+  const { createMcpHandler } = yield* sdk
+  const ending = new AbortController()
+  const made = yield* makeServers(tools, ending.signal)
+  const { close, fetch } = createMcpHandler(made, { maxRequestBodySize: maxMessageBytes })
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      Effect.sync(() => ending.abort()),
+      Effect.promise(close)
+    )
+  )
+  return (request) => fetch(request)
+})
+
+/** Serves until the input ends, then interrupts running calls. */
+export const serve = Effect.fn("McpHost.serve")(function* <E>(
+  tools: ReadonlyArray<OfferedTool>,
+  { input, write }: Wire<E>
+) {
+  const services = yield* Effect.context<never>()
+  const ending = new AbortController()
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
+  }
+  const server = (yield* makeServers(tools, ending.signal))()
+  yield* Effect.acquireRelease(
+    Effect.promise(() => server.connect(transport)),
+    () => Effect.sync(() => ending.abort())
+  )
+  const frame = Framing.make(maxMessageBytes)
+  yield* Stream.runForEach(input, (chunk) =>
+    Effect.sync(() => {
+      for (const line of frame(chunk)) {
+        const message = line._tag === "Line" ? Option.getOrUndefined(Json.parse(line.text)) : undefined
+        // The server validates messages. Input that is not a message has no sender to answer.
+        if (message !== undefined) transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0])
+      }
+    })
+  )
+}, Effect.scoped)

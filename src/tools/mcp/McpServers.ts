@@ -1,0 +1,238 @@
+/**
+ * The MCP servers of a runtime: connected when it starts, each a toolset for as long as it lives.
+ *
+ * **Details**
+ *
+ * All are connected in parallel, and the runtime waits for each at most its `connect_timeout`. A server that cannot be
+ * connected is left out with a warning and stops neither the others nor the agent. After a temporary failure it is
+ * retried in the background, and its tools are available once it connects.
+ *
+ * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot
+ * stays the same object otherwise. A lost server is reconnected up to {@link maxReconnects} times, with growing delays.
+ * Its tools stay meanwhile, and their calls report the state. If it does not come back, its tools are removed. An idle
+ * server is pinged at intervals (`keepalive`); without an answer it counts as lost.
+ *
+ * A server with more than {@link lazyAbove} tools is represented by one search tool. The tools that it finds are
+ * available from the next step on.
+ *
+ * Source: `hermes-product.md` §2.4.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Values } from "../../base/config/Settings.ts"
+import { ToolRegistry } from "../ToolRegistry.ts"
+import type * as Toolset from "../Toolset.ts"
+import { type Connection, McpConnector, McpError } from "./Connection.ts"
+import * as ServerTools from "./ServerTools.ts"
+import * as ServerConfig from "./ServerConfig.ts"
+
+/** Times that a server which went away is connected again without success. */
+export const maxReconnects = 5
+
+/** Tools of one server that are offered as they are. */
+export const lazyAbove = 64
+
+/** State of a server. */
+export interface Status {
+  readonly name: string
+  readonly state: "connected" | "failed" | "disabled" | "reconnecting"
+  readonly tools: number
+  /** The problem, when there is one. */
+  readonly message: string | undefined
+}
+
+/** The MCP servers of a runtime. */
+export interface Service {
+  readonly status: Effect.Effect<ReadonlyArray<Status>>
+}
+
+/** One server's place in the registry: its present toolset, replaced as a whole. */
+const makePlace = Effect.fnUntraced(function* (parent: Scope.Scope) {
+  const registry = yield* ToolRegistry
+  let current: Scope.Closeable | undefined
+  const leave = Effect.suspend(() => (current === undefined ? Effect.void : Scope.close(current, Exit.void)))
+  return {
+    leave,
+    put: Effect.fnUntraced(function* (toolset: Toolset.Toolset) {
+      const scope = yield* Scope.fork(parent, "sequential")
+      const bound = yield* Scope.provide(toolset.bind, scope)
+      yield* leave
+      current = scope
+      yield* Scope.provide(registry.register({ ...toolset, bind: Effect.succeed(bound) }), scope)
+      return bound.length
+    }, Effect.uninterruptible)
+  }
+})
+
+/**
+ * True when a server that could not be connected may be there later: it may be starting, or be in need of something
+ * that is.
+ */
+const canPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
+  reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
+
+/** Answers to the question whether a server is there that say it is not. */
+const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || reason === "closed" || reason === "start"
+
+const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
+
+/** Connects one server and keeps it connected in the background. */
+const supervise = Effect.fnUntraced(function* (
+  config: ServerConfig.ServerConfig,
+  tell: (status: Omit<Status, "name">) => void
+) {
+  const connector = yield* McpConnector
+  const whole = yield* Effect.scope
+  // Connections are closed after the fiber that would connect them again.
+  const parent = yield* Scope.fork(whole, "sequential")
+  const { leave, put } = yield* makePlace(parent)
+  const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)
+  /** Names of the tools that searches found. */
+  const wanted = new Set<string>()
+  let connection: Connection | undefined
+  let calls = 0
+
+  const use: ServerTools.Use = (work) =>
+    turns.withPermit(
+      Effect.suspend(() => {
+        const connected = connection
+        return connected === undefined
+          ? Effect.fail(
+              new McpError({
+                server: config.name,
+                reason: "closed",
+                message: `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try again later`
+              })
+            )
+          : Effect.suspend(() => {
+              calls++
+              return work(connected)
+            }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
+      })
+    )
+
+  const refreshTools = Effect.fnUntraced(function* (connected: Connection) {
+    const descriptors = connected.offers.tools ? yield* connected.listTools : []
+    const own = ServerTools.makeEntries(config, use, descriptors)
+    const utilities = ServerTools.makeUtilities(config, use, connected)
+    const offerTools = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.makeToolset(config, list))
+    if (own.length > lazyAbove) {
+      const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) =>
+        offerTools([lazy, ...found, ...utilities])
+      )
+      yield* offerTools([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
+    } else {
+      yield* offerTools([...own, ...utilities])
+    }
+    tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
+  })
+
+  /** A connection in a scope of its own, with its tools in the registry. */
+  const connect = Effect.gen(function* () {
+    const scope = yield* Scope.fork(parent, "sequential")
+    const connected = yield* connector.connect(config).pipe(
+      Effect.tap((connected) => refreshTools(connected)),
+      Scope.provide(scope),
+      Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
+    )
+    connection = connected
+    return { connected, scope }
+  })
+
+  const followChanges = (connected: Connection) =>
+    Queue.take(connected.toolsChanged).pipe(
+      Effect.andThen(refreshTools(connected)),
+      Effect.catchTag("McpError", ({ message }) => Effect.logWarning(`${message}; its tools stay as they were`)),
+      Effect.forever
+    )
+
+  /** Waits until the server does not answer any more. While it has something to do it may be slow to answer. */
+  const waitForSilence = Effect.fnUntraced(function* ({ ping }: Connection): Effect.fn.Return<McpError> {
+    if (config.keepaliveMillis === 0) return yield* Effect.never
+    while (true) {
+      yield* Effect.sleep(config.keepaliveMillis)
+      const error =
+        calls > 0 ? undefined : yield* Effect.match(ping, { onFailure: (error) => error, onSuccess: () => undefined })
+      if (error !== undefined && isSilence(error)) return error
+    }
+  })
+
+  /** Waits for the end of a connection, and makes another; fails when that cannot be done. */
+  const keepConnected = Effect.fnUntraced(function* ({ connected, scope }: Effect.Success<typeof connect>) {
+    const { message } = yield* Effect.raceAllFirst([
+      connected.closed,
+      followChanges(connected),
+      waitForSilence(connected)
+    ])
+    connection = undefined
+    tell({ state: "reconnecting", tools: 0, message })
+    yield* Effect.logWarning(`${message}: connecting it again`)
+    yield* Scope.close(scope, Exit.void)
+    yield* Effect.sleep("1 second")
+    return yield* Effect.retry(connect, reconnecting)
+  })
+
+  const stayConnected = Effect.fnUntraced(
+    function* (first: Effect.Success<typeof connect>) {
+      let now = first
+      while (true) now = yield* keepConnected(now)
+    },
+    Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out")))
+  )
+
+  const giveUp = ({ message }: McpError, what: string) => {
+    tell({ state: "failed", tools: 0, message })
+    return Effect.logWarning(`${message}; ${what}`)
+  }
+
+  const later = Effect.sleep("1 second").pipe(
+    Effect.andThen(Effect.retry(connect, reconnecting)),
+    Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is connected`)),
+    Effect.flatMap(stayConnected),
+    Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
+  )
+
+  yield* Effect.matchEffect(connect, {
+    onSuccess: (now) => Effect.forkIn(stayConnected(now), whole),
+    onFailure: (error) =>
+      canPass(config, error)
+        ? Effect.andThen(giveUp(error, "its tools are left out, and it is tried again"), Effect.forkIn(later, whole))
+        : giveUp(error, "its tools are left out")
+  })
+})
+
+/** The MCP servers of a runtime. */
+export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {}
+
+/** The servers of a configuration. */
+export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
+  Layer.effect(
+    McpServers,
+    Effect.gen(function* () {
+      const states = new Map<string, Status>()
+      const makeStatusSetter =
+        (name: string) =>
+        (status: Omit<Status, "name">): void => {
+          states.set(name, { name, ...status })
+        }
+      const startServer = Effect.fnUntraced(function* ([name, section]: readonly [string, ServerConfig.Section]) {
+        const tell = makeStatusSetter(name)
+        if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
+        yield* Effect.matchEffect(ServerConfig.fromSection(name, section), {
+          onFailure: ({ message }) => {
+            tell({ state: "failed", tools: 0, message })
+            return Effect.logWarning(message)
+          },
+          onSuccess: (config) => supervise(config, tell)
+        })
+      })
+      yield* Effect.forEach(Object.entries(sections), startServer, { concurrency: "unbounded", discard: true })
+      return { status: Effect.sync(() => Object.keys(sections).flatMap((name) => states.get(name) ?? [])) }
+    })
+  )

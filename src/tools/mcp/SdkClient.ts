@@ -1,0 +1,453 @@
+/**
+ * MCP servers through the official client, which speaks every revision of the protocol from 2024 to 2026. The only
+ * place that knows it.
+ *
+ * **Details**
+ *
+ * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a
+ * changed tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
+ *
+ * A program is first contacted with the 2025 revision, because some old programs crash on unknown requests, and with
+ * the 2026 revision if it refuses. A server with an address is asked for its revision. If it refuses the current HTTP
+ * transport, the 2024 transport is tried.
+ *
+ * **Example** (An application with the tools of a server)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { McpClient, McpServers, Runtime } from "hermes-effect"
+ *
+ * const servers = McpServers.layer({}).pipe(
+ *   Layer.provide(McpClient.layer),
+ *   Layer.provideMerge(Runtime.layer()),
+ *   Layer.provide(NodeServices.layer)
+ * )
+ *
+ * const program = Effect.flatMap(McpServers.McpServers, ({ status }) => status)
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, servers)))
+ * // => []
+ * ```
+ *
+ * Source: `hermes-product.md` §2.4.
+ */
+import type {
+  Client,
+  ContentBlock,
+  ReadResourceResult,
+  RequestOptions,
+  Transport,
+  VersionNegotiationMode
+} from "@modelcontextprotocol/client"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as Json from "../../base/domain/Json.ts"
+import * as TraceContext from "../../hooks/TraceContext.ts"
+import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
+import * as Urls from "../fence/Urls.ts"
+import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
+import * as Questions from "./ServerRequests.ts"
+import * as SdkFailure from "./SdkFailure.ts"
+import type { Fetch } from "./ServerFetch.ts"
+import * as ServerFetch from "./ServerFetch.ts"
+import * as McpLogins from "./McpLogins.ts"
+import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
+import * as StdioPipe from "./StdioPipe.ts"
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/** Fails the body once more than `maxBytes` come without a blank line (`perEvent`), or at all. */
+const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Array, Uint8Array> => {
+  let bytes = 0
+  let lineIsEmpty = true
+  return new TransformStream({
+    transform: (chunk, controller) => {
+      if (perEvent) {
+        for (const byte of chunk) {
+          bytes = byte === newline && lineIsEmpty ? 0 : bytes + 1
+          if (byte !== carriageReturn) lineIsEmpty = byte === newline
+        }
+      } else {
+        bytes += chunk.length
+      }
+      if (bytes > maxBytes) {
+        controller.error(
+          new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: ask for less`)
+        )
+      } else {
+        controller.enqueue(chunk)
+      }
+    }
+  })
+}
+
+/**
+ * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may
+ * go on for days.
+ */
+export const makeBoundedFetch =
+  (fetch: Fetch, maxBytes: number): Fetch =>
+  async (url, init) => {
+    const response = await fetch(url, init)
+    if (response.body === null) return response
+    const perEvent = response.headers.get("content-type")?.includes("text/event-stream") ?? false
+    const { headers, status, statusText } = response
+    return new Response(response.body.pipeThrough(makeSizeLimit(maxBytes, perEvent)), { headers, status, statusText })
+  }
+
+const traced = /"_meta":\{[^{}]*"traceparent":"/u
+
+/**
+ * `fetch` whose requests have the trace of their message in headers too, so that what stands between here and the
+ * server can tell whom a request belongs to.
+ */
+const makeTracedFetch =
+  (fetch: Fetch): Fetch =>
+  (url, init) => {
+    const body = init?.body
+    if (typeof body !== "string" || !traced.test(body)) return fetch(url, init)
+    const message = Option.getOrUndefined(Json.parse(body))
+    const meta =
+      Predicate.hasProperty(message, "params") && Predicate.hasProperty(message.params, "_meta")
+        ? message.params._meta
+        : undefined
+    const headers = new Headers(init?.headers)
+    for (const name of ["traceparent", "tracestate"]) {
+      const value = Predicate.hasProperty(meta, name) ? meta[name] : undefined
+      if (typeof value === "string") headers.set(name, value)
+    }
+    return fetch(url, { ...init, headers })
+  }
+
+type Sdk = typeof import("@modelcontextprotocol/client")
+
+const loadSdk = (server: string): Effect.Effect<Sdk, McpError> =>
+  Effect.mapError(
+    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () =>
+      import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)
+    ),
+    ({ message }) => new McpError({ server, reason: "config", message })
+  )
+
+/** The newest revision, which programs are asked for when they refuse those before it. */
+const newest = "2026-07-28"
+
+const revealHeaders = (values: Http["headers"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Redacted.value(value)]))
+
+/** Converts the content of a resource. */
+const toContentBlock = (content: ReadResourceResult["contents"][number]): Block =>
+  "text" in content
+    ? { type: "text", text: content.text }
+    : { type: "media", mimeType: content.mimeType ?? "application/octet-stream", data: content.blob }
+
+const toBlock = (block: ContentBlock): Block => {
+  switch (block.type) {
+    case "text":
+      return { type: "text", text: block.text }
+    case "image":
+    case "audio":
+      return { type: "media", mimeType: block.mimeType, data: block.data }
+    case "resource":
+      return toContentBlock(block.resource)
+    case "resource_link":
+      return { type: "link", uri: block.uri, name: block.name }
+  }
+}
+
+/** The client's view of a pipe. */
+const makeStdioTransport = Effect.fnUntraced(function* (
+  server: string,
+  stdio: Stdio,
+  ended: Deferred.Deferred<McpError>
+): Effect.fn.Return<Transport, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    close: () => {
+      transport.onclose?.()
+      return Promise.resolve()
+    },
+    send: (message) => {
+      pipe.send(message)
+      return Promise.resolve()
+    }
+  }
+  const pipe = yield* StdioPipe.open(server, stdio, {
+    // The client checks what it gets.
+    message: (message) => transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0]),
+    closed: (error) => {
+      Deferred.doneUnsafe(ended, Effect.succeed(error))
+      transport.onclose?.()
+    }
+  })
+  return transport
+})
+
+const makeHttpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "streamable" | "sse") =>
+  Effect.acquireRelease(
+    Effect.gen(function* () {
+      const { headers, oauth, url } = http
+      const isAdmitted = ServerFetch.makeHostTest(yield* Urls.UrlPolicy, yield* McpLogins.readLoginHosts(config, http))
+      const within = ServerFetch.make(fetch, { server: config.name, url, isAdmitted })
+      const options = {
+        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.makeStoredProvider(sdk, config, http) }),
+        requestInit: { headers: revealHeaders(headers) },
+        fetch: makeTracedFetch(makeBoundedFetch(within, StdioPipe.maxMessageBytes))
+      }
+      return kind === "sse"
+        ? new sdk.SSEClientTransport(url, options)
+        : new sdk.StreamableHTTPClientTransport(url, options)
+    }),
+    (transport) =>
+      "terminateSession" in transport && transport.sessionId !== undefined
+        ? // The server forgets the session by itself if it is not told.
+          Effect.ignore(
+            Effect.timeout(
+              Effect.tryPromise(() => transport.terminateSession()),
+              "1 second"
+            )
+          )
+        : Effect.void
+  )
+
+/** A way to reach a server: how the transport is made, and how the revision is agreed on. */
+interface Way {
+  readonly mode: VersionNegotiationMode
+  readonly transport: (
+    ended: Deferred.Deferred<McpError>
+  ) => Effect.Effect<Transport, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope>
+}
+
+/** The ways to reach a server, each with the failure after which it is tried. */
+const listWays = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
+  const { name, transport } = config
+  if (transport._tag === "Stdio") {
+    const openStdio = (ended: Deferred.Deferred<McpError>) => makeStdioTransport(name, transport, ended)
+    return [
+      { mode: "legacy", transport: openStdio },
+      { mode: { pin: newest }, transport: openStdio },
+      ({ reason }) => reason === "refused"
+    ]
+  }
+  return [
+    { mode: "auto", transport: () => makeHttpTransport(sdk, config, transport, "streamable") },
+    { mode: "legacy", transport: () => makeHttpTransport(sdk, config, transport, "sse") },
+    ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.readStatus(cause) ?? 0)
+  ]
+}
+
+/** Has the client answer what the configuration allows to be asked. */
+const registerAnswers = (
+  { elicitation, sampling }: ServerConfig,
+  client: Client,
+  questions: Questions.Questions
+): void => {
+  if (elicitation) {
+    client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
+      const url = "url" in params && typeof params.url === "string" ? params.url : undefined
+      const requestedSchema = "requestedSchema" in params ? params.requestedSchema : undefined
+      return { ...(await questions.elicit({ message: params.message, requestedSchema, url }, mcpReq.signal)) }
+    })
+  }
+  if (sampling) {
+    client.setRequestHandler("sampling/createMessage", async ({ params }, { mcpReq }) => ({
+      role: "assistant",
+      content: { type: "text", text: await questions.sample(params, mcpReq.signal) },
+      model: "auxiliary",
+      stopReason: "endTurn"
+    }))
+  }
+}
+
+const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
+  const ended = yield* Deferred.make<McpError>()
+  const changed = yield* Queue.sliding<void>(1)
+  const transport = yield* way.transport(ended)
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(
+      () =>
+        new sdk.Client(
+          { name: "hermes", version: "0.1.0" },
+          {
+            capabilities: {
+              ...(config.elicitation ? { elicitation: { form: {}, url: {} } } : {}),
+              ...(config.sampling ? { sampling: {} } : {})
+            },
+            versionNegotiation: { mode: way.mode, probe: { timeoutMs: config.connectTimeoutMillis } },
+            listChanged: {
+              tools: {
+                autoRefresh: false,
+                debounceMs: 100,
+                onChanged: () => void Queue.offerUnsafe(changed, undefined)
+              }
+            }
+          }
+        )
+    ),
+    // Failures of closing do not matter to a connection that is left.
+    (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
+  )
+  const questions = Questions.make(config)
+  registerAnswers(config, client, questions)
+  yield* Effect.tryPromise({
+    try: (signal) => client.connect(transport, { signal, timeout: config.connectTimeoutMillis }),
+    catch: SdkFailure.toMcpError(config.name, "connecting")
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: config.connectTimeoutMillis,
+      orElse: () => Effect.fail(SdkFailure.makeTimeoutError(config.name, config.connectTimeoutMillis))
+    }),
+    // A program that died says why; the request that it left open does not.
+    Effect.catch((error) =>
+      Effect.flatMap(Deferred.poll(ended), (known) =>
+        Option.match(known, { onNone: () => Effect.fail(error), onSome: Effect.flatMap(Effect.fail) })
+      )
+    )
+  )
+  // Not before: a way that failed is closed by the client, and that is no reason of its own.
+  Object.assign(client, {
+    onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.makeClosedError(config.name)))
+  })
+  return makeConnection(config, client, questions, ended, changed)
+})
+
+const makeConnection = (
+  config: ServerConfig,
+  client: Client,
+  questions: Questions.Questions,
+  ended: Deferred.Deferred<McpError>,
+  toolsChanged: Queue.Queue<void>
+): Connection => {
+  /** Asks the server; the parameters of the request begin with the trace of the fiber. */
+  const sendRequest = <A>(
+    doing: string,
+    request: (
+      client: Client,
+      options: RequestOptions,
+      trace: { readonly _meta?: Record<string, unknown> }
+    ) => Promise<A>
+  ): Effect.Effect<A, McpError> =>
+    Effect.flatMap(TraceContext.current, (trace) =>
+      Effect.tryPromise({
+        try: (signal) =>
+          request(
+            client,
+            { signal, timeout: config.timeoutMillis },
+            trace === undefined ? {} : { _meta: { ...trace } }
+          ),
+        catch: SdkFailure.toMcpError(config.name, doing)
+      })
+    )
+  const capabilities = client.getServerCapabilities()
+  const info = client.getServerVersion()
+  return {
+    protocol: client.getNegotiatedProtocolVersion() ?? "unknown",
+    session: () => client.transport?.sessionId,
+    server: info === undefined ? config.name : `${info.name} ${info.version}`,
+    offers: {
+      tools: capabilities?.tools !== undefined,
+      resources: capabilities?.resources !== undefined,
+      prompts: capabilities?.prompts !== undefined
+    },
+    listTools: Effect.map(
+      sendRequest("listing its tools", (client, options) => client.listTools(undefined, options)),
+      ({ tools }) => tools
+    ),
+    callTool: (name, args, onProgress) =>
+      questions.during(
+        sendRequest(`the call of ${name}`, (client, options, trace) =>
+          client.callTool(
+            { ...trace, name, arguments: { ...args } },
+            {
+              ...options,
+              // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
+              resetTimeoutOnProgress: true,
+              maxTotalTimeout: config.timeoutMillis * 10,
+              ...(onProgress === undefined
+                ? {}
+                : {
+                    onprogress: ({ message, progress, total }) =>
+                      onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
+                  })
+            }
+          )
+        ).pipe(
+          Effect.map((result) => ({
+            blocks: result.content.map(toBlock),
+            structured: result.structuredContent,
+            isError: result.isError === true
+          }))
+        )
+      ),
+    listResources: Effect.map(
+      sendRequest("listing its resources", (client, options, trace) => client.listResources(trace, options)),
+      ({ resources }) => resources
+    ),
+    readResource: (uri) =>
+      Effect.map(
+        sendRequest(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)),
+        ({ contents }) => contents.map(toContentBlock)
+      ),
+    listPrompts: Effect.map(
+      sendRequest("listing its prompts", (client, options, trace) => client.listPrompts(trace, options)),
+      ({ prompts }) =>
+        prompts.map(({ arguments: args = [], description, name }) => ({
+          name,
+          description,
+          arguments: args.map((argument) => ({ name: argument.name, required: argument.required === true }))
+        }))
+    ),
+    getPrompt: (name, args) =>
+      Effect.map(
+        sendRequest(`the prompt ${name}`, (client, options, trace) =>
+          client.getPrompt({ ...trace, name, arguments: { ...args } }, options)
+        ),
+        ({ messages }) => messages.map(({ content }) => toBlock(content))
+      ),
+    ping: Effect.asVoid(
+      Effect.tryPromise({
+        try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
+        catch: SdkFailure.toMcpError(config.name, "asking whether it is there")
+      })
+    ),
+    toolsChanged,
+    closed: Deferred.await(ended)
+  }
+}
+
+/** Tries one way to connect in a separate scope, so that a failure releases its resources. */
+const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
+  const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
+  return yield* connectBy(sdk, config, way).pipe(
+    Scope.provide(scope),
+    Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
+  )
+})
+
+/** Connections through the official client. */
+export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
+  McpConnector,
+  Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
+    connect: Effect.fn("McpConnector.connect")(function* (config: ServerConfig) {
+      const sdk = yield* loadSdk(config.name)
+      const [first, second, isWorth] = listWays(sdk, config)
+      return yield* attemptWay(sdk, config, first).pipe(
+        Effect.catchIf(isWorth, () => attemptWay(sdk, config, second)),
+        Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(context, input))
+      )
+    })
+  }))
+)

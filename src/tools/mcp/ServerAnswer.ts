@@ -1,0 +1,88 @@
+/**
+ * Converts a server's answer to a tool result: one text for the model, and the images that go with it. Pure.
+ *
+ * **Details**
+ *
+ * The text is bounded, with a note at the cut. Structured content is used if there is no text. Content that cannot be
+ * shown to a model is described.
+ *
+ * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
+ */
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as TextCut from "../../base/domain/TextCut.ts"
+import type { Block, CallResult } from "./Connection.ts"
+
+/** Characters of a result that are kept. */
+const maxResultChars = 1_000_000
+
+const maxMediaChars = 8_000_000
+const maxMedia = 8
+
+/** An image for the model, in base64. */
+const Media = Schema.Struct({ mediaType: Schema.String, data: Schema.String })
+
+/** A result with images. */
+export const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Array(Media) })
+/** See {@link WithMedia}. */
+export type WithMedia = typeof WithMedia.Type
+
+/** Result of a tool of a server: its text, or text and images. */
+export const Success = Schema.Union([Schema.String, WithMedia])
+/** See {@link Success}. */
+export type Success = typeof Success.Type
+
+/** Result for the model of a call that failed. */
+export const Failure = Schema.Struct({ error: Schema.String })
+/** See {@link Failure}. */
+export type Failure = typeof Failure.Type
+
+const isShown = ({ data, mimeType }: { readonly data: string; readonly mimeType: string }): boolean =>
+  /^image\/(?:png|jpeg|gif|webp)$/.test(mimeType) && data.length <= maxMediaChars
+
+const renderBlock = (block: Block): string => {
+  switch (block.type) {
+    case "text":
+      return block.text
+    case "link":
+      return `[resource ${block.name ?? ""} ${block.uri}]`
+    case "media":
+      return isShown(block) ? "" : `[${block.mimeType}, ${Math.floor(block.data.length * 0.75)} bytes, not shown]`
+  }
+}
+
+/** A text of bounded length. */
+export const limitText = (text: string): string =>
+  text.length <= maxResultChars
+    ? text
+    : `${TextCut.takeHead(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
+
+/** Blocks as a result. */
+export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
+  const text = limitText(
+    blocks
+      .map(renderBlock)
+      .filter((part) => part !== "")
+      .join("\n")
+  )
+  const media = blocks
+    .flatMap((block) =>
+      block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
+    )
+    .slice(0, maxMedia)
+  return media.length === 0 ? text : { text, media }
+}
+
+const isEmpty = (result: Success): boolean => result === ""
+
+/** The answer to a call. */
+export const fromCall = ({ blocks, structured }: CallResult): Success => {
+  const result = fromBlocks(blocks)
+  return isEmpty(result) && structured !== undefined ? limitText(JSON.stringify(structured)) : result
+}
+
+/** A result with images as the parts that a provider sends. */
+export const toMediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
+  ...(text === "" ? [] : [Prompt.textPart({ text })]),
+  ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))
+]

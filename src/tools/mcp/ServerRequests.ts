@@ -1,0 +1,272 @@
+/**
+ * Requests of a server to the user during a call, asked field by field with the choices that the server offers.
+ *
+ * **Details**
+ *
+ * The question names the server, and the user can decline before answering any field. If no user can be asked, the
+ * request is declined; if the user does not answer, it is cancelled. An invalid answer is asked again, with at most
+ * {@link maxTries} tries. A field that is optional or has a default offers a choice for it.
+ *
+ * Hidden characters are marked. An address is shown in full; a request with an address too long for that is declined.
+ *
+ * Source: `hermes-product.md` §2.4 (elicitation).
+ */
+import * as Prompt from "effect/ai/Prompt"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Json from "../../base/domain/Json.ts"
+import * as VisibleText from "../../base/domain/VisibleText.ts"
+import { mostOfCommand } from "../approval/ShownText.ts"
+import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
+import { SideModel } from "../builtin/SideModel.ts"
+import { ToolContext } from "../ToolContext.ts"
+import { McpError, toOneLine } from "./Connection.ts"
+import type { ServerConfig } from "./ServerConfig.ts"
+
+/**
+ * Answers what a server asks in the middle of a call, in the name of that call: of its user (`Elicitation`) or of a
+ * model (`Sampling`). Of several calls at a time, which a server must be allowed to have, in the name of the newest.
+ */
+export interface Questions {
+  readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
+  readonly sample: (request: SamplingRequest, signal: AbortSignal) => Promise<string>
+  /** Routes requests that arrive during a call to the user of that call. */
+  readonly during: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
+/** The questions of one connection. */
+export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
+  const calls: Array<Context.Context<never>> = []
+  const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
+    const services = calls.at(-1)
+    return services === undefined
+      ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
+      : Effect.runPromiseWith(services)(work, { signal })
+  }
+  return {
+    elicit: (request, signal) => runForCall(signal, answerElicitation(name, request)),
+    sample: (request, signal) => runForCall(signal, answerSampling(name, request)),
+    during: (call) =>
+      Effect.flatMap(Effect.context<never>(), (services) =>
+        Effect.suspend(() => {
+          calls.push(services)
+          return Effect.ensuring(
+            call,
+            Effect.sync(() => calls.splice(calls.indexOf(services), 1))
+          )
+        })
+      )
+  }
+}
+
+// Requests of a server to a model in the middle of a call. It is the model of side tasks that answers
+// (`auxiliary.mcp`), and only for servers whose configuration allows it: it costs the user's money.
+//
+// Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
+
+/** A request of a server, as far as it is looked at. */
+interface SamplingRequest {
+  readonly messages: ReadonlyArray<{ readonly role: "user" | "assistant"; readonly content: unknown }>
+  readonly systemPrompt?: string | undefined
+}
+
+const renderBlock = (block: unknown): string => {
+  if (!Predicate.isObject(block)) return ""
+  const { text, type }: { readonly text?: unknown; readonly type?: unknown } = block
+  return typeof text === "string" ? text : `[${String(type)}, not shown]`
+}
+
+const renderContent = (content: unknown): string =>
+  Array.isArray(content) ? content.map(renderBlock).join("\n") : renderBlock(content)
+
+/** The conversation as the model gets it. */
+const toMessages = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
+  ...(systemPrompt === undefined || systemPrompt === "" ? [] : [Prompt.systemMessage({ content: systemPrompt })]),
+  ...messages.map(({ content, role }) => {
+    const parts = [Prompt.textPart({ text: renderContent(content) })]
+    return role === "user" ? Prompt.userMessage({ content: parts }) : Prompt.assistantMessage({ content: parts })
+  })
+]
+
+/** The model's answer. */
+const answerSampling = Effect.fnUntraced(function* (
+  server: string,
+  request: SamplingRequest
+): Effect.fn.Return<string, McpError> {
+  const ask = yield* SideModel
+  const call = yield* Effect.serviceOption(ToolContext)
+  if (ask === undefined || Option.isNone(call)) {
+    return yield* new McpError({ server, reason: "refused", message: "there is no model here for what servers ask" })
+  }
+  return yield* Effect.mapError(
+    ask("mcp", toMessages(request), call.value),
+    ({ message }) => new McpError({ server, reason: "refused", message })
+  )
+})
+
+/** A request of a server, as far as it is looked at. */
+interface Request {
+  readonly message: string
+  /** The fields that are wanted, as a JSON schema of an object. */
+  readonly requestedSchema?: unknown
+  /** Address to which the user is sent instead of answering. */
+  readonly url?: string | undefined
+}
+
+/** A value of a field. */
+type Value = string | number | boolean | Array<string>
+
+/** Answer for the server. */
+interface Answer {
+  readonly action: "accept" | "decline" | "cancel"
+  readonly content?: Record<string, Value>
+}
+
+/** Times that one field is asked for. */
+const maxTries = 3
+
+const declined: Answer = { action: "decline" }
+const cancelled: Answer = { action: "cancel" }
+const decline = "Decline"
+
+type Fields = Readonly<Record<string, unknown>>
+
+const readTexts = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
+
+/** Shows prose of a server: the beginning of it as one line, with a mark for every hidden character. */
+const showProse = (text: string): string => VisibleText.showLine(toOneLine(text))
+const readProse = (value: unknown): string => (typeof value === "string" ? showProse(value) : "")
+
+/** A field and how its answer is read; undefined is an answer that does not fit. */
+interface Field {
+  readonly name: string
+  readonly question: string
+  readonly choices: ReadonlyArray<string>
+  readonly multiple: boolean
+  /** The choice, and the value, of who leaves it as it is; undefined where an answer is needed. */
+  readonly asIs: { readonly shown: string; readonly value: Value | undefined } | undefined
+  readonly read: (answer: ReadonlyArray<string>) => Value | undefined
+}
+
+/** Reads the choices of a schema as shown texts and their values. */
+const readOptions = (schema: Fields): ReadonlyArray<readonly [shown: string, value: string]> => {
+  const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
+  if (titled !== undefined) {
+    return titled.flatMap((option) =>
+      Json.isFields(option) && typeof option["const"] === "string"
+        ? [[readProse(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const]
+        : []
+    )
+  }
+  const names = readTexts(schema["enumNames"])
+  return readTexts(schema["enum"]).map((value, index) => [VisibleText.showLine(names[index] ?? value), value])
+}
+
+const makeReader = (schema: Fields, options: ReturnType<typeof readOptions>): Field["read"] => {
+  const findChosen = (answer: string): string | undefined =>
+    options.find(([shown, value]) => shown === answer || value === answer)?.[1]
+  switch (schema["type"]) {
+    case "boolean":
+      return ([answer = ""]) =>
+        /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
+    case "integer":
+    case "number":
+      return ([answer = ""]) => {
+        const value = Number(answer)
+        return answer.trim() === "" ||
+          !Number.isFinite(value) ||
+          (schema["type"] === "integer" && !Number.isInteger(value))
+          ? undefined
+          : value
+      }
+    case "array":
+      return (answer) => {
+        const values = answer.map(findChosen)
+        return values.every((value) => value !== undefined) ? values : undefined
+      }
+    default:
+      return ([answer = ""]) => (options.length > 0 ? findChosen(answer) : answer === "" ? undefined : answer)
+  }
+}
+
+/** Reads the default of a field, if it is a valid value. */
+const readDefault = (field: Fields, options: ReturnType<typeof readOptions>): Field["asIs"] => {
+  const value = field["default"]
+  if (value === undefined || value === "") return undefined
+  const answer = Array.isArray(value) ? readTexts(value) : typeof value === "object" ? [] : [String(value)]
+  const read = makeReader(field, options)(answer)
+  if (read === undefined) return undefined
+  const shown = answer.map((one) => options.find(([, known]) => known === one)?.[0] ?? one).join(", ")
+  return { shown: `Use the default: ${showProse(shown)}`, value: read }
+}
+
+const readFields = (schema: unknown): ReadonlyArray<Field> => {
+  const properties = Json.isFields(schema) && Json.isFields(schema["properties"]) ? schema["properties"] : {}
+  const required = new Set(Json.isFields(schema) ? readTexts(schema["required"]) : [])
+  return Object.entries(properties).flatMap(([name, field]): ReadonlyArray<Field> => {
+    if (!Json.isFields(field)) return []
+    const inner = field["type"] === "array" && Json.isFields(field["items"]) ? field["items"] : field
+    const options = readOptions(inner)
+    const title = readProse(field["title"]) || VisibleText.showLine(name)
+    const description = readProse(field["description"])
+    const asIs =
+      readDefault(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
+    const choices = field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown)
+    return [
+      {
+        name,
+        question: `${title}${description === "" ? "" : `: ${description}`}`,
+        choices: asIs === undefined ? choices : [...choices, asIs.shown],
+        multiple: field["type"] === "array",
+        asIs,
+        read: makeReader(field, options)
+      }
+    ]
+  })
+}
+
+/** Asks for the value of a field, which may be absent. Returns `undefined` without a valid answer. */
+const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, multiple, question, read }: Field) {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const answer = yield* ask({
+      question: tries === 0 ? question : `That does not fit. ${question}`,
+      choices,
+      multiple
+    })
+    if (answer === undefined) return undefined
+    if (asIs !== undefined && answer.every((part) => part.trim() === "" || part === asIs.shown))
+      return { value: asIs.value }
+    const value = read(answer)
+    if (value !== undefined) return { value }
+  }
+  return undefined
+})
+
+/** Asks the user, if there is one. */
+const answerElicitation = Effect.fnUntraced(function* (
+  server: string,
+  { message, requestedSchema, url }: Request
+): Effect.fn.Return<Answer> {
+  const ask = yield* Clarifier
+  // An address that cannot be shown whole is not one to open.
+  if (ask === undefined || (url !== undefined && url.length > mostOfCommand)) return declined
+  const open = url === undefined ? "Answer" : "I have been there"
+  const where = url === undefined ? "" : ` It wants you to open ${VisibleText.showLine(url)}`
+  const first = yield* ask({
+    question: `The MCP server "${server}" asks: ${showProse(message)}${where}`,
+    choices: [open, decline],
+    multiple: false
+  })
+  if (first === undefined) return cancelled
+  if (first[0] !== open) return declined
+  const content: Record<string, Value> = {}
+  for (const field of url === undefined ? readFields(requestedSchema) : []) {
+    const found = yield* promptForValue(ask, field)
+    if (found === undefined) return cancelled
+    if (found.value !== undefined) content[field.name] = found.value
+  }
+  return url === undefined ? { action: "accept", content } : { action: "accept" }
+})

@@ -1,0 +1,217 @@
+/**
+ * The program of an MCP server. `UserPrograms` starts it with a filtered environment, messages are lines of JSON, and
+ * closing the scope terminates it with all processes that it started.
+ *
+ * **Details**
+ *
+ * A message of more than {@link maxMessageBytes} is discarded while it arrives, and its request gets an error instead:
+ * the connection continues. Other output lines are tolerated, but {@link maxStrayLines} of them before the first
+ * message end the connection.
+ *
+ * Closing ends the program's input and gives it a moment to exit. Then its process group gets SIGTERM, and remaining
+ * processes get SIGKILL.
+ *
+ * **Gotchas**
+ *
+ * The program gets only a few common variables and the ones in its own configuration: no provider key.
+ *
+ * Source: `hermes-product.md` §2.4.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Json from "../../base/domain/Json.ts"
+import { applyForced } from "../../base/domain/CredentialNames.ts"
+import { CallDirectory } from "../../base/domain/CallContext.ts"
+import { UserPrograms } from "../../base/config/UserPrograms.ts"
+import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
+import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
+import * as Framing from "./Framing.ts"
+import { McpError, toOneLine, type Reason } from "./Connection.ts"
+import type { Stdio } from "./ServerConfig.ts"
+
+/** Bytes of one message at most. */
+export const maxMessageBytes = 10 * 1024 * 1024
+
+const maxStrayLines = 20
+const stderrChars = 2000
+const leaveAfter = "500 millis"
+
+/** Listeners for the output of the program. */
+interface Listener {
+  readonly message: (message: unknown) => void
+  readonly closed: (error: McpError) => void
+}
+
+/** The program of an MCP server. */
+interface Pipe {
+  readonly pid: number
+  readonly send: (message: unknown) => void
+}
+
+const inherited =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
+
+/** The variables of a server's program. Pure. */
+export const buildEnvironment = (
+  own: Stdio["env"],
+  environment: Readonly<Record<string, string | undefined>>
+): Record<string, string> => {
+  const out: Record<string, string> = {}
+  for (const [name, value] of Object.entries(environment)) {
+    // An exported shell function is code that the program's own shell would run.
+    if (value !== undefined && inherited.test(name) && !value.startsWith("()")) out[name] = value
+  }
+  for (const [name, value] of Object.entries(applyForced(own))) out[name] = Redacted.value(value)
+  return out
+}
+
+const toStartFailure = (server: string, command: string, error: PlatformError): McpError =>
+  new McpError({
+    server,
+    reason: "start",
+    message:
+      error.reason._tag === "NotFound"
+        ? `MCP server "${server}": program "${command}" not found: install it, or correct mcp_servers.${server}.command`
+        : `MCP server "${server}" could not be started: ${toOneLine(error.message)}`,
+    cause: error
+  })
+
+/** Reads the fields of a message that the bookkeeping of open requests needs. */
+const readId = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
+  typeof message === "object" && message !== null && "id" in message
+    ? { id: message.id, isRequest: "method" in message }
+    : { id: undefined, isRequest: false }
+
+const isMessage = (value: unknown): boolean => typeof value === "object" && value !== null && "jsonrpc" in value
+
+const makeTooLargeError = (id: unknown): unknown => ({
+  jsonrpc: "2.0",
+  id,
+  error: {
+    code: -32603,
+    message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less`
+  }
+})
+
+/** The reading side: bytes in, messages and stray lines out. */
+const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: (line: string) => void) => {
+  const frame = Framing.make(maxMessageBytes)
+  const handleMessage = (message: unknown): void => {
+    const { id, isRequest } = readId(message)
+    if (!isRequest) open.delete(id)
+    listener.message(message)
+  }
+  return (chunk: Uint8Array): void => {
+    for (const line of frame(chunk)) {
+      if (line._tag === "TooLong") {
+        const id = Framing.readAnsweredId(line)
+        // The request cannot be told from the others: none of them may wait for an answer that does not come.
+        for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) handleMessage(makeTooLargeError(lost))
+        continue
+      }
+      const message = Option.getOrUndefined(Json.parse(line.text))
+      if (isMessage(message)) handleMessage(message)
+      else if (line.text.trim() !== "") stray(line.text)
+    }
+  }
+}
+
+/** Starts the program in the scope. */
+export const open = Effect.fnUntraced(function* (
+  server: string,
+  { args, command, cwd, env, sandbox }: Stdio,
+  listener: Listener
+): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  const setting = `mcp_servers.${server}`
+  const { at, spawner } = yield* Effect.gen(function* () {
+    const programs = yield* UserPrograms
+    if (cwd === undefined) yield* programs.admit(setting, [command, ...args])
+    return {
+      at: cwd ?? (yield* programs.startDirectory),
+      spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox)
+    }
+  }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
+  const fs = yield* FileSystem.FileSystem
+  // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
+  const environment = yield* TrustedPrograms.safeEnvironment
+  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(command, args, {
+        cwd: at,
+        env: buildEnvironment(env, environment()),
+        stdin: Stream.fromQueue(input),
+        detached: true,
+        killSignal: "SIGTERM",
+        forceKillAfter: StartedProcess.forceKillAfter
+      })
+    )
+    .pipe(
+      Effect.provideService(CallDirectory, at),
+      Effect.mapError((error) => toStartFailure(server, command, error))
+    )
+  const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
+  yield* Effect.addFinalizer(() =>
+    Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs)
+  )
+
+  const requests = new Set<unknown>()
+  const decoder = new TextDecoder()
+  let stderr = ""
+  let strays = 0
+  let spoke = false
+  let closed = false
+
+  const close = (reason: Reason, what: string): void => {
+    if (closed) return
+    closed = true
+    const said = stderr.trim() === "" ? "" : `: ${toOneLine(stderr.trim().slice(-400))}`
+    listener.closed(new McpError({ server, reason, message: `MCP server "${server}" ${what}${said}` }))
+  }
+  const read = makeReader(
+    {
+      message: (message) => {
+        spoke = true
+        if (!closed) listener.message(message)
+      }
+    },
+    requests,
+    (line) => {
+      strays++
+      if (!spoke && strays >= maxStrayLines)
+        close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
+    }
+  )
+  const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>
+    Effect.sync(() => {
+      stderr = (stderr + decoder.decode(chunk, { stream: true })).slice(-stderrChars)
+    })
+  ).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
+  yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
+    Effect.ignore,
+    // Complaints that it made before it left may still be on their way.
+    Effect.andThen(Effect.timeoutOption(Fiber.await(errors), leaveAfter)),
+    Effect.andThen(Effect.sync(() => close("closed", "went away"))),
+    Effect.forkScoped
+  )
+
+  const encoder = new TextEncoder()
+  return {
+    pid: handle.pid,
+    send: (message) => {
+      const { id, isRequest } = readId(message)
+      if (isRequest) requests.add(id)
+      Queue.offerUnsafe(input, encoder.encode(`${JSON.stringify(message)}\n`))
+    }
+  }
+})

@@ -1,0 +1,178 @@
+/**
+ * Shortens what tools said long ago, without asking a model: old results become a line each, long arguments are cut,
+ * and images are named.
+ *
+ * **Details**
+ *
+ * Of results that are the same the newest stays. A shortened call keeps valid arguments. Nothing is removed: every call
+ * keeps its result.
+ *
+ * Source: `hermes-llm.md` §10.5.
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../../base/domain/Json.ts"
+
+/** Characters of a result that is short enough to stay. */
+const shortResult = 200
+/** Characters of the arguments of a call that are short enough to stay. */
+const shortArguments = 500
+/** Characters that are kept of a text in longer arguments. */
+const argumentChars = 200
+const commandChars = 80
+const errorChars = 200
+
+/** Text of a result, as a model reads it. */
+export const readResultText = (part: Prompt.ToolResultPart): string =>
+  part.modelOutput === undefined
+    ? Json.toText(part.result)
+    : part.modelOutput.map((item) => (item.type === "text" ? item.text : `[${item.mediaType}]`)).join("\n")
+
+const toShortLine = (text: string, most: number): string => {
+  const flat = text.replaceAll(/\s+/g, " ").trim()
+  return flat.length > most ? `${flat.slice(0, most).toWellFormed()}…` : flat
+}
+
+const formatArguments = (params: Json.Fields, names: ReadonlyArray<string>): string =>
+  names
+    .flatMap((name) =>
+      params[name] === undefined ? [] : [`${name} ${toShortLine(Json.toText(params[name]), commandChars)}`]
+    )
+    .join(", ")
+
+const named: Readonly<Record<string, ReadonlyArray<string>>> = {
+  terminal: ["command"],
+  read_file: ["path", "offset"],
+  write_file: ["path"],
+  patch: ["mode", "path"],
+  search_files: ["pattern", "path"]
+}
+
+const readExitCode = (result: unknown): number | undefined => {
+  const code = Json.readFields(result)["exit_code"]
+  return typeof code === "number" ? code : undefined
+}
+
+const errorWords = /error|exception|fatal|panic|denied|refused|not found|no such|timed? ?out|cannot/i
+
+/** Line of a failure that names it; a note that is written later needs its exact words. */
+const findErrorLine = (text: string): string => {
+  const found = text.split(/\n|\\n/).find((one) => errorWords.test(one))
+  return found === undefined ? "" : `; it said: ${toShortLine(found, errorChars)}`
+}
+
+/** Summarizes an old result in one line; for a failure it includes the error line. */
+export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
+  const params = Json.readFields(call?.params)
+  const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
+  const args = formatArguments(params, names ?? Object.keys(params).slice(0, 2))
+  const text = readResultText(part)
+  const lines = text.split("\n").length
+  const code = readExitCode(part.result)
+  const hasFailed = part.isFailure || (code !== undefined && code !== 0)
+  return (
+    `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
+    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? findErrorLine(text) : ""}]`
+  )
+}
+
+/** Characters of a line of {@link summarizeResult} at most. */
+const lineMost = 600
+
+/** Returns whether a text is already the summary line of a result. */
+const isResultSummary = (text: string): boolean =>
+  text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
+
+const shortenStrings = (value: unknown, depth = 0): unknown => {
+  if (typeof value === "string")
+    return value.length > argumentChars
+      ? `${value.slice(0, argumentChars).toWellFormed()}… [${value.length} characters]`
+      : value
+  if (typeof value !== "object" || value === null || depth > 8) return value
+  return Array.isArray(value)
+    ? value.map((item) => shortenStrings(item, depth + 1))
+    : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shortenStrings(item, depth + 1)]))
+}
+
+/** A message without its images and other files, which are named. */
+export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
+  const describeFile = (part: { readonly mediaType: string; readonly fileName?: string | undefined }): string =>
+    `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}, left out to save room]`
+  switch (message.role) {
+    case "user":
+      return message.content.some(({ type }) => type === "file")
+        ? Prompt.userMessage({
+            content: message.content.map((part) =>
+              part.type === "file" ? Prompt.textPart({ text: describeFile(part) }) : part
+            ),
+            options: message.options
+          })
+        : message
+    default:
+      return message
+  }
+}
+
+/** A result with another text. */
+export const replaceResultText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
+  Prompt.toolResultPart({
+    id: part.id,
+    name: part.name,
+    isFailure: part.isFailure,
+    providerExecuted: part.providerExecuted,
+    result: text,
+    options: part.options
+  })
+
+/** Shortens the messages from `from` up to `to`; unchanged messages remain the same objects. */
+export const prune = (
+  messages: ReadonlyArray<Prompt.Message>,
+  from: number,
+  to: number
+): ReadonlyArray<Prompt.Message> => {
+  const calls = new Map<string, Prompt.ToolCallPart>()
+  /** Place of the newest of the results that are the same. */
+  const newest = new Map<string, number>()
+  messages.forEach((message, at) => {
+    if (typeof message.content === "string") return
+    for (const part of message.content) {
+      if (part.type === "tool-call") calls.set(part.id, part)
+      if (part.type === "tool-result" && readResultText(part).length >= shortResult)
+        newest.set(readResultText(part), at)
+    }
+  })
+  return messages.map((message, at) => {
+    if (at < from || at >= to) return message
+    if (message.role === "tool") {
+      const content = message.content.map((part) => {
+        if (part.type !== "tool-result") return part
+        const text = readResultText(part)
+        if (isResultSummary(text)) return part
+        if (text.length < shortResult && part.modelOutput?.some(({ type }) => type === "file") !== true) return part
+        return replaceResultText(
+          part,
+          (newest.get(text) ?? at) > at ? "[Same output as a later call]" : summarizeResult(part, calls.get(part.id))
+        )
+      })
+      return content.every((part, index) => part === message.content[index])
+        ? message
+        : Prompt.toolMessage({ content, options: message.options })
+    }
+    if (message.role === "assistant") {
+      const content = message.content.map((part) =>
+        part.type === "tool-call" && JSON.stringify(part.params ?? {}).length > shortArguments
+          ? Prompt.toolCallPart({
+              id: part.id,
+              name: part.name,
+              params: shortenStrings(part.params),
+              providerExecuted: part.providerExecuted,
+              options: part.options
+            })
+          : part
+      )
+      return content.every((part, index) => part === message.content[index])
+        ? message
+        : Prompt.assistantMessage({ content, options: message.options })
+    }
+    return replaceFiles(message)
+  })
+}

@@ -1,0 +1,92 @@
+// Commands and flags of the program that the documentation names are those of its help.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { sitePages } from "../../support/site.ts"
+import { cli } from "./capture.ts"
+
+interface Help {
+  readonly commands: ReadonlySet<string>
+  readonly flags: ReadonlySet<string>
+}
+
+/** Underscores in the names of flags are dashes. */
+const dashed = (flag: string): string => flag.replaceAll("_", "-")
+
+const known = new Map<string, Help>()
+
+/** Subcommands and flags that the help of a command lists. */
+const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
+  const name = path.join(" ")
+  const before = known.get(name)
+  if (before !== undefined) return before
+  const { stdout } = yield* cli(...path, "--help")
+  const commands = stdout.split(/^(?=[A-Z ]+$)/m).find((part) => part.startsWith("SUBCOMMANDS")) ?? ""
+  const help = {
+    commands: new Set(
+      Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command)
+    ),
+    flags: new Set(Array.from(stdout.matchAll(/(?<=^ {2}.*)--?[a-z][\w-]*/gim), ([flag]) => dashed(flag)))
+  }
+  known.set(name, help)
+  return help
+})
+
+/** Command lines of a page: code in its text that begins with the program, and lines of its shell examples. */
+const linesOf = (markdown: string): ReadonlyArray<string> => {
+  const fences = Array.from(markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm))
+  const shell = fences.flatMap(([, language = "", code = ""]) =>
+    ["", "sh"].includes(language) ? code.replaceAll(/\\\n/g, " ").split("\n") : []
+  )
+  const inline = Array.from(
+    markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([^`\n]+)`/g),
+    ([, code = ""]) => code
+  )
+  return [...shell, ...inline].flatMap(
+    (code) =>
+      /^(?:[A-Z_]+=\S+ )*(?:.*-p hermes-effect |.*npm run -s )?hermes (?:-- )?(.+)$/.exec(code.trim())?.[1] ?? []
+  )
+}
+
+/** Words of a line up to a comment, a pipe or another command; those in quotes are one `"`. */
+const wordsOf = (line: string): ReadonlyArray<string> =>
+  line
+    .replaceAll(/"[^"]*"|'[^']*'/g, '"')
+    .replace(/\s[#|>&;].*$/, "")
+    .trim()
+    .split(/\s+/)
+
+const faultsOf = Effect.fnUntraced(function* (line: string) {
+  const path: Array<string> = []
+  let help = yield* helpOf(path)
+  const flags = new Set(help.flags)
+  const faults: Array<string> = []
+  for (const word of wordsOf(line)) {
+    if (word.startsWith("-")) {
+      const [flag = ""] = word.replace(/[,.]$/, "").split("=")
+      if (flag !== "-" && flag !== "--" && !flags.has(dashed(flag))) faults.push(`no flag ${flag}`)
+    } else if (help.commands.has(word)) {
+      path.push(word)
+      help = yield* helpOf(path)
+      for (const flag of help.flags) flags.add(flag)
+    } else if (faults.length === 0 && path.length > 0 && help.commands.size > 0 && /^[a-z][a-z-]+$/.test(word)) {
+      faults.push(`${path.join(" ")} has no command ${word}`)
+    }
+    if (faults.length > 0) break
+  }
+  return faults
+})
+
+describe("the documentation", () => {
+  it.effect("names commands and flags that there are", () =>
+    Effect.gen(function* () {
+      const pages = sitePages().filter(({ section }) => section === "Start" || section === "Guides")
+      const lines = pages.flatMap(({ markdown, source }) => linesOf(markdown).map((line) => ({ line, source })))
+      assert.isAbove(lines.length, 100)
+      const found = yield* Effect.forEach(lines, ({ line, source }) =>
+        Effect.map(faultsOf(line), (faults) => faults.map((fault) => `${source}: hermes ${line}: ${fault}`))
+      )
+      assert.deepStrictEqual(found.flat(), [])
+      assert.isAbove(known.size, 40)
+    })
+  )
+})

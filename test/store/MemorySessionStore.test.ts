@@ -1,0 +1,100 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
+import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
+import { withWarnings } from "../support/middlewareContexts.ts"
+
+suite("MemorySessionStore", SessionStore.layerMemory)
+
+it.effect("keeps the message objects themselves", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    const message = makeUserMessage("hi")
+    yield* store.create(makeNewSession("s"))
+    yield* store.append(SessionId.make("s"), [message])
+    assert.strictEqual((yield* store.messages(SessionId.make("s")))[0], message)
+  }).pipe(Effect.provide(SessionStore.layerMemory))
+)
+
+const ids = (...names: ReadonlyArray<string>) => names.map((name) => SessionId.make(name))
+
+/** Names of the sessions that are kept, the newest first. */
+const keptSessions = Effect.map(
+  SessionStore.SessionStore.use((store) => store.list({ limit: 100 })),
+  (sessions) => sessions.map(({ id }) => id)
+)
+
+it.effect("drops the conversation that was used least recently, and warns once", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    const { warnings } = yield* withWarnings(
+      Effect.gen(function* () {
+        for (const id of ["a", "b", "c"]) yield* store.create(makeNewSession(id))
+        yield* store.append(SessionId.make("a"), [makeUserMessage("still here")])
+        for (const id of ["d", "e"]) yield* store.create(makeNewSession(id))
+      })
+    )
+    assert.deepStrictEqual(yield* keptSessions, ids("e", "d", "a"))
+    assert.lengthOf(warnings, 1)
+    assert.include(warnings[0], "SessionStore.layerSqlite")
+    assert.isTrue(Option.isNone(yield* store.get(SessionId.make("b"))))
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 3 })))
+)
+
+it.effect("keeps a conversation as a whole: its continuation keeps the sessions before it", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    yield* store.create(makeNewSession("first"))
+    yield* store.create(makeNewSession("other"))
+    yield* store.continueIn(SessionId.make("first"), {
+      ...makeNewSession("second"),
+      id: SessionId.make("second"),
+      endReason: "compression",
+      messages: [makeUserMessage("summary")]
+    })
+    yield* store.create(makeNewSession("new"))
+    assert.sameMembers(Array.from(yield* keptSessions), ids("first", "second", "new"))
+    assert.strictEqual(yield* store.newest(SessionId.make("first")), "second")
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 3 })))
+)
+
+it.effect("never drops the session of a run that goes on", () =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      yield* store.create(makeNewSession("owned"))
+      yield* store.acquire(SessionId.make("owned"))
+      for (const id of ["a", "b", "c"]) yield* store.create(makeNewSession(id))
+      assert.deepStrictEqual(yield* keptSessions, ids("c", "owned"))
+    })
+  ).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2 })))
+)
+
+it.effect("is bounded by the size of its messages, and keeps the one that is written", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    for (let n = 0; n < 50; n++) {
+      const id = SessionId.make(`s${n}`)
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("x".repeat(100_000))])
+    }
+    assert.deepStrictEqual(yield* keptSessions, ids("s49", "s48", "s47", "s46"))
+    yield* store.append(SessionId.make("s46"), [makeUserMessage("y".repeat(2_000_000))])
+    assert.deepStrictEqual(yield* keptSessions, ids("s46"))
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ characters: 450_000 })))
+)
+
+it.effect("counts a session that is removed no more", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    for (const id of ids("a", "b")) {
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("x".repeat(1000))])
+    }
+    yield* store.remove(SessionId.make("b"))
+    yield* store.create(makeNewSession("c"))
+    assert.deepStrictEqual(yield* keptSessions, ids("c", "a"))
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2, characters: 3000 })))
+)
