@@ -17,7 +17,7 @@ import { redactStart } from "../../base/domain/Redaction.ts"
 import * as SdkError from "./SdkError.ts"
 
 /** The place and the model that were asked. */
-export interface AwsContext extends SdkError.Context {
+export interface AwsContext extends SdkError.TimedContext {
   readonly region: string
 }
 
@@ -65,7 +65,7 @@ const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReaso
   const { name } = error
   const isTooLong = name === "ValidationException" && tooLong.test(message)
   const headers = Json.readFields(Json.readFields(fields["$response"])["headers"])
-  const retryAfter = SdkError.readRetryAfter((name) => Json.readString(headers[name]))
+  const retryAfter = SdkError.readRetryAfter((name) => Json.readString(headers[name]), place.clock)
   const common = {
     metadata: {
       type: name,

@@ -226,23 +226,23 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
     import("@aws-sdk/client-bedrock-runtime").catch(rethrowImport)
   )
   const client = makeClient(sdk, endpoint, Endpoint.readCredentials(variables), fetch)
-  const makeErrorContext = (method: string): AwsError.AwsContext => ({
+  const makeErrorContext = (method: string): SdkError.Context => ({
     module: "BedrockConverse",
     method,
     url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,
-    model: route.model,
-    region: endpoint.region
+    model: route.model
   })
   const executing = makeErrorContext("execute")
-  const toAiError = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
+  const failCall = (error: unknown): Effect.Effect<never, AiError.AiError> =>
+    Effect.clockWith((clock) => Effect.fail(AwsError.fromSdk(error, { ...executing, region: endpoint.region, clock })))
 
   const sendCommand = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError(toAiError))
+    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.catch(failCall))
 
   const limitTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
     Effect.timeoutOrElse(effect, {
       duration: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
-      orElse: () => Effect.fail(toAiError(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
+      orElse: () => failCall(Object.assign(new Error("timed out"), { name: "TimeoutError" }))
     })
 
   const requestWhole = (input: ConverseCommandInput, extras: Exchange.Extras, abortSignal: AbortSignal) => {

@@ -64,12 +64,15 @@ const makeErrorContext = ({ model, module, url }: Api, method: string): SdkError
 })
 
 interface OpenStream {
-  readonly context: SdkError.Context
+  readonly context: SdkError.TimedContext
   readonly reader: SseReader.SseReader
   readonly machine: StreamMachine.StreamMachine
 }
 
-const callSdk = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+const callSdk = <A>(
+  context: SdkError.TimedContext,
+  evaluate: () => PromiseLike<A>
+): Effect.Effect<A, AiError.AiError> =>
   Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
 
 /** A stream passing through `onPart`: the parts that were sent, and the parts that the listener returned. */
@@ -200,7 +203,7 @@ const isWhole = (type: string | null): boolean => type !== null && /^\s*(applica
 
 const readStreamedBody = (
   api: Api,
-  context: SdkError.Context,
+  context: SdkError.TimedContext,
   answer: Response,
   onPart: OnPart | undefined
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
@@ -218,11 +221,12 @@ const readStreamedBody = (
 
 const executeRequest = (
   api: Api,
-  context: SdkError.Context,
+  executing: SdkError.Context,
   request: ModelRequest,
   options: ExecuteOptions | undefined
 ): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.clockWith((clock) => {
+    const context: SdkError.TimedContext = { ...executing, clock }
     const refused = api.check?.(request, context)
     if (refused !== undefined) return Effect.fail(refused)
     const extras = splitExtras(request)

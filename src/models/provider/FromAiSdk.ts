@@ -101,11 +101,14 @@ const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
     })
   })
 
+const failCall = (thrown: unknown, context: SdkError.Context): ModelEffect<never> =>
+  Effect.clockWith((clock) => Effect.fail(AiSdkFailure.fromAiSdk(thrown, { ...context, clock })))
+
 /** Asks the model; interruption aborts the call. */
 const callModel = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): ModelEffect<A> =>
   // The runtime's secrets are known here, and not in the promise's own callbacks.
-  Effect.mapError(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) =>
-    AiSdkFailure.fromAiSdk(error, context)
+  Effect.catch(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) =>
+    failCall(error, context)
   )
 
 const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: ExecuteOptions): Effect.Effect<void> => {
@@ -189,7 +192,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
       part: LanguageModelV4StreamPart
     ): Effect.fn.Return<void, AiError.AiError> {
       if (part.type === "stream-start") return yield* warnOnce(part.warnings)
-      if (part.type === "error") return yield* AiSdkFailure.fromAiSdk(part.error, executing)
+      if (part.type === "error") return yield* failCall(part.error, executing)
       if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
         return yield* SdkError.makeCutStreamError(executing)
       const pieces = piecesOf(part)

@@ -9,6 +9,7 @@
  * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
  * Header fields that carry credentials are left out.
  */
+import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -23,6 +24,11 @@ export interface Context {
   /** Base URL of the route; undefined for the SDK's own. */
   readonly url: string | undefined
   readonly model: string
+}
+
+/** A call that may fail with a time to come back, and the clock that measures it. */
+export interface TimedContext extends Context {
+  readonly clock: Clock.Clock
 }
 
 /** Report of an API about a failure, in one shape for all of them. */
@@ -42,18 +48,19 @@ type GetHeader = (name: string) => string | undefined
 
 /**
  * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so
- * that a wrong local clock does not matter; without that header, from now. Past dates and invalid numbers are ignored.
+ * that a wrong local clock does not matter; without that header, from the present time of `clock`. Past dates and
+ * invalid numbers are ignored.
  */
-export const readRetryAfter = (get: GetHeader): Duration.Duration | undefined => {
+export const readRetryAfter = (get: GetHeader, clock: Clock.Clock): Duration.Duration | undefined => {
   const millis = Number.parseFloat(get("retry-after-ms") ?? "")
   if (millis >= 0) return Duration.millis(millis)
   const value = get("retry-after")?.trim()
   if (value === undefined || value === "") return undefined
   const seconds = Number(value)
-  if (seconds >= 0) return Duration.millis(seconds * 1_000)
+  if (!Number.isNaN(seconds)) return seconds >= 0 ? Duration.millis(seconds * 1_000) : undefined
   const at = Date.parse(value)
-  const now = Date.parse(get("date") ?? "")
-  const wait = at - (Number.isNaN(now) ? Date.now() : now)
+  const sentAt = Date.parse(get("date") ?? "")
+  const wait = at - (Number.isNaN(sentAt) ? clock.currentTimeMillisUnsafe() : sentAt)
   return wait >= 0 ? Duration.millis(wait) : undefined
 }
 
@@ -100,12 +107,13 @@ const readMessage = (error: unknown): string => {
 const readFailure = (input: {
   readonly status: number | undefined
   readonly body: unknown
-  readonly headers: unknown
+  readonly headers: Readonly<Record<string, string>>
+  readonly retryAfter: Duration.Duration | undefined
   readonly text: string
 }): Failure => {
   const error = findErrorObject(input.body)
   const fields = Json.readFields(error)
-  const headers = collectHeaders(input.headers)
+  const { headers, retryAfter } = input
   const code = Json.readWord(fields["code"])
   const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
   const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
@@ -120,7 +128,7 @@ const readFailure = (input: {
       headers["x-request-id"] ??
       headers["request-id"] ??
       (Json.readWord(Json.readFields(input.body)["request_id"]) || undefined),
-    retryAfter: readRetryAfter((name) => headers[name]),
+    retryAfter,
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
       ...(body === "" ? {} : { body: redactStart(body, maxBody) })
@@ -222,12 +230,12 @@ const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReas
 }
 
 /** An error object that came in a body with status 200 or as an event of a stream. */
-export const fromBody = (options: Context & { readonly body: unknown; readonly headers?: unknown }): AiError.AiError =>
+export const fromBody = (options: Context & { readonly body: unknown }): AiError.AiError =>
   AiError.make({
     module: options.module,
     method: options.method,
     reason: classifyFailure(
-      readFailure({ status: undefined, body: options.body, headers: options.headers, text: "" }),
+      readFailure({ status: undefined, body: options.body, headers: {}, retryAfter: undefined, text: "" }),
       options
     )
   })
@@ -288,22 +296,21 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
 }
 
 /** The failure that a call of an SDK threw. */
-export const fromSdk = (options: {
-  readonly module: string
-  readonly method: string
-  readonly error: unknown
-  readonly url: string | undefined
-  readonly model: string
-}): AiError.AiError => {
+export const fromSdk = (options: TimedContext & { readonly error: unknown }): AiError.AiError => {
   const { error } = options
   if (AiError.isAiError(error)) return error
   const fields = Json.readFields(error)
   const status = typeof fields["status"] === "number" ? fields["status"] : undefined
   const body = fields["error"]
   const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)
+  const classifyAnswer = (): AiError.AiErrorReason => {
+    const headers = collectHeaders(fields["headers"])
+    const retryAfter = readRetryAfter((name) => headers[name], options.clock)
+    return classifyFailure(readFailure({ status, body, headers, retryAfter, text }), options)
+  }
   const reason =
     status !== undefined || (body !== undefined && body !== null)
-      ? classifyFailure(readFailure({ status, body, headers: fields["headers"], text }), options)
+      ? classifyAnswer()
       : classifyPlainError(error instanceof Error ? error : new Error(text), options)
   return AiError.make({ module: options.module, method: options.method, reason })
 }

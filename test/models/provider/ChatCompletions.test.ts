@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
+import * as TestClock from "effect/testing/TestClock"
 import type { Route } from "../../../src/base/domain/Route.ts"
 import { fromResponse } from "../../../src/base/domain/Usage.ts"
 import * as ChatCompletions from "../../../src/models/provider/ChatCompletions.ts"
@@ -542,6 +543,20 @@ describe("error answers", () => {
       assert.strictEqual(reason.http?.response?.headers["x-ratelimit-remaining-tokens"], "0")
       assert.notProperty(reason.http?.response?.headers, "set-cookie")
       assert.include(reason.http?.body ?? "", "Slow down")
+    })
+  )
+
+  it.effect("a date to come back is measured by the run's clock where the answer has no date", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.parse("Wed, 21 Oct 2015 07:28:00 GMT"))
+      const { provider } = yield* answering(
+        429,
+        { error: { message: "Slow down" } },
+        { "retry-after": "Wed, 21 Oct 2015 07:28:30 GMT", date: "unknown" }
+      )
+      const reason = yield* failing(ask(provider, call("hi")))
+      assert(reason._tag === "RateLimitError")
+      assert.deepInclude(reason.metadata, { retryAfterMillis: 30_000 })
     })
   )
 

@@ -1,23 +1,33 @@
 import * as Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
+import * as TestClock from "effect/testing/TestClock"
 import * as OpenAi from "openai"
 import * as SdkError from "../../../src/models/provider/SdkError.ts"
 
-const context = { module: "Test", method: "execute", url: "https://api.example.com/v1?key=secret", model: "some/model" }
+const context = {
+  module: "Test",
+  method: "execute",
+  url: "https://api.example.com/v1?key=secret",
+  model: "some/model",
+  clock: Effect.runSync(Clock.clockWith(Effect.succeed))
+}
 
 const reasonOf = (error: unknown): AiError.AiErrorReason => SdkError.fromSdk({ ...context, error }).reason
 
-const openAi = (status: number, body: unknown, headers: Record<string, string> = {}) => {
-  // As the client of the SDK makes them.
+/** An error as the client of the SDK makes it. */
+const makeApiError = (status: number, body: unknown, headers: Record<string, string> = {}) => {
   const table = new Headers(headers)
-  return reasonOf(
-    typeof body === "string"
-      ? OpenAi.APIError.generate(status, undefined, body, table)
-      : OpenAi.APIError.generate(status, Object(body), undefined, table)
-  )
+  return typeof body === "string"
+    ? OpenAi.APIError.generate(status, undefined, body, table)
+    : OpenAi.APIError.generate(status, Object(body), undefined, table)
 }
+
+const openAi = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  reasonOf(makeApiError(status, body, headers))
 
 const anthropic = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
   reasonOf(
@@ -188,6 +198,17 @@ describe("when to come back", () => {
       30_000
     )
   })
+
+  it.effect("from the present time of the run's clock where the answer has no date", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.parse("Wed, 21 Oct 2015 07:28:00 GMT"))
+      const clock = yield* Clock.Clock
+      const error = makeApiError(429, { error: {} }, { "retry-after": "Wed, 21 Oct 2015 07:28:30 GMT" })
+      const { reason } = SdkError.fromSdk({ ...context, clock, error })
+      assert(reason._tag === "RateLimitError")
+      assert.deepStrictEqual(reason.retryAfter, Duration.seconds(30))
+    })
+  )
 
   it("what is past or no time is none", () => {
     assert.isUndefined(wait({ "retry-after": "soon" }))

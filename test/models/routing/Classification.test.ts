@@ -2,7 +2,9 @@
 // which the API sends it; it goes through the official SDK's own error type, as it does in a provider.
 import * as Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import * as OpenAi from "openai"
 import * as Failure from "../../../src/models/provider/AwsError.ts"
@@ -13,7 +15,13 @@ import * as Recovery from "../../../src/models/routing/Recovery.ts"
 import * as Routing from "../../../src/models/routing/RoutedModelRouter.ts"
 import * as S from "./support.ts"
 
-const context = { module: "Test", method: "execute", url: "https://api.example.com/v1", model: "some/model" }
+const context = {
+  module: "Test",
+  method: "execute",
+  url: "https://api.example.com/v1",
+  model: "some/model",
+  clock: Effect.runSync(Clock.clockWith(Effect.succeed))
+}
 
 /** As the client of the SDK makes them: it puts a body without `error` under one. */
 const client = new (class extends OpenAi.OpenAI {

@@ -30,7 +30,7 @@ const invalidAnswers = new Set([
 ])
 
 /** The failure of an HTTP call: its body says more than its text. */
-const fromCallError = (error: Error, context: SdkError.Context): AiError.AiError => {
+const fromCallError = (error: Error, context: SdkError.TimedContext): AiError.AiError => {
   const { data, isRetryable, responseBody, responseHeaders, statusCode, url } = Json.readFields(error)
   const at = typeof url === "string" && URL.canParse(url) ? new URL(url).origin : context.url
   if (typeof statusCode === "number") {
@@ -58,7 +58,7 @@ const fromCallError = (error: Error, context: SdkError.Context): AiError.AiError
 }
 
 /** The failure that a call of a model threw, or that its stream told of. */
-export const fromAiSdk = (thrown: unknown, context: SdkError.Context): AiError.AiError => {
+export const fromAiSdk = (thrown: unknown, context: SdkError.TimedContext): AiError.AiError => {
   const error = thrown instanceof Error ? thrown : new Error(typeof thrown === "string" ? thrown : Json.toText(thrown))
   const { name } = error
   const makeFailure = (reason: AiError.AiErrorReason): AiError.AiError =>

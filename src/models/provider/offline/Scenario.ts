@@ -17,6 +17,7 @@
  *   - error: { status: 429, message: slow down, retry_after: 2 }
  * ```
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -118,9 +119,10 @@ const refuseRequest = (description: string): AiError.AiError =>
   AiError.make({ module: "Offline", method: "execute", reason: new AiError.InvalidRequestError({ description }) })
 
 /** A failure as an SDK would report it, so that it is read like a real one. */
-const toProviderError = (error: typeof Failure.Type): AiError.AiError =>
+const toProviderError = (error: typeof Failure.Type, clock: Clock.Clock): AiError.AiError =>
   SdkError.fromSdk({
     ...context,
+    clock,
     error: {
       status: error.status,
       error: { message: error.message ?? `HTTP ${error.status}` },
@@ -200,6 +202,6 @@ export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
       const sent = turn.error === undefined ? parts : turn.chunks === undefined ? [] : parts.slice(0, -2)
       const seen =
         onPart === undefined ? response : yield* Completion.playBatches(response, sent, onPart, () => Effect.void)
-      return turn.error === undefined ? seen : yield* toProviderError(turn.error)
+      return turn.error === undefined ? seen : yield* toProviderError(turn.error, yield* Clock.Clock)
     })
   })
