@@ -118,8 +118,8 @@ const toDelivery = (options: ObserverOptions): Delivery =>
     ? { mode: "queued", capacity: Math.max(1, Math.floor(options.capacity ?? defaultCapacity)) }
     : inline
 
-// Payloads are made for the event that a listener names, which the record of listeners cannot express.
 const eraseHandleType = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
+  // Payloads are made for the event that a listener names, which the type of the listeners of all events cannot express.
   handle as Listener<R>["handle"]
 
 const makeSingleHook = <R>(
@@ -186,4 +186,7 @@ export const fromPlain = <const Name extends string>(
   name: Name,
   fn: (event: EventOf<Name>) => unknown,
   options?: OptionsOf<Name>
-): Hook => makeSingleHook(name, fn.name, (payload) => toEffect(fn(payload as EventOf<Name>)), options ?? {})
+): Hook => {
+  const handle = (payload: EventOf<Name>): Effect.Effect<unknown, unknown> => toEffect(fn(payload))
+  return makeSingleHook(name, fn.name, eraseHandleType(handle), options ?? {})
+}

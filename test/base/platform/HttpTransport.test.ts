@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { execFileSync } from "node:child_process"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { fileURLToPath } from "node:url"
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import * as HttpTransport from "../../../src/base/platform/HttpTransport.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
@@ -40,6 +42,17 @@ const failure = (promise: Promise<unknown>): Effect.Effect<Error> =>
   )
 
 describe("HttpTransport", () => {
+  it("leaves the dispatcher of the application's own fetch as it is when it is loaded", () => {
+    const path = fileURLToPath(new URL("../../../src/base/platform/HttpTransport.ts", import.meta.url))
+    const program = `
+      const names = ["undici.globalDispatcher.1", "undici.globalDispatcher.2"].map((name) => Symbol.for(name))
+      globalThis[names[0]] = "of the application"
+      await import(process.argv[1])
+      console.log(JSON.stringify(names.map((name) => globalThis[name] ?? null)))`
+    const printed = execFileSync(process.execPath, ["--input-type=module", "-e", program, path], { encoding: "utf8" })
+    assert.deepStrictEqual(JSON.parse(printed), ["of the application", null])
+  })
+
   it.effect("sends strings and bytes with their length, and headers of every form", () =>
     Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => response.end("ok"))
