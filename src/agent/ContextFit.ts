@@ -92,7 +92,7 @@ const withTodos = (
 }
 
 /** Makes the conversation smaller; false when it stays as it is. */
-export const compact = Effect.fnUntraced(function* (
+const compact = Effect.fnUntraced(function* (
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges" | "plan" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {

@@ -209,7 +209,7 @@ const untouched: Omit<ReviewedAnswer, "parts"> = {
 }
 
 /** Returns the review of an answer that no middleware reviews. */
-export const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
+const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 

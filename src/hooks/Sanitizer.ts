@@ -104,7 +104,7 @@ const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as
  * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it,
  * and a fixed point: the note of a text that was cut before stays as it is.
  */
-export const boundText = (text: string, limit: number): string => {
+const boundText = (text: string, limit: number): string => {
   const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
   if (note !== undefined && text.length - note.length <= limit + overlap) {
     return redactString(text.slice(0, -note.length)) + note

@@ -44,7 +44,7 @@ import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
 /** The phases before and after something, in the order of a run, and the one while an answer streams. */
-export const phases = [
+const phases = [
   "beforeAgent",
   "afterAgent",
   "beforeModel",

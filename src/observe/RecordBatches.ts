@@ -20,7 +20,7 @@ import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
 import * as StoredForm from "../store/StoredForm.ts"
 
 /** Time between two groups. */
-export const pause = Duration.millis(100)
+const pause = Duration.millis(100)
 
 /** Groups of entries for several listeners. */
 interface Batches {

@@ -142,7 +142,7 @@ const findRequestId = ({ run, start, step }: RunTree.Call): string =>
   run.turnId
 
 /** Span id of a part of the tree, which its own span, parts of it and every exporter ask for. */
-export const getNodeId = (node: RunTree.Node): string => {
+const getNodeId = (node: RunTree.Node): string => {
   if (node.spanId !== undefined) return node.spanId
   const made = makeNodeId(node)
   // The request of a call that did not begin may become known.

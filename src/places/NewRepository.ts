@@ -27,7 +27,7 @@ const lines =
   /^\s*(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|objectformat|refstorage|name|email|defaultbranch|fetch|merge|remote|rebase|url)\s*=\s*(?:(?!::)[^\\"#;\n])*$/i
 
 /** The lines of a configuration that name no program. */
-export const filterSettings = (config: string): string => {
+const filterSettings = (config: string): string => {
   let isKept = false
   return (
     config

@@ -29,7 +29,7 @@ const makePortError = (port: number, description: string): PlatformError =>
   systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
 
 /** Fails for a number that is no port. */
-export const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
+const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
   Number.isInteger(port) && port > 0 && port < 65_536
     ? Effect.void
     : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))

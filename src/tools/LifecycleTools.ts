@@ -88,7 +88,7 @@ interface EndedCall {
  * Asks the `after_tool` methods, last to first; gives the text for the model. An explicit text wins over a changed
  * result.
  */
-export const runAfterTool = Effect.fnUntraced(function* (
+const runAfterTool = Effect.fnUntraced(function* (
   lifecycle: LifecycleStack,
   context: ToolCallContext,
   args: ToolArguments,

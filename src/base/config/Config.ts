@@ -448,9 +448,7 @@ const logWarnings = ({ settings, warnings }: LoadedSettings): Effect.Effect<Valu
   )
 
 /** The settings as a service; warnings are logged. */
-export const layer = (
-  options: Options = {}
-): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
+const layer = (options: Options = {}): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
   Layer.effect(Settings, Effect.flatMap(load(options), logWarnings))
 
 /** Home directory, environment and settings, from nothing but a platform. */

@@ -61,7 +61,7 @@ export interface Options {
 }
 
 /** Time that a server is waited for which was there before. */
-export const waitLimit = "10 minutes"
+const waitLimit = "10 minutes"
 
 /** A transaction of a fiber. */
 interface TransactionState {

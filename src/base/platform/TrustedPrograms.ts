@@ -137,7 +137,7 @@ const isTrustedFile = (file: string, places: ReadonlyArray<string>): boolean => 
 /**
  * Returns the trusted directories of a search path; the directories of the system if none of its entries is trusted.
  */
-export const selectDirectories = (searchPath: string | undefined, start: string): ReadonlyArray<string> => {
+const selectDirectories = (searchPath: string | undefined, start: string): ReadonlyArray<string> => {
   const places = collectPlaces(start)
   const isTrusted = (directory: string): boolean => {
     try {

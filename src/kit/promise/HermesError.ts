@@ -69,7 +69,7 @@ export class HermesError extends Error {
 }
 
 /** A failure as the error that it is outside. */
-export const fromError = (error: unknown): HermesError => {
+const fromError = (error: unknown): HermesError => {
   if (error instanceof HermesError) return error
   const message = error instanceof Error ? error.message : Json.toText(error)
   return new HermesError(readTag(error), message, {

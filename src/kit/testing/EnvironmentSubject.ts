@@ -25,7 +25,7 @@ export class Subject extends Context.Service<Subject, TestedEnvironment>()(
 ) {}
 
 /** A subject as its rules use it. */
-export const makeTools = ({ directory, environment }: TestedEnvironment) => {
+const makeTools = ({ directory, environment }: TestedEnvironment) => {
   const { files, spawner } = environment
   const start = (script: string, options: ChildProcess.CommandOptions = {}) =>
     spawner.spawn(

@@ -55,7 +55,7 @@ const toolkit = Toolkit.make(Note, Refuse, Break)
 export const makeOverloadedError = () => new AiError.InternalProviderError({ description: "overloaded" })
 
 /** Turns of a model, with the end of each run. */
-export const scripts = {
+const scripts = {
   answer: [Scripted.complete({ pieces: ["It ", "is ", "done."] })],
   tool: [Scripted.complete({ toolCalls: [{ name: "note", params: { text: "a" } }] }), Scripted.complete("Noted.")],
   "failed tool": [Scripted.complete({ toolCalls: [{ name: "refuse", params: {} }] }), Scripted.complete("It failed.")],

@@ -48,7 +48,7 @@ const formatName = (node: Node): string => {
 }
 
 /** Decides whether a trace is sent; the same for all who ask. */
-export const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
+const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
 
 /**
  * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a

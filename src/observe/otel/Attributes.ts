@@ -190,7 +190,7 @@ const describeAttempt = (
 }
 
 /** Server and own name of a tool of an MCP server; undefined for every other tool. */
-export const parseMcpTool = (tool: string): { readonly server: string; readonly tool: string } | undefined => {
+const parseMcpTool = (tool: string): { readonly server: string; readonly tool: string } | undefined => {
   const [, server, name] = /^mcp__(.+?)__(.+)$/u.exec(tool) ?? []
   return server === undefined || name === undefined ? undefined : { server, tool: name }
 }
@@ -364,7 +364,7 @@ const collectFacts = (
 const earlier: Readonly<Record<string, string>> = { "gen_ai.provider.name": "gen_ai.system" }
 
 /** Name of a span. */
-export const formatSpanName = (node: Node, agentName: string): string => {
+const formatSpanName = (node: Node, agentName: string): string => {
   switch (node.kind) {
     case "attempt":
       return `chat ${node.start.route.model}`
@@ -432,7 +432,7 @@ const toSpanEvent = (
 }
 
 /** Events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
-export const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
+const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
   const run =
     node.kind === "step" || node.kind === "run" ? RunSpans.findRun(node) : node.kind === "child" ? node.run : undefined
   if (run === undefined) return []

@@ -31,7 +31,7 @@ import { scope } from "../RunSpans.ts"
 import * as Sampler from "./Sampler.ts"
 
 /** Signals that can be exported. */
-export const signals = ["TRACES", "METRICS", "LOGS"] as const
+const signals = ["TRACES", "METRICS", "LOGS"] as const
 /** One of {@link signals}. */
 export type Signal = (typeof signals)[number]
 

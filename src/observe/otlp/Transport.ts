@@ -34,7 +34,7 @@ export const maxInFlight = 4
 export const maxWaiting = 16
 
 /** Times that a request is sent again. */
-export const maxRepeats = 3
+const maxRepeats = 3
 
 const failuresInARow = 3
 

@@ -19,7 +19,7 @@ import type {
 } from "./StudioSums.ts"
 
 /** Percentiles by nearest rank; undefined without a value. */
-export const computePercentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
+const computePercentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
   if (values.length === 0) return undefined
   const sorted = values.toSorted((a, b) => a - b)
   const pickRank = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0

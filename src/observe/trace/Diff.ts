@@ -16,7 +16,7 @@ export interface Change {
 }
 
 /** Maximum number of edits of the search. */
-export const limit = 1500
+const limit = 1500
 
 /** Key by which rows are paired; without goals and models, which may differ. */
 const makePairKey = ({ depth, kind, name, task }: Row): string =>

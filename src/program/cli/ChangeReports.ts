@@ -21,7 +21,7 @@ const promptColumns = 60
 const toSafeLine = (text: string): string => SafeText.toLine(Redaction.redactText(text))
 
 /** Title of a run: the beginning of its prompt. */
-export const formatTitle = ({ prompt, turnId }: ChangeSet): string => {
+const formatTitle = ({ prompt, turnId }: ChangeSet): string => {
   const line = toSafeLine(Redaction.takeBeginning(prompt, 500).trim().split("\n")[0] ?? "")
   return line === "" ? turnId : Width.cut(line, promptColumns)
 }

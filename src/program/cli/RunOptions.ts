@@ -79,7 +79,7 @@ export type ChatFlags = Flags.Globals & Flags.Chat & { readonly agentFile?: Agen
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
 /** Prints a notice if no model is configured and the stand-in was not requested. */
-export const mentionStandIn = Effect.fnUntraced(function* (
+const mentionStandIn = Effect.fnUntraced(function* (
   { script }: { readonly script?: string | undefined },
   { model }: Values
 ) {

@@ -36,7 +36,7 @@ export class BatchError extends Schema.TaggedError<BatchError>("hermes-effect/Ba
 }) {}
 
 /** Forms in which trajectories are written. */
-export const formats = ["sharegpt", "atif", "both"] as const
+const formats = ["sharegpt", "atif", "both"] as const
 /** One of {@link formats}. */
 export type Format = (typeof formats)[number]
 
@@ -124,7 +124,7 @@ export const readManifest = Effect.fnUntraced(function* (directory: string) {
 })
 
 /** Names of tools in a row that there are not. */
-export const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
+const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
   Array.from(
     new Set(
       (ShareGpt.read(fields["conversations"]) ?? [])

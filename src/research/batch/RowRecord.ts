@@ -75,7 +75,7 @@ const isFailedCall = ({ end, result }: Pick<Call, "end" | "result">): boolean =>
   end === undefined || end.status === "blocked" || end.status === "cancelled" || isFailure(result?.result ?? end.output)
 
 /** Counts of tools, one entry for every known tool. */
-export const countToolCalls = (
+const countToolCalls = (
   calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>,
   known: ReadonlyArray<string>
 ): Readonly<Record<string, ToolStat>> => {

@@ -31,7 +31,7 @@ export interface CallBlock {
 const wrapBlock = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
 
 /** The `system` turn for tools. */
-export const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
+const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
   return {
     from: "system",

@@ -120,7 +120,7 @@ const computeRatio = (part: number, whole: number): number =>
   whole === 0 ? 1 : Math.round((part / whole) * 10_000) / 10_000
 
 /** `compression_metrics.json`. */
-export const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
+const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
   token_estimate: "characters / 4",
   target_tokens: targetTokens,
   summary_tokens: summaryTokens,

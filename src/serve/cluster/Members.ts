@@ -21,7 +21,7 @@ import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Time between two looks at the other runners. */
-export const lookEvery = "1 second"
+const lookEvery = "1 second"
 
 /** A runner as others see it. */
 export interface Member {

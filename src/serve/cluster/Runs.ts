@@ -130,7 +130,7 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
   text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
 
 /** Makes the runs of a database. */
-export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
+const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
   add: ({ batch, id, kind, sessionId }) =>
     run(
       Effect.gen(function* () {

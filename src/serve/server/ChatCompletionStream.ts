@@ -22,7 +22,7 @@ import * as ApiError from "./ApiError.ts"
 const formatEvent = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
 
 /** The chunks of a completion, in their order. */
-export const toChunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArray<Json.Fields> => {
+const toChunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArray<Json.Fields> => {
   const choice = Json.readFields(Json.readItems(body["choices"])[0])
   const { tool_calls: calls, ...message } = Json.readFields(choice["message"])
   const frame = { id: body["id"], object: "chat.completion.chunk", created: body["created"], model: body["model"] }

@@ -43,14 +43,14 @@ const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", {
 })
 
 /** Chat completions, the models, and signs of life. */
-export const openai = HttpApiGroup.make("openai").add(
+const openai = HttpApiGroup.make("openai").add(
   health,
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   chat
 )
 
 /** Rollouts: opened, asked, scored, exported. */
-export const rollouts = HttpApiGroup.make("rollouts").add(
+const rollouts = HttpApiGroup.make("rollouts").add(
   HttpApiEndpoint.get("list", "/v1/rollouts", {
     query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) },
     success: Schema.Struct({ data: Schema.Array(RolloutView) }),

@@ -25,7 +25,7 @@ export const hasMagic = (header: Uint8Array): boolean =>
   header.length >= magic.length && magic.every((byte, index) => header[index] === byte)
 
 /** The page size in a header, or `undefined` when it names none. */
-export const readPageSize = (header: Uint8Array): number | undefined => {
+const readPageSize = (header: Uint8Array): number | undefined => {
   if (header.length < 18) return undefined
   const stored = toView(header).getUint16(16)
   const size = stored === 1 ? 65_536 : stored
@@ -53,7 +53,7 @@ const isTreePage = (page: Uint8Array, size: number): boolean => {
  * are pages of a b-tree. With a smaller one the cells are not in the page, with a larger one half of the pages are not
  * seen.
  */
-export const findPageSize = (sample: Uint8Array): number => {
+const findPageSize = (sample: Uint8Array): number => {
   let best = { size: 4096, count: 0 }
   for (let size = 512; size <= 65_536; size *= 2) {
     let count = 0

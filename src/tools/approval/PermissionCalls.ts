@@ -53,7 +53,7 @@ const collectHosts = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<st
 ]
 
 /** True when a call is known to do nothing but look. */
-export const isReadOnlyCall = (
+const isReadOnlyCall = (
   { isReadonly, tool }: Pick<Call, "isReadonly" | "tool">,
   { inputs, lines, verdict }: ApprovalTarget
 ): boolean =>

@@ -23,7 +23,7 @@ import type { Target } from "./AllowList.ts"
 export const mostOfCommand = 20_000
 
 /** Characters of a call with arguments that a question shows at most: contents of files are among them. */
-export const mostOfCall = 200_000
+const mostOfCall = 200_000
 
 /** Tools whose questions are about what they run, whatever an approval would hold for. */
 const runningTools: ReadonlySet<string> = new Set(["terminal", "process", "execute_code"])

@@ -23,7 +23,7 @@ import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
 
 /** Characters of one file in a prompt at most. */
-export const longest = 20_000
+const longest = 20_000
 const headChars = 0.7 * longest
 const tailChars = 0.2 * longest
 
@@ -50,7 +50,7 @@ export interface ProjectContext {
 }
 
 /** A text in the length that a prompt has room for: its beginning and its end, with a note between them. */
-export const shortenText = (name: string, text: string): string =>
+const shortenText = (name: string, text: string): string =>
   text.length <= longest
     ? text
     : [

@@ -60,7 +60,7 @@ export const makeSequence = (method: Method, text: string): string => {
 }
 
 /** Sequence that sets the title of the window. */
-export const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
+const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
 
 /** The question's text, shortened; `undefined` for a plan, which is reported by the end of its turn. */
 const formatQuestion = (question: OpenQuestion): string | undefined => {

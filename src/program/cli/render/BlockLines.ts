@@ -217,7 +217,7 @@ const renderQuestion = (
 }
 
 /** A painted line in lines of at most so many columns. */
-export const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
+const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
   Width.measure(Paint.strip(painted)) <= columns ? [painted] : Wrap.wrapLines(Paint.parseSpans(painted), columns, paint)
 
 /** A painted line in pieces of at most so many columns, divided anywhere: code keeps its columns. */

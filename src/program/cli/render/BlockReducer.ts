@@ -296,7 +296,7 @@ export interface LiveRoom {
 }
 
 /** The line that says what a run is at. */
-export const renderActivity = (
+const renderActivity = (
   { activity, lastOutput }: Pick<State, "activity" | "lastOutput">,
   now: number,
   { columns, hint, paint }: Pick<LiveRoom, "columns" | "hint" | "paint">

@@ -78,7 +78,7 @@ const findStyle = (token: ShjToken | undefined): Style => {
 }
 
 /** Returns the language of a name or of the end of a file's name; undefined for one that is not known. */
-export const findLanguage = (name: string): ShjLanguageData | undefined => {
+const findLanguage = (name: string): ShjLanguageData | undefined => {
   const lower = name.toLowerCase()
   const known = Object.hasOwn(names, lower) ? (names[lower] ?? lower) : lower
   return unmarked.has(known) || !Object.hasOwn(languages, known) ? undefined : languages[known]

@@ -17,7 +17,7 @@ import * as Result from "effect/Result"
 import { findNearest } from "../../../base/domain/Similarity.ts"
 
 /** Roles of text. */
-export const roles = [
+const roles = [
   "muted",
   "accent",
   "heading",

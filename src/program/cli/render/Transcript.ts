@@ -27,7 +27,7 @@ import * as Width from "./Width.ts"
 /** Blocks that are kept. */
 export const mostBlocks = 5000
 /** Characters that are kept. */
-export const mostCharacters = 16 * 1024 * 1024
+const mostCharacters = 16 * 1024 * 1024
 /** Blocks that are given up at once, so that giving up costs little for each. */
 const givenUp = 500
 /** Characters of lines that are one block. */

@@ -103,7 +103,7 @@ const telling = [
 ]
 
 /** Returns a call in one line: its tool and its main argument. */
-export const renderCallTitle = (name: string, params: unknown): string => {
+const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
   const about =

@@ -20,7 +20,7 @@
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
 
 /** Characters that are held back at most. */
-export const maxHeld = 4_096
+const maxHeld = 4_096
 
 const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
 

@@ -93,7 +93,7 @@ const StoredView = Schema.Struct({
 })
 
 /** Models, chat completions, responses. */
-export const openai = HttpApiGroup.make("openai").add(
+const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   HttpApiEndpoint.post("chat", "/v1/chat/completions", {
     payload: ChatRequest,
@@ -108,7 +108,7 @@ export const openai = HttpApiGroup.make("openai").add(
 )
 
 /** Sessions: messages in, events out. */
-export const sessions = HttpApiGroup.make("sessions").add(
+const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("list", "/v1/sessions", {
     query: { limit: Schema.optionalKey(Schema.String) },
     success: Schema.Struct({ data: Schema.Array(StoredView) }),
@@ -157,7 +157,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
 )
 
 /** Signs of life. */
-export const life = HttpApiGroup.make("life").add(
+const life = HttpApiGroup.make("life").add(
   health,
   HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String.pipe(HttpApiSchema.asText()), error: errors })
 )

@@ -48,7 +48,7 @@ export interface ClientCall {
 }
 
 /** Time that a caller has for a result. */
-export const patience = Duration.minutes(10)
+const patience = Duration.minutes(10)
 
 /** Calls of one session. */
 export interface ClientCalls {

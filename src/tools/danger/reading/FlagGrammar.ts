@@ -159,7 +159,7 @@ class WordReader {
 }
 
 /** Reads the words of a command; undefined when the grammar does not have them. */
-export const readWords = (grammar: Grammar, fields: ReadonlyArray<Field>): Words | undefined => {
+const readWords = (grammar: Grammar, fields: ReadonlyArray<Field>): Words | undefined => {
   const reader = new WordReader(grammar, fields)
   const operands: Array<Field> = []
   let isMixed = false

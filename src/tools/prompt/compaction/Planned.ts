@@ -30,7 +30,7 @@ const hasCalls = (message: Prompt.Message): boolean =>
   message.role === "assistant" && message.content.some(({ type }) => type === "tool-call")
 
 /** The conversation behind the system prompt, in units. */
-export const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
+const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let isOpen = false
   for (const message of messages) {

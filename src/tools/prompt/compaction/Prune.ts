@@ -61,7 +61,7 @@ const findErrorLine = (text: string): string => {
 }
 
 /** Summarizes an old result in one line; for a failure it includes the error line. */
-export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
+const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
   const params = Json.readFields(call?.params)
   const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
   const args = formatArguments(params, names ?? Object.keys(params).slice(0, 2))

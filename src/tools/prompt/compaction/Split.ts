@@ -39,7 +39,7 @@ const countChars = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart |
 }
 
 /** Estimated tokens of a message. */
-export const estimateTokens = ({ content }: Prompt.Message): number =>
+const estimateTokens = ({ content }: Prompt.Message): number =>
   messageTokens +
   Math.ceil(
     (typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countChars(part), 0)) /
