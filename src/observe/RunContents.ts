@@ -16,7 +16,7 @@ type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readon
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
   readonly tools: ReadonlyArray<ToolDefinition>
-  /** Position of each message of the session, id of each other one: tells what is new in a request. */
+  /** Position of each message of the session, id of each other one: shows which messages of a request are new. */
   readonly names: ReadonlyArray<number | string>
   /** Writer of each message of the session. */
   readonly origins: ReadonlyArray<Record.Origin | undefined>
@@ -35,7 +35,7 @@ export interface SentMessages {
   /** All messages, in order: the list of {@link Request}, which the next request grows. */
   readonly messages: () => Request["messages"]
   /**
-   * Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a
+   * Those that no session stored before and that no attempt before it in its run was sent, such as the summary of a
    * compaction; in order.
    */
   readonly fresh: ReadonlyArray<Prompt.Message>
@@ -92,7 +92,7 @@ const countBefore = ({ counts, positions }: Session, position: number): number =
   return counts[position] ?? 0
 }
 
-/** The attempt before another one in its run; none for side tasks. */
+/** The attempt before another one in its run; `undefined` for side tasks. */
 const findAttemptBefore = (attempt: Attempt): Attempt | undefined => {
   const { run, step } = attempt
   if (step === undefined) return undefined
@@ -100,157 +100,207 @@ const findAttemptBefore = (attempt: Attempt): Attempt | undefined => {
   return at > 0 ? step.attempts[at - 1] : run.steps[run.steps.lastIndexOf(step) - 1]?.attempts.at(-1)
 }
 
-/** Contents of no session yet. */
-export const make = () => {
-  const sessions = new Map<string, Session>()
-  const getSession = (sessionId: string): Session => {
-    const known = sessions.get(sessionId) ?? {
-      positions: new Map(),
-      named: new Map(),
-      tools: new Map(),
-      systems: new Set(),
-      counts: [0],
-      last: undefined
-    }
-    sessions.set(sessionId, known)
-    return known
-  }
-  const findTools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
-    start.tools === undefined ? [] : (getSession(run.sessionId).tools.get(start.tools) ?? [])
+/** Contents of all sessions, by id. */
+export interface Contents {
+  readonly sessions: Map<string, Session>
+}
 
-  const resolveRequest = (attempt: Attempt): Request => {
-    const {
-      run,
-      start: { messages: references, task }
-    } = attempt
-    const session = getSession(run.sessionId)
-    const { last, named, positions } = session
-    const resolved: ResolvedRequest =
-      last !== undefined && task === undefined && isGrown(references, last.references)
-        ? last
-        : { references: [], isWhole: true, messages: [], names: [], origins: [] }
-    const { messages, names, origins, references: known } = resolved
-    const addMessage = (
-      message: Prompt.Message | undefined,
-      name: number | string,
-      origin: Record.Origin | undefined
-    ): void => {
-      if (message === undefined) resolved.isWhole = false
-      messages.push(message)
-      names.push(name)
-      origins.push(origin)
-    }
-    for (let index = Math.max(0, known.length - 1); index < references.length; index++) {
-      const [reference, before] = [references[index], known[index]]
-      if (reference === undefined) continue
-      if (typeof reference === "string") {
-        if (before === undefined) addMessage(named.get(reference), reference, undefined)
-        continue
-      }
-      const [from, to] = toRange(reference)
-      const next = before === undefined || typeof before === "string" ? from : toRange(before)[1] + 1
-      for (let at = next; at <= to; at++) {
-        const kept = positions.get(at)
-        addMessage(kept?.message, at, kept?.origin)
-      }
-    }
-    resolved.references = references
-    // One that names what is not there yet may find it later.
-    if (task === undefined) session.last = resolved.isWhole ? resolved : undefined
-    return { messages, names, origins, tools: findTools(attempt) }
-  }
+/** Contents without a session. */
+export const make = (): Contents => ({ sessions: new Map() })
 
-  return {
-    keep: (
-      { at, sessionId }: Record.Entry,
-      { copyOf, id, message, origin, position }: TaggedEvent<"MessageAppended">
-    ): Message => {
-      const session = getSession(sessionId)
-      const { counts, named, positions, systems } = session
-      const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
-      if (position !== undefined) {
-        if (positions.has(position)) session.last = undefined
-        positions.set(position, kept)
-        if (message?.role === "system") systems.add(position)
-        else systems.delete(position)
-        if (position < counts.length - 1) counts.length = position + 1
-      }
-      // An id is a hash: the message is the one that was known, so that views make their forms of it once.
-      if (id !== undefined && named.get(id) === undefined) {
-        if (named.has(id)) session.last = undefined
-        named.set(id, message)
-      }
-      return kept
-    },
-    offered: ({ sessionId }: Record.Entry, { definitions, hash }: TaggedEvent<"ToolsOffered">): void => {
-      const known = getSession(sessionId).tools
-      // Definitions in the record are those that a model was given.
-      if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
-    },
-    request: resolveRequest,
-    /** `begun` are messages with which the session began before this attempt, its first one. */
-    sent: (attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
-      const {
-        run,
-        start: { messages }
-      } = attempt
-      const session = getSession(run.sessionId)
-      const { named, positions, systems } = session
-      const system: Array<Prompt.Message> = []
-      let [count, said] = [0, 0]
-      for (const reference of messages) {
-        if (typeof reference === "string") {
-          const message = named.get(reference)
-          count++
-          if (isSaid(message)) said++
-          else if (message !== undefined) system.push(message)
-          continue
-        }
-        const [from, to] = toRange(reference)
-        count += to - from + 1
-        said += countBefore(session, to + 1) - countBefore(session, from)
-        for (const position of Array.from(systems)
-          .filter((at) => at >= from && at <= to)
-          .toSorted((a, b) => a - b)) {
-          const message = positions.get(position)?.message
-          if (message !== undefined) system.push(message)
-        }
-      }
-      const before = new Set(findAttemptBefore(attempt)?.start.messages)
-      const unstored = messages.flatMap((reference) =>
-        typeof reference === "string" && !before.has(reference) ? (named.get(reference) ?? []) : []
-      )
-      return {
-        count,
-        system,
-        said,
-        messages: () => resolveRequest(attempt).messages,
-        fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
-        newest: (wants) => {
-          for (let index = messages.length - 1; index >= 0; index--) {
-            const reference = messages[index]
-            if (reference === undefined) return
-            if (typeof reference === "string") {
-              const message = named.get(reference)
-              if (isSaid(message) && !wants(message)) return
-              continue
-            }
-            const [from, to] = toRange(reference)
-            for (let at = to; at >= from; at--) {
-              const message = positions.get(at)?.message
-              if (isSaid(message) && !wants(message)) return
-            }
-          }
-        }
-      }
-    },
-    unstored: ({ run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
-      const { named } = getSession(run.sessionId)
-      return start.messages.flatMap((reference) => (typeof reference === "string" ? (named.get(reference) ?? []) : []))
-    },
-    tools: findTools,
-    conversation: (sessionId: string): ReadonlyArray<Message> =>
-      Array.from(getSession(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
-    forget: (sessionId: string): void => void sessions.delete(sessionId)
+const getSession = ({ sessions }: Contents, sessionId: string): Session => {
+  const known = sessions.get(sessionId)
+  if (known !== undefined) return known
+  const made: Session = {
+    positions: new Map(),
+    named: new Map(),
+    tools: new Map(),
+    systems: new Set(),
+    counts: [0],
+    last: undefined
+  }
+  sessions.set(sessionId, made)
+  return made
+}
+
+/** Takes a message of a session, and returns it with its place. */
+export const addMessage = (
+  contents: Contents,
+  { at, sessionId }: Record.Entry,
+  { copyOf, id, message, origin, position }: TaggedEvent<"MessageAppended">
+): Message => {
+  const session = getSession(contents, sessionId)
+  const { counts, named, positions, systems } = session
+  const stored: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
+  if (position !== undefined) {
+    if (positions.has(position)) session.last = undefined
+    positions.set(position, stored)
+    if (message?.role === "system") systems.add(position)
+    else systems.delete(position)
+    if (position < counts.length - 1) counts.length = position + 1
+  }
+  // An id is a hash: the message is the one that was known, so that views make their forms of it once.
+  if (id !== undefined && named.get(id) === undefined) {
+    if (named.has(id)) session.last = undefined
+    named.set(id, message)
+  }
+  return stored
+}
+
+/** Takes a set of tools that attempts refer to by its hash. */
+export const addTools = (
+  contents: Contents,
+  { sessionId }: Record.Entry,
+  { definitions, hash }: TaggedEvent<"ToolsOffered">
+): void => {
+  const known = getSession(contents, sessionId).tools
+  // Definitions in the record are those that a model was given.
+  if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
+}
+
+/** Tools of an attempt. */
+export const findTools = (contents: Contents, { run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
+  start.tools === undefined ? [] : (getSession(contents, run.sessionId).tools.get(start.tools) ?? [])
+
+const addToRequest = (
+  resolved: ResolvedRequest,
+  message: Prompt.Message | undefined,
+  name: number | string,
+  origin: Record.Origin | undefined
+): void => {
+  if (message === undefined) resolved.isWhole = false
+  resolved.messages.push(message)
+  resolved.names.push(name)
+  resolved.origins.push(origin)
+}
+
+/** Adds the messages of references that a resolved request does not have yet. */
+const growRequest = (
+  { named, positions }: Session,
+  resolved: ResolvedRequest,
+  references: ReadonlyArray<Record.Reference>
+): void => {
+  const { references: known } = resolved
+  for (let index = Math.max(0, known.length - 1); index < references.length; index++) {
+    const [reference, before] = [references[index], known[index]]
+    if (reference === undefined) continue
+    if (typeof reference === "string") {
+      if (before === undefined) addToRequest(resolved, named.get(reference), reference, undefined)
+      continue
+    }
+    const [from, to] = toRange(reference)
+    const next = before === undefined || typeof before === "string" ? from : toRange(before)[1] + 1
+    for (let at = next; at <= to; at++) {
+      const stored = positions.get(at)
+      addToRequest(resolved, stored?.message, at, stored?.origin)
+    }
+  }
+  resolved.references = references
+}
+
+/** Request of an attempt, from the references of the record. */
+export const resolveRequest = (contents: Contents, attempt: Attempt): Request => {
+  const {
+    run,
+    start: { messages: references, task }
+  } = attempt
+  const session = getSession(contents, run.sessionId)
+  const { last } = session
+  const resolved: ResolvedRequest =
+    last !== undefined && task === undefined && isGrown(references, last.references)
+      ? last
+      : { references: [], isWhole: true, messages: [], names: [], origins: [] }
+  growRequest(session, resolved, references)
+  // One that names a message which is not there yet may find it later.
+  if (task === undefined) session.last = resolved.isWhole ? resolved : undefined
+  const { messages, names, origins } = resolved
+  return { messages, names, origins, tools: findTools(contents, attempt) }
+}
+
+/** Counts the messages of references, and lists the system prompts among them. */
+const countMessages = (
+  session: Session,
+  references: ReadonlyArray<Record.Reference>
+): Pick<SentMessages, "count" | "said" | "system"> => {
+  const { named, positions, systems } = session
+  const system: Array<Prompt.Message> = []
+  let [count, said] = [0, 0]
+  for (const reference of references) {
+    if (typeof reference === "string") {
+      const message = named.get(reference)
+      count++
+      if (isSaid(message)) said++
+      else if (message !== undefined) system.push(message)
+      continue
+    }
+    const [from, to] = toRange(reference)
+    count += to - from + 1
+    said += countBefore(session, to + 1) - countBefore(session, from)
+    for (const position of Array.from(systems)
+      .filter((at) => at >= from && at <= to)
+      .toSorted((a, b) => a - b)) {
+      const message = positions.get(position)?.message
+      if (message !== undefined) system.push(message)
+    }
+  }
+  return { count, system, said }
+}
+
+/** Shows messages of references from the last one on, without system prompts, as long as `wants` is true of them. */
+const showNewest = (
+  { named, positions }: Session,
+  references: ReadonlyArray<Record.Reference>,
+  wants: (message: Prompt.Message) => boolean
+): void => {
+  for (let index = references.length - 1; index >= 0; index--) {
+    const reference = references[index]
+    if (reference === undefined) return
+    if (typeof reference === "string") {
+      const message = named.get(reference)
+      if (isSaid(message) && !wants(message)) return
+      continue
+    }
+    const [from, to] = toRange(reference)
+    for (let at = to; at >= from; at--) {
+      const message = positions.get(at)?.message
+      if (isSaid(message) && !wants(message)) return
+    }
   }
 }
+
+/**
+ * Messages of an attempt, for a reader of the newest ones. `begun` are messages with which the session began before
+ * this attempt, its first one.
+ */
+export const findSentMessages = (contents: Contents, attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
+  const {
+    run,
+    start: { messages }
+  } = attempt
+  const session = getSession(contents, run.sessionId)
+  const before = new Set(findAttemptBefore(attempt)?.start.messages)
+  const unstored = messages.flatMap((reference) =>
+    typeof reference === "string" && !before.has(reference) ? (session.named.get(reference) ?? []) : []
+  )
+  return {
+    ...countMessages(session, messages),
+    messages: () => resolveRequest(contents, attempt).messages,
+    fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
+    newest: (wants) => showNewest(session, messages, wants)
+  }
+}
+
+/** Messages of an attempt that no session stores, in order. */
+export const listUnstoredMessages = (contents: Contents, { run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
+  const { named } = getSession(contents, run.sessionId)
+  return start.messages.flatMap((reference) => (typeof reference === "string" ? (named.get(reference) ?? []) : []))
+}
+
+/** All messages of a session that the record has, by position. */
+export const listConversation = (contents: Contents, sessionId: string): ReadonlyArray<Message> =>
+  Array.from(getSession(contents, sessionId).positions.values()).toSorted(
+    (a, b) => (a.position ?? 0) - (b.position ?? 0)
+  )
+
+/** Forgets the messages and tools of a session. */
+export const forgetSession = ({ sessions }: Contents, sessionId: string): void => void sessions.delete(sessionId)

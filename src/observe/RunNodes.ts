@@ -8,7 +8,7 @@
  *   run that resumes its session: `end.ran` is true of one that had begun.
  * - A call without `start` never began, or was begun by a tool that changes nothing when its process was killed: its
  *   name and arguments come from the model's answer.
- * - A child stands under the call that made it, and is a root of its own where that call is not in the record.
+ * - A child is under the call that made it, and is a root if that call is not in the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -23,7 +23,7 @@ export interface Message {
   readonly origin: Record.Origin
   /** Position in the session; undefined of a message that is sent and not stored. */
   readonly position: number | undefined
-  /** Undefined where the session's copy cannot be read any more. */
+  /** Undefined if the copy of the session cannot be read any more. */
   readonly message: Prompt.Message | undefined
   /** Of a message that the session began with: its original. */
   readonly copyOf?: Record.Original | undefined
@@ -34,7 +34,7 @@ export interface Beginning {
   readonly at: number
   readonly turnId: string
   readonly link: TaggedEvent<"ReplayBegun">
-  /** Present where the conversation of the other session was compacted. */
+  /** Present if the conversation of the other session was compacted. */
   rewritten: TaggedEvent<"ContextRewritten"> | undefined
   readonly messages: Array<Message>
 }
@@ -82,7 +82,7 @@ export interface Call extends SpanState {
   readonly kind: "call"
   readonly run: Run
   readonly step: Step | undefined
-  /** The call whose tool made it; undefined where the model did. */
+  /** The call whose tool made it; undefined if the model did. */
   readonly parent: Call | undefined
   readonly id: string
   readonly name: string
@@ -103,7 +103,7 @@ export interface Call extends SpanState {
   readonly calls: Array<Call>
 }
 
-/** A child agent; its run begins a little later, under a session of its own. */
+/** A child agent; its run begins a little later, in a separate session. */
 export interface Child extends SpanState {
   readonly kind: "child"
   readonly parent: Run
@@ -135,7 +135,7 @@ export interface Run extends SpanState {
   readonly sessionId: string
   readonly turnId: string
   readonly startedAt: number
-  /** Undefined where the beginning is not in the record. */
+  /** Undefined if the beginning is not in the record. */
   readonly start: TaggedEvent<"RunStarted"> | undefined
   endedAt: number | undefined
   end: TaggedEvent<"RunEnded"> | undefined
@@ -144,7 +144,7 @@ export interface Run extends SpanState {
   /** Messages that it added, in order. */
   readonly messages: Array<Message>
   readonly steps: Array<Step>
-  /** Attempts of side tasks (a title, a judgement, a summary), which are no steps. */
+  /** Attempts of side tasks (a title, a judgement, a summary), which are not steps. */
   readonly sideTasks: Array<Attempt>
   readonly asides: Array<Aside>
   /** Children that no call of the record made. */
