@@ -123,7 +123,8 @@ below["serve/host"] = upToAgent.filter((room) => room !== "observe" && room !== 
 below["research"] = [...upToAgent, "serve/host"]
 below["serve/cluster"] = [...upToAgent, "serve/host"]
 below["serve/server"] = [...upToAgent, "serve/host"]
-below["program/cli"] = [...upToAgent, "serve/host", "research", "serve/cluster", "serve/server"]
+// Of `program`, the commands know the type `ProgramStart` alone: the entry provides the runtime.
+below["program/cli"] = [...upToAgent, "serve/host", "research", "serve/cluster", "serve/server", "program"]
 // `program` is `Runtime.ts` and its parts.
 below["kit/testing"] = [...upToAgent, "program"]
 below["kit/promise"] = [...upToAgent, "serve/host", "program"]

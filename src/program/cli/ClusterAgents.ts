@@ -27,7 +27,8 @@ import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { Program, type Service as ProgramService, type Start } from "./Program.ts"
+import type { Start } from "../runtime/ProgramStart.ts"
+import { Program, type Service as ProgramService } from "./Program.ts"
 
 /** Keeps the agent of this machine's settings for the runners, and returns its digest. */
 export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {

@@ -35,7 +35,8 @@ import { failed, makeSilentFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { printNote, Output } from "./ProgramOutput.ts"
-import { Program, type Start } from "./Program.ts"
+import type { Start } from "../runtime/ProgramStart.ts"
+import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 type RunSources = Pick<Start, "script" | "store">

@@ -21,7 +21,8 @@ import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import { makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { Program, type Start } from "./Program.ts"
+import type { Start } from "../runtime/ProgramStart.ts"
+import { Program } from "./Program.ts"
 
 /** Loads the settings, overridden by the shared flags and the command's flags. */
 export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {

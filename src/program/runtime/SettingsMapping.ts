@@ -1,5 +1,5 @@
 /**
- * Maps a program's settings to the options of the parts of its runtime. Used by `ProgramRuntime` alone.
+ * Maps a program's settings to the options of the parts of its runtime. Used by `ProgramRuntime`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

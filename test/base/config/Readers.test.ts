@@ -71,7 +71,7 @@ agent.tool_use_enforcement                                   program/runtime/Set
 agent.reasoning_effort                                       program/runtime/SettingsMapping.ts
 plugins.payload_max_chars                                    program/runtime/SettingsMapping.ts
 plugins.hook_callback_timeout                                program/runtime/SettingsMapping.ts
-hooks_auto_accept                                            program/runtime/ProgramRuntime.ts
+hooks_auto_accept                                            program/runtime/ProgramParts.ts
 security.write_safe_root                                     program/runtime/SettingsMapping.ts
 model.context_length                                         models/routing/ContextWindow.ts
 custom_providers.<>.models.<>.context_length                 models/routing/ContextWindow.ts
@@ -127,8 +127,8 @@ network.request_timeout_seconds                              models/routing/Conf
 network.stream_read_timeout_seconds                          models/routing/ConfiguredRoutes.ts
 network.stream_stale_timeout_seconds                         models/routing/ConfiguredRoutes.ts
 network.call_stale_timeout_seconds                           models/routing/ConfiguredRoutes.ts
-network.stream_retries                                       program/runtime/ProgramRuntime.ts
-agent.api_max_retries                                        program/runtime/ProgramRuntime.ts
+network.stream_retries                                       program/runtime/ProgramRouter.ts
+agent.api_max_retries                                        program/runtime/ProgramRouter.ts
 agent.run_budget_seconds                                     program/runtime/SettingsMapping.ts
 agent.run_budget_tokens                                      program/runtime/SettingsMapping.ts
 agent.run_budget_dollars                                     program/runtime/SettingsMapping.ts
@@ -230,7 +230,7 @@ security.tirith_fail_open                                    tools/fence/Scanner
 plugins.enabled                                              agent/plugin/PluginManager.ts
 plugins.disabled                                             agent/plugin/PluginManager.ts
 plugins.entries.<>.<>                                        agent/plugin/PluginManager.ts
-plugins.packages                                             program/runtime/ProgramRuntime.ts
+plugins.packages                                             program/runtime/ProgramParts.ts
 middlewares.<>.import                                        agent/builtin/BuiltinMiddleware.ts      Entry
 middlewares.<>.params.<>                                     agent/builtin/BuiltinMiddleware.ts      Entry
 hooks.<>.<>.command                                          hooks/ShellHookConfig.ts          entry

@@ -3,7 +3,7 @@
  *
  * Source: `hermes-product.md` §1.8.
  */
-import type * as FileChange from "../../../base/domain/FileChange.ts"
+import * as FileChange from "../../../base/domain/FileChange.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { Paint } from "./Paint.ts"
 import * as SafeText from "./SafeText.ts"
@@ -73,6 +73,29 @@ export const renderFile = (
   room: Room,
   more?: string
 ): ReadonlyArray<string> => [renderTitle(change, name, room), ...renderLines(change.diff, room, more)]
+
+/** Lines of a file's difference, and files of one call, that are shown below the call. */
+const callLines = 12
+const verboseCallLines = 200
+const callFiles = 5
+
+/** Differences of the files that one call changed, indented below its line. */
+export const renderCallChanges = (
+  changes: ReadonlyArray<FileChange.FileChanged>,
+  { isVerbose, ...place }: Pick<Room, "columns" | "paint"> & { readonly isVerbose: boolean }
+): ReadonlyArray<string> => {
+  const room = { ...place, most: isVerbose ? verboseCallLines : callLines }
+  const left = changes.length - callFiles
+  return [
+    ...changes
+      .slice(0, callFiles)
+      .flatMap((change) => renderFile(change, FileChange.readFileName(change), room))
+      .map((line) => `  ${line}`),
+    ...(left > 0
+      ? [place.paint.text(`  … ${left} more files: /diff or hermes sessions diff shows all of them`, "dim")]
+      : [])
+  ]
+}
 
 /** The path of a file as seen from a directory. */
 export const toRelativeName = (directory: string | undefined, path: string): string =>

@@ -66,7 +66,7 @@ export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly
 /** An event about a tool call. */
 export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
-interface ToolFeed {
+export interface ToolFeed {
   /** Processes an event and returns the lines to add to the feed. */
   readonly take: (event: ToolEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
   /** Returns the lines of running calls, at most `columns` wide. */
@@ -241,7 +241,7 @@ const liveChildren = 4
 /** An event about a child agent. */
 export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
 
-interface ChildFeed {
+export interface ChildFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
   readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
   /** The lines of the children that work, at most so many columns wide. */

@@ -1,0 +1,68 @@
+/**
+ * The current activity of a run as a state of its events: the wait for the model, its writing, or its thinking. It is
+ * shown on a live line when the run has not written text for {@link pauseMillis}.
+ */
+import type { RunEvent } from "../../../base/domain/RunEvent.ts"
+import type * as Paint from "./Paint.ts"
+import * as ToolText from "./ToolText.ts"
+import * as Width from "./Width.ts"
+
+/** State of a run between its events. */
+export interface RunActivity {
+  readonly current: { readonly label: string; readonly since: number } | undefined
+  /** Time of the last piece of the answer. */
+  readonly lastText: number
+  readonly isOver: boolean
+}
+
+/** Milliseconds without text after which the activity is shown. */
+export const pauseMillis = 1500
+
+/** A run without events. */
+export const empty: RunActivity = { current: undefined, lastText: 0, isOver: false }
+
+const startActivity = (activity: RunActivity, label: string, now: number): RunActivity =>
+  activity.current?.label === label ? activity : { ...activity, current: { label, since: now } }
+
+/** Returns the activity after an event; the same value if it does not change. */
+export const reduce = (activity: RunActivity, event: RunEvent, now: number): RunActivity => {
+  switch (event._tag) {
+    case "RunStarted":
+    case "StepStarted":
+      return startActivity(activity, "waiting for the model", now)
+    case "TextDelta":
+      return startActivity(activity.lastText === now ? activity : { ...activity, lastText: now }, "writing", now)
+    case "ToolInputStarted":
+      return startActivity(activity, "writing", now)
+    case "ReasoningDelta":
+      return startActivity(activity, "thinking", now)
+    case "Waiting":
+      return startActivity(activity, "waiting to try again", now)
+    case "RunFinished":
+      return { ...activity, isOver: true }
+    default:
+      return activity
+  }
+}
+
+/** Room and appearance of the live line. */
+export interface Look {
+  readonly paint: Paint.Paint
+  readonly columns: number
+  /** Frame of the spinner. */
+  readonly frame: string
+  /** Hint beside the time, if it is not empty. */
+  readonly hint: string
+}
+
+/** Returns the live line of an activity; nothing while text is being written. */
+export const renderLines = (
+  { current, lastText }: RunActivity,
+  now: number,
+  { columns, frame, hint, paint }: Look
+): ReadonlyArray<string> => {
+  if (current === undefined || now - lastText < pauseMillis) return []
+  const time = ToolText.formatElapsed(now - current.since)
+  const line = `${current.label} · ${time}${hint === "" ? "" : ` · ${hint}`}`
+  return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
+}
