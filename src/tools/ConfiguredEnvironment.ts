@@ -230,7 +230,9 @@ export const makeUserPrograms = Effect.fnUntraced(function* (
       if (relative === undefined || (yield* mayStart)) return
       return yield* new ConfigError({
         path: setting,
-        message: `${setting}: ${relative} is a file of this folder, which is not trusted. Look at it, then run \`${yield* remedy}\``
+        message:
+          `${setting}: ${relative} is a file of this folder, which is not trusted. Look at it, then run ` +
+          `\`${yield* remedy}\``
       })
     }),
     spawnerOf: Effect.fnUntraced(function* (setting, own) {
@@ -249,7 +251,10 @@ export const makeUserPrograms = Effect.fnUntraced(function* (
         (reason, { requirement }) =>
           new ConfigError({
             path: setting,
-            message: `${setting}: the sandbox cannot start: ${reason}. ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this program without a sandbox.`
+            message:
+              `${setting}: the sandbox cannot start: ${reason}. ` +
+              `${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this ` +
+              "program without a sandbox."
           })
       )
       return spawner
@@ -285,7 +290,10 @@ const findContradiction = ({ terminal }: Values): ConfigError | undefined =>
   terminal.sandbox.required && (terminal.backend === "local" || terminal.sandbox.policy === "full")
     ? new ConfigError({
         path: required,
-        message: `${required}: ${terminal.backend === "local" ? "terminal.backend is local" : "terminal.sandbox.policy is full"}, so commands would run without a sandbox. Remove one of the two.`
+        message:
+          `${required}: ` +
+          `${terminal.backend === "local" ? "terminal.backend is local" : "terminal.sandbox.policy is full"}, so ` +
+          "commands would run without a sandbox. Remove one of the two."
       })
     : undefined
 
@@ -308,7 +316,9 @@ const applyFolderTrust = Effect.fnUntraced(function* (settings: Values, host: Ho
       ...settings,
       terminal: { ...terminal, sandbox: { ...terminal.sandbox, policy: "read-only" as const } }
     },
-    distrusted: `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run \`${FolderTrust.renderRemedy(project)}\`, or set ${FolderTrust.variable} for one run`
+    distrusted:
+      `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run ` +
+      `\`${FolderTrust.renderRemedy(project)}\`, or set ${FolderTrust.variable} for one run`
   }
 })
 
@@ -381,7 +391,8 @@ const buildContainerOptions = (
       new ConfigError({
         path: "terminal.sandbox.network",
         message:
-          "terminal.sandbox.network: a container cannot be kept to some hosts. Set it to none or to all, or terminal.backend to sandbox."
+          "terminal.sandbox.network: a container cannot be kept to some hosts. Set it to none or to all, or " +
+          "terminal.backend to sandbox."
       })
     )
   }
@@ -497,7 +508,8 @@ export const checkStatus = Effect.fnUntraced(function* (
           level: "ok",
           text:
             backend === "docker"
-              ? `a container of the image ${settings.terminal.dockerImage}, ${policy}, ${networks[settings.terminal.sandbox.network ?? "none"]}`
+              ? `a container of the image ${settings.terminal.dockerImage}, ${policy}, ` +
+                `${networks[settings.terminal.sandbox.network ?? "none"]}`
               : `none: commands run on ${settings.terminal.sshHost} as they are`
         })
       })
@@ -511,11 +523,9 @@ export const checkStatus = Effect.fnUntraced(function* (
   if (tried._tag === "Failure") return { level: "problem", text: tried.failure.message }
   const reason = tried.success
   if (reason === undefined) {
+    const setup = `${wall.name}, ${options?.policy ?? ""}, ${networks[resolveNetwork(settings.terminal.sandbox)]}`
     const notes = [wall.untried, distrusted].filter((note) => note !== undefined)
-    return {
-      level: wall.untried === undefined ? "ok" : "warning",
-      text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[resolveNetwork(settings.terminal.sandbox)]}`, ...notes].join(": ")}`
-    }
+    return { level: wall.untried === undefined ? "ok" : "warning", text: [setup, ...notes].join(": ") }
   }
   return isOptional(settings)
     ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.describeRemedy(wall)}` }

@@ -60,8 +60,9 @@ class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-
 ) {
   override get message(): string {
     return (
-      `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shorten(this.given, shownArguments)}. ` +
-      "Call it again with valid JSON; use {} for a tool without parameters."
+      `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ` +
+      `${TextCut.shorten(this.given, shownArguments)}. Call it again with valid JSON; use {} for a tool ` +
+      "without parameters."
     )
   }
 }

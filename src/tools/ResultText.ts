@@ -219,7 +219,8 @@ const renderStoredNotice = (text: string, path: string): string =>
   ].join("\n")
 
 const renderCutNotice = (text: string): string =>
-  `${takePreview(text)}\n\n[Truncated: the result has ${formatSize(text.length)} and could not be saved. Ask for less: a narrower query, a range, a filter.]`
+  `${takePreview(text)}\n\n[Truncated: the result has ${formatSize(text.length)} and could not be saved. Ask ` +
+  "for less: a narrower query, a range, a filter.]"
 
 const storeLongResult = (result: Result): Effect.Effect<string> =>
   Effect.flatMap(ResultKeeper, ({ keep }) => keep(result.callId, result.text)).pipe(

@@ -101,4 +101,5 @@ export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision =
 
 /** A decision in a line, for people. */
 export const explain = (calls: number, { mode, reason }: Decision): string =>
-  `${calls === 1 ? "1 call" : `${calls} calls`} ${mode === "parallel" ? "side by side" : "one after another"}: ${reason}`
+  `${calls === 1 ? "1 call" : `${calls} calls`} ${mode === "parallel" ? "side by side" : "one after another"}: ` +
+  reason

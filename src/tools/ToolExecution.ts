@@ -53,7 +53,9 @@ const runAboveFloor = <A, E, R>(
             ? run()
             : Effect.fail(
                 new BelowFloor({
-                  message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+                  message:
+                    `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the ` +
+                    "user to do it."
                 })
               )
         }

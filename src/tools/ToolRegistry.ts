@@ -156,7 +156,8 @@ const explainWithheld = (
         tools.has(name) || !sets.some((set) => set.some(({ tool }) => tool.name === name))
           ? undefined
           : (selection.refusal?.(name) ??
-            `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`)
+            `'${name}' is not available in this session. Available tools: ` +
+              `${Array.from(tools.keys()).toSorted().join(", ") || "none"}`)
 
 /** Tools of a selection; `missing` are those that cannot be used now. */
 interface ChosenTools {
@@ -245,8 +246,9 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     )
     if (alone.length > 0) {
       yield* Effect.logDebug(
-        `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of a message beside them; ` +
-          "annotate tools that only read with Tool.Readonly, or name their paths with Annotations.PathArguments"
+        `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of ` +
+          "a message beside them; annotate tools that only read with Tool.Readonly, or name their paths with " +
+          "Annotations.PathArguments"
       )
     }
     yield* holdToolset(added, () => [...sets, added])
@@ -289,8 +291,9 @@ const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
   )
   if (names.length === 0) return
   yield* Effect.logInfo(
-    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls of a message beside them. ` +
-      "State Tool.Readonly of each, true or false (the field `readonly` of a plain tool), or Annotations.PathArguments where it works on files."
+    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls ` +
+      "of a message beside them. State Tool.Readonly of each, true or false (the field `readonly` of a plain " +
+      "tool), or Annotations.PathArguments where it works on files."
   )
 })
 

@@ -164,9 +164,10 @@ export const parse = (entries: ReadonlyArray<string>): ParsedEntries => ({
 export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
   dropped.length === 0
     ? undefined
-    : `command_allowlist: ${dropped.map((entry) => `"${entry}"`).join(", ")} ${
-        dropped.length === 1 ? "approves a kind of danger and is" : "approve kinds of danger and are"
-      } ignored. Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r build" or "git push*".`
+    : `command_allowlist: ${dropped.map((entry) => `"${entry}"`).join(", ")} ` +
+      `${dropped.length === 1 ? "approves a kind of danger and is" : "approve kinds of danger and are"} ignored. ` +
+      `Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r ` +
+      'build" or "git push*".'
 
 // Approvals given before: for a session, or for good, each for one command, path or call. Approvals for good are kept
 // by a port, so that they hold after a restart.

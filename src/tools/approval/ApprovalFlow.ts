@@ -32,7 +32,8 @@ import * as ShownText from "./ShownText.ts"
 // Messages for the model about a call that was not allowed: the reason and the alternatives.
 
 const noWayAround =
-  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
+  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do " +
+  "and why, or go on with what does not need it."
 
 const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
 
@@ -50,13 +51,16 @@ export const renderRuleDenial = (rule: string, source: string): string =>
 
 /** Nothing may change while the agent plans. */
 export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
-  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
-  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another." +
+  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. Do not look ` +
+  "for another way to change it. Go on reading what you need, then present your plan as your answer: what you " +
+  "will change, in which order, and how you will check it. The user approves it, or asks for another." +
   (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
 
 /** A person said no. */
 const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
-  `BLOCKED: the user denied this (${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
+  "BLOCKED: the user denied this " +
+  `(${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ` +
+  noWayAround
 
 /** The question was not answered. */
 const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
@@ -64,7 +68,8 @@ const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
 
 /** No user can be asked. */
 const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
-  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
+  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another ` +
+  "way that needs no approval, or leave it undone and say so" +
   (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
 
 /** The call cannot be shown whole. */
@@ -76,7 +81,8 @@ const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string 
   `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
   (inARow < 3
     ? noWayAround
-    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you could not do.`)
+    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you ` +
+      "could not do.")
 
 /** Concerns about a call, or about something else that has a text. */
 interface Request {

@@ -24,18 +24,19 @@ import { readKeyword, readLiteral, type Redirection, type Simple, type Word } fr
 
 /** Programs whose second word says what they do. */
 const programs = parseNames(`
-  git gh glab hub jj hg svn npm pnpm yarn bun deno cargo rustup go pip pip3 pipx uv poetry pipenv conda mamba gem bundle
-  composer dotnet mvn gradle brew apt apt-get dnf yum pacman zypper snap flatpak docker podman nerdctl docker-compose
-  kubectl helm minikube kind oc terraform tofu pulumi vagrant packer systemctl service aws gcloud az gsutil doctl fly flyctl
-  heroku vercel netlify wrangler supabase firebase make just task rake turbo nx prisma alembic flyway redis-cli
+  git gh glab hub jj hg svn npm pnpm yarn bun deno cargo rustup go pip pip3 pipx uv poetry pipenv conda mamba gem
+  bundle composer dotnet mvn gradle brew apt apt-get dnf yum pacman zypper snap flatpak docker podman nerdctl
+  docker-compose kubectl helm minikube kind oc terraform tofu pulumi vagrant packer systemctl service aws gcloud az
+  gsutil doctl fly flyctl heroku vercel netlify wrangler supabase firebase make just task rake turbo nx prisma alembic
+  flyway redis-cli
 `)
 
 /** First words of a subcommand of two words. */
 const groups = parseNames(`
-  run stash remote worktree submodule reflog bisect notes lfs pr issue repo release workflow secret gist auth api compose
-  container image volume network system builder buildx context service stack swarm node rollout config state workspace
-  profile role s3 s3api ec2 ecs eks iam lambda rds dynamodb sqs sns logs cloudformation compute projects storage sql
-  functions vm group account db migrate package dist-tag access owner team cache tool env
+  run stash remote worktree submodule reflog bisect notes lfs pr issue repo release workflow secret gist auth api
+  compose container image volume network system builder buildx context service stack swarm node rollout config state
+  workspace profile role s3 s3api ec2 ecs eks iam lambda rds dynamodb sqs sns logs cloudformation compute projects
+  storage sql functions vm group account db migrate package dist-tag access owner team cache tool env
 `)
 
 /** Subcommands that run the words after them, or that change what later ones run. */

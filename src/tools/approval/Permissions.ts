@@ -22,11 +22,13 @@
  * import * as Layer from "effect/Layer"
  * import { Agent, Approvals, Permissions, Runtime, Terminal } from "hermes-effect"
  *
- * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow: [], ask: [], deny: ["terminal(rm:*)"] }))
+ * const settings = { allow: [], ask: [], deny: ["terminal(rm:*)"] }
+ * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings(settings))
  * const approvals = Layer.provide(Approvals.layerDeny(), rules)
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'cd src && rm a.txt'." })
- * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset], approvals })))
+ * const agent = Runtime.layer({ tools: [Terminal.toolset], approvals })
+ * const { text } = await Effect.runPromise(Effect.provide(program, agent))
  *
  * console.log(text.includes("BLOCKED: the rule `terminal(rm:*)`"))
  * // => true
@@ -364,7 +366,8 @@ const readSection = Effect.fnUntraced(function* (
       const effect =
         list === "allow"
           ? "It allows nothing"
-          : `Until it is corrected, every call that is not known to only read is ${list === "deny" ? "refused" : "asked about"}`
+          : "Until it is corrected, every call that is not known to only read is " +
+            `${list === "deny" ? "refused" : "asked about"}`
       problems.push((yield* ConfigFile.makeError(file, path, `${shown} is not a rule: ${why}. ${effect}.`)).message)
       if (list !== "allow")
         rules.push({ text: shown, tool: "*", pattern: { _tag: "Any" }, list, source, folder, problem: why })
@@ -451,7 +454,9 @@ export const make: Effect.Effect<
         : [`${name}: only "permissions" has an effect in the file of a project; ignored: ${others.join(", ")}`]
     const isTrusted = found.rules.every(({ list }) => list !== "allow") || (yield* trust.isTrusted(folder))
     if (isTrusted) return { rules: found.rules, problems: [...found.problems, ...ignored] }
-    const remedy = `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\``
+    const remedy =
+      `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run ` +
+      `\`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\``
     return {
       rules: found.rules.filter(({ list }) => list !== "allow"),
       problems: [...found.problems, ...ignored, remedy]

@@ -39,8 +39,8 @@ export const settlePlanted = Effect.fnUntraced(function* ({
   const names = listFiles(left.map(({ now, path }) => `${path} (now ${now.slice(now.lastIndexOf("/") + 1)})`))
   return {
     set_aside:
-      `The sandbox renamed files from which programs of the user would run something later: ${names}. ` +
-      "Do not work around it: tell the user, who can rename what should stay. write_file asks the user before it writes " +
-      "such a file."
+      `The sandbox renamed files from which programs of the user would run something later: ${names}. Do not ` +
+      "work around it: tell the user, who can rename what should stay. write_file asks the user before it " +
+      "writes such a file."
   }
 })

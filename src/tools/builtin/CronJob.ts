@@ -14,7 +14,10 @@
  * import { Agent, CronJob, CronJobs, Runtime } from "hermes-effect"
  *
  * const runtime = Runtime.layer({ tools: [CronJob.toolset] })
- * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide(runtime), Effect.provide(CronJobs.layerMemory))
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provide(runtime),
+ *   Effect.provide(CronJobs.layerMemory)
+ * )
  *
  * console.log((await Effect.runPromise(program)).text)
  * // => hello
@@ -83,10 +86,10 @@ export const Result = Schema.Struct({
 type Result = typeof Result.Type
 
 const description = [
-  "Manages scheduled jobs. Each run of a job is a fresh conversation without a user to watch it or to answer questions: the prompt " +
-    "has to say everything, and dangerous commands are denied in it.",
-  "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not shown, which " +
-    "suits watching for something. Do not use it to wait within this conversation."
+  "Manages scheduled jobs. Each run of a job is a fresh conversation without a user to watch it or to answer " +
+    "questions: the prompt has to say everything, and dangerous commands are denied in it.",
+  "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not " +
+    "shown, which suits watching for something. Do not use it to wait within this conversation."
 ].join("\n\n")
 
 /** True for a change that brings a script: it runs on its own, so it is approved first. */

@@ -88,11 +88,13 @@ export const Result = Schema.Struct({
 export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
 const description = [
-  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its summary.",
-  "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with tasks, for " +
-    "several independent pieces of work at once. Do not use it for a single tool call that you can make yourself.",
-  "Say everything that the child must know in goal and context. status and exit_reason of each result say whether its work " +
-    "is whole: partial work is never called completed."
+  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its " +
+    "summary.",
+  "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with " +
+    "tasks, for several independent pieces of work at once. Do not use it for a single tool call that you can " +
+    "make yourself.",
+  "Say everything that the child must know in goal and context. status and exit_reason of each result say " +
+    "whether its work is whole: partial work is never called completed."
 ].join("\n\n")
 
 /** The tool `delegate_task`. */
@@ -154,7 +156,9 @@ const delegateTasks = Effect.fnUntraced(function* (params: typeof Parameters.Typ
     ...(stale.size === 0
       ? {}
       : {
-          note: `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know of them.`
+          note:
+            `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know ` +
+            "of them."
         })
   }
 })

@@ -69,9 +69,10 @@ const Language = Schema.Literals(["javascript", "typescript", "python"])
 export const tool = Tool.make("execute_code", {
   description:
     "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
-    `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, each with the ` +
-    'arguments of the tool: `read_file({ path: "a.txt" })`, in Python also `read_file(path="a.txt")`. They return what ' +
-    "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
+    `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, ` +
+    'each with the arguments of the tool: `read_file({ path: "a.txt" })`, in Python also ' +
+    '`read_file(path="a.txt")`. They return what the tool returns, at once, and throw its errors. Print what ' +
+    "you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
   parameters: Schema.Struct({
     code: Schema.String.annotate({ description: "The whole script" }),
     language: Schema.optionalKey(Language.annotate({ description: "Default: python" }))

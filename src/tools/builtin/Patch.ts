@@ -105,8 +105,8 @@ const failReplacement = (given: string, refused: Replace.ReplacementRefusal): Ef
           ? "new_string stands there already: the change may have been made before."
           : refused.closest === undefined
             ? "Read the file with read_file and copy old_string from it."
-            : `Line ${refused.closest} is the most similar to its first line: read the file around it with read_file and ` +
-              "copy old_string from there."
+            : `Line ${refused.closest} is the most similar to its first line: read the file around it with ` +
+              "read_file and copy old_string from there."
       })
   }
 }
@@ -179,8 +179,8 @@ const describeChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<Chan
 const patience = 3
 
 const renderUrgentHint = (times: number): string =>
-  `This is failure ${times} in a row here. Do not guess again: read the file with read_file now, use a short old_string ` +
-  "that stands only once, or replace the whole file with write_file."
+  `This is failure ${times} in a row here. Do not guess again: read the file with read_file now, use a short ` +
+  "old_string that stands only once, or replace the whole file with write_file."
 
 /** The handler, over the services of the toolset. */
 export const make = Effect.gen(function* () {

@@ -30,9 +30,9 @@ const waitOutputChars = 2000
 const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description:
-      "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
-      "output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: data to its " +
-      "stdin as it is. submit: data and a newline. close: end of its stdin."
+      "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of " +
+      "the output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: " +
+      "data to its stdin as it is. submit: data and a newline. close: end of its stdin."
   }),
   session_id: Schema.optionalKey(
     Schema.NonEmptyString.annotate({
@@ -44,7 +44,7 @@ const Parameters = Schema.Struct({
   data: Schema.optionalKey(Schema.String.annotate({ description: "Text for write and submit." })),
   timeout: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Seconds that wait waits at most. Default 180, at most ${maxWaitSeconds}. The process runs on after it.`
+      description: `Longest wait in seconds. Default 180, at most ${maxWaitSeconds}. The process runs on after it.`
     })
   ),
   offset: Schema.optionalKey(
@@ -107,10 +107,10 @@ type Refusal = typeof Refusal.Type
 
 const description = [
   "Follows the background processes that terminal(background=true) started in this session.",
-  "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until the process " +
-    "ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks " +
-    "something. Do not poll in a loop: wait, or start the process with notify_on_complete. Results of processes that have " +
-    "ended stay for a while."
+  "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until " +
+    "the process ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of " +
+    "a program that asks something. Do not poll in a loop: wait, or start the process with notify_on_complete. " +
+    "Results of processes that have ended stay for a while."
 ].join("\n\n")
 
 /** The tool `process`. */

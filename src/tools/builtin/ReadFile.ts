@@ -58,11 +58,11 @@ const Unchanged = Schema.Struct({
 /** `read_file`. */
 export const tool = Tool.make("read_file", {
   description:
-    "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
-    "the file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of cat, " +
-    "head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with offset and limit. " +
-    "Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; " +
-    "images and other binary files are refused. To find something in files, use search_files.",
+    "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of the " +
+    "file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of " +
+    "cat, head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with " +
+    "offset and limit. Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as " +
+    "text; images and other binary files are refused. To find something in files, use search_files.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({
       description: "File to read: absolute, relative to the working directory, or starting with ~/"

@@ -109,11 +109,12 @@ const MatchingLine = Schema.Struct({
 /** `search_files`. */
 export const tool = Tool.make("search_files", {
   description:
-    'Search the content of files with a regular expression (target "content", default), or find files by ' +
-    'name (target "files"). Use this instead of grep, rg, find and ls. Searches the working directory and below unless ' +
-    "path says otherwise; leaves out what .gitignore names, node_modules, version control and binary files. Patterns " +
-    'match within single lines and are case-sensitive; begin with (?i) to ignore case. For target "files" the pattern ' +
-    "is a glob such as *.ts or src/**/*.test.ts, or a part of the name; * lists everything.",
+    'Search the content of files with a regular expression (target "content", default), or find files by name ' +
+    '(target "files"). Use this instead of grep, rg, find and ls. Searches the working directory and below ' +
+    "unless path says otherwise; leaves out what .gitignore names, node_modules, version control and binary " +
+    "files. Patterns match within single lines and are case-sensitive; begin with (?i) to ignore case. For " +
+    'target "files" the pattern is a glob such as *.ts or src/**/*.test.ts, or a part of the name; * lists ' +
+    "everything.",
   parameters: Schema.Struct({
     pattern: Schema.String.annotate({ description: 'Regular expression, or glob for target "files"' }),
     target: Schema.optionalKey(

@@ -21,8 +21,10 @@
  *
  * const home = mkdtempSync(join(tmpdir(), "skills-"))
  *
+ * const locations = { directory: join(home, "skills"), database: join(home, "state.db") }
+ *
  * const agent = Runtime.layer({ tools: [SkillTools.toolset] }).pipe(
- *   Layer.provide(SkillStore.layer({ directory: join(home, "skills"), database: join(home, "state.db"), os: "linux" })),
+ *   Layer.provide(SkillStore.layer({ ...locations, os: "linux" })),
  *   Layer.provide(NodeServices.layer)
  * )
  *
@@ -89,8 +91,9 @@ const Viewed = Schema.Struct({
 /** The tool `skill_view`. */
 export const view = Tool.make("skill_view", {
   description:
-    "Read a skill: its instructions, and the names of the files beside it. With file_path, read one of those files " +
-    "(references/api.md). Follow the instructions where they fit the task. Scripts of a skill are run with terminal, from its directory.",
+    "Read a skill: its instructions, and the names of the files beside it. With file_path, read one of those " +
+    "files (references/api.md). Follow the instructions where they fit the task. Scripts of a skill are run " +
+    "with terminal, from its directory.",
   parameters: Schema.Struct({
     name: Schema.String.annotate({ description: "Name of the skill; category/name where a name is ambiguous" }),
     file_path: Schema.optionalKey(
@@ -158,11 +161,12 @@ const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }:
 /** The tool `skill_manage`. */
 export const manage = Tool.make("skill_manage", {
   description:
-    "Keep a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md with frontmatter (name, " +
-    "description: what it does and when to use it) and then the steps, pitfalls and how to check the result. patch replaces old_string by " +
-    "new_string, in SKILL.md or in file_path; prefer it over edit, which replaces all of SKILL.md by content. write_file and remove_file " +
-    "are for files below references/, templates/, scripts/ and assets/. delete removes the skill with its files. Save what took trial and " +
-    "error to find out, in general terms; not what is true of one task only, and no credentials.",
+    "Keep a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md " +
+    "with frontmatter (name, description: what it does and when to use it) and then the steps, pitfalls and " +
+    "how to check the result. patch replaces old_string by new_string, in SKILL.md or in file_path; prefer it " +
+    "over edit, which replaces all of SKILL.md by content. write_file and remove_file are for files below " +
+    "references/, templates/, scripts/ and assets/. delete removes the skill with its files. Save what took " +
+    "trial and error to find out, in general terms; not what is true of one task only, and no credentials.",
   parameters: Schema.Struct({
     action: Schema.Literals(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
     name: Schema.String.annotate({
@@ -259,7 +263,8 @@ const handlers = toolkit.toLayer(
         const categories = Array.from(new Set(skills.map((skill) => skill.category)))
         if (category !== undefined && !categories.includes(category)) {
           return yield* failSkillCall(
-            `there is no category "${category}": ${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`
+            `there is no category "${category}": ` +
+              `${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`
           )
         }
         const found = skills.filter((skill) => category === undefined || skill.category === category)

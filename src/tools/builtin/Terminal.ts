@@ -243,17 +243,19 @@ export const Result = Schema.Struct({
 export type Result = typeof Result.Type
 
 const description = [
-  "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were written) and exit " +
-    "code.",
-  "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it " +
-    "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
-    "cheaper than cat, grep, find, sed and echo redirections.",
-  "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. " +
-    "There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, pagers, REPLs " +
-    "or password prompts. Credentials of this program are not in the environment.",
-  "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. For servers " +
-    "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
-    "A non-zero exit_code is the command's own answer: read the output before you try again."
+  "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were " +
+    "written) and exit code.",
+  "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do " +
+    "not use it to read, search or change files when read_file, search_files, write_file or patch are available: " +
+    "they are safer and cheaper than cat, grep, find, sed and echo redirections.",
+  "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join " +
+    "commands with &&. There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as " +
+    "-y, and do not start editors, pagers, REPLs or password prompts. Credentials of this program are not in the " +
+    "environment.",
+  "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. " +
+    "For servers and long work pass background=true and follow the process with the process tool. A long output " +
+    "is cut in the middle. A non-zero exit_code is the command's own answer: read the output before you try " +
+    "again."
 ].join("\n\n")
 
 /** The tool `terminal`. */

@@ -133,7 +133,9 @@ export const make = (settings: Settings): LoopGuard => {
     return ofTool >= settings.warnAfter.sameToolFailure
       ? {
           _tag: "Warn",
-          message: `${name} has failed ${ofTool} times in a row. Think about why before you call it again, or use another tool.`
+          message:
+            `${name} has failed ${ofTool} times in a row. Think about why before you call it again, or use ` +
+            "another tool."
         }
       : fine
   }
@@ -154,8 +156,8 @@ export const make = (settings: Settings): LoopGuard => {
       ? {
           _tag: "Warn",
           message:
-            `This exact call of ${name} has now given the same result ${times} times. You have it already: use it, or ` +
-            "ask for something else."
+            `This exact call of ${name} has now given the same result ${times} times. You have it already: use ` +
+            "it, or ask for something else."
         }
       : fine
   }

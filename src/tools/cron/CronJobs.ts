@@ -20,7 +20,7 @@
  *
  * const program = Effect.gen(function*() {
  *   const jobs = yield* CronJobs.CronJobs
- *   const { name } = yield* jobs.create({ name: "news", schedule: "0 7 * * *", prompt: "What is new in the repository?" })
+ *   const { name } = yield* jobs.create({ name: "news", schedule: "0 7 * * *", prompt: "What is new here?" })
  *   return [name, (yield* jobs.list).jobs.length]
  * })
  *

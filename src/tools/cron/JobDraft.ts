@@ -43,7 +43,8 @@ export const findInjection = (what: string, text: string): string | undefined =>
   const found = Injection.scan(text, "memory")
   return found.length === 0
     ? undefined
-    : `${what} looks like an injected instruction (${found.map(({ id }) => id).join(", ")}): say plainly what the job should do`
+    : `${what} looks like an injected instruction (${found.map(({ id }) => id).join(", ")}): say plainly what ` +
+        "the job should do"
 }
 
 /** A name without what could steer a terminal. */
@@ -80,7 +81,10 @@ const findProblem = (draft: Draft): string | undefined => {
   const strange = skills.find((skill) => !isSkill(skill))
   if (strange !== undefined) return `"${removeControls(strange)}" is no name of a skill`
   if (script !== undefined && !isInside(script)) {
-    return `"${removeControls(script)}": a script is named by its path below the scripts directory of the home directory, such as report.py`
+    return (
+      `"${removeControls(script)}": a script is named by its path below the scripts directory of the home ` +
+      "directory, such as report.py"
+    )
   }
   if (workdir !== undefined && !workdir.startsWith("/"))
     return `the working directory ${removeControls(workdir)} is not absolute`

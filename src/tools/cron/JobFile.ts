@@ -66,7 +66,8 @@ export const parseContent = (path: string, text: string): Result.Result<Content,
     if (Result.isSuccess(job)) return jobs.push(job.success)
     strange.push(entry)
     problems.push(
-      `${path}: ${describeEntry(entry, index)} cannot be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`
+      `${path}: ${describeEntry(entry, index)} cannot be read and does not run: ` +
+        `${job.failure.message.split("\n")[0] ?? ""}`
     )
   })
   return Result.succeed({ jobs, strange, problems })
@@ -82,7 +83,9 @@ const toStoreError =
   (path: string, what: string) =>
   (cause: PlatformError): CronStoreError =>
     new CronStoreError({
-      message: `${path} cannot be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
+      message:
+        `${path} cannot be ${what}: ` +
+        `${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
       cause
     })
 

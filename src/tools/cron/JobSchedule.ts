@@ -8,7 +8,7 @@
  * | `30m`, `in 2h`, `1d 12h` | once, that long from now |
  * | `every 30m`, `every 2 hours`, `every day` | again and again, counted from when it was set up |
  * | `0 9 * * mon-fri`, `@daily` | a cron expression of five fields, in the schedule's time zone |
- * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once, at that time; without an offset in the schedule's time zone |
+ * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once; without an offset in the schedule's time zone |
  *
  * The time zone is part of the schedule, so that a schedule keeps its meaning if the machine moves. A time skipped by
  * the clock runs right after the gap; a time that occurs twice runs the first time.

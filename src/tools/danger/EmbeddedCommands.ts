@@ -19,8 +19,9 @@ export const interpreters =
 
 /** Programs that show, search or write text, whatever it says. */
 const textual = parseNames(`
-  echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[ mkdir cp mv
-  open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias stat
+  echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[
+  mkdir cp mv open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis
+  alias stat
 `)
 const gitProse =
   /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
@@ -33,28 +34,57 @@ export const isProse = ({ args, program }: Pick<Command, "args" | "program">): b
     !args.includes("-c"))
 
 /** Variables and settings whose values are run by a shell. */
-const runSetting =
-  /pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$/i
+const runSetting = new RegExp(
+  "pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|" +
+    String.raw`fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$`,
+  "i"
+)
 
 /** Flags whose value is run, and letters behind which text of several words is. */
-const runFlag =
-  /^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|\w+-filter|split-string)$/
+const runFlag = new RegExp(
+  "^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|" +
+    String.raw`\w+-filter|split-string)$`
+)
 const runLetter = /^-[a-zA-Z]*[cexPIFo]$/
 
 /** Programs all of whose text is run. */
 const positional = parseNames(
-  "tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su"
+  "tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty " +
+    "gnome-terminal entr su"
 )
 
 const quoted = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
-const shellCall = new RegExp(
-  String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute|shell-command(?:-to-string)?|do shell script)\s{0,8}\(?\s{0,8}${quoted}`,
-  "g"
-)
-const treeCall = new RegExp(
-  String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quoted}`,
-  "g"
-)
+/** Returns an expression for calls of functions by name with a quoted first argument. */
+const makeCallExpression = (names: ReadonlyArray<string>): RegExp =>
+  new RegExp(String.raw`\b(?:${names.join("|")})\s{0,8}\(?\s{0,8}${quoted}`, "g")
+
+const shellCall = makeCallExpression([
+  "system",
+  "popen",
+  "Popen",
+  String.raw`exec\w{0,16}`,
+  String.raw`spawn\w{0,16}`,
+  "run",
+  "call",
+  String.raw`check_\w{0,16}`,
+  "shell_exec",
+  "passthru",
+  "getoutput",
+  "execute",
+  "shell-command(?:-to-string)?",
+  "do shell script"
+])
+const treeCall = makeCallExpression([
+  "rmtree",
+  "rmSync",
+  "rm_rf",
+  "rm_r",
+  "rmdirSync",
+  "removeSync",
+  "remove_entry",
+  "rimraf",
+  "emptyDirSync"
+])
 
 /** Reads the quoted shell commands in the code of another language. */
 export const readCode = (code: string): ReadonlyArray<string> => [

@@ -8,6 +8,7 @@ import {
   home,
   isPlainSecret,
   ownName,
+  processSecret,
   tidyPath
 } from "../fence/SensitivePaths.ts"
 
@@ -52,16 +53,16 @@ const systemDirectories = new Set([
   "/snap"
 ])
 
+const windowsDirectory = new RegExp(
+  String.raw`^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|` +
+    "^%(?:userprofile|systemroot|windir)%",
+  "i"
+)
+
 /** Names the territory that would be lost with everything below a path. */
 export const classifyTerritory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
-  if (
-    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|^%(?:userprofile|systemroot|windir)%/i.test(
-      path
-    )
-  ) {
-    return "system"
-  }
+  if (windowsDirectory.test(path)) return "system"
   const tidied = tidyPath(path, cwd).toLowerCase()
   if (tidied === "/") return "root"
   if (/^~[\w.-]*$/.test(tidied) || /^\/(?:home|users)\/[^/]+$/.test(tidied) || tidied === "/root") return "home"
@@ -91,13 +92,15 @@ const isSystemGlob = (path: string): boolean => {
   return pattern !== undefined && Array.from(systemDirectories).some((name) => pattern.test(name))
 }
 
+const rawDevice = new RegExp(
+  String.raw`^\/+dev\/+(?:[hsv]d[a-z*?]|xvd|nvme|mmcblk|r?disk|dm-|md\d|loop\d|mapper\/|sr\d|sg\d|nbd|zd\d|zvol\/|` +
+    String.raw`ram\d|k?mem$|block\/|by-|pmem|\*|sd\[|\?)`,
+  "i"
+)
+
 /** A device that holds file systems, or memory. */
 export const isRawDevice = (path: string): boolean =>
-  /^\/+dev\/+(?:[hsv]d[a-z*?]|xvd|nvme|mmcblk|r?disk|dm-|md\d|loop\d|mapper\/|sr\d|sg\d|nbd|zd\d|zvol\/|ram\d|k?mem$|block\/|by-|pmem|\*|sd\[|\?)/i.test(
-    path
-  ) ||
-  /^\\\\\.\\physicaldrive/i.test(path) ||
-  /^\/\/\.\/physicaldrive/i.test(path)
+  rawDevice.test(path) || /^\\\\\.\\physicaldrive/i.test(path) || /^\/\/\.\/physicaldrive/i.test(path)
 
 /** Credential directories whose names mean something else in a project. */
 const homeOnly = [".ssh", ".docker", ".kube"]
@@ -111,7 +114,11 @@ const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{
 export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidyPath(path, cwd).toLowerCase())
 
 const ownSecretFile = new RegExp(
-  String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
+  [
+    String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))`,
+    String.raw`^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))`,
+    processSecret
+  ].join("|")
 )
 
 /** True when a path is a secret of this program, or what the system says of a process's environment and memory. */
@@ -119,12 +126,17 @@ export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
   ownSecretFile.test(tidyPath(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) ||
   ownSecretFile.test(path.toLowerCase())
 
+const ownSecretInCode = new RegExp(
+  [
+    String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)`,
+    String.raw`\/proc\/[^\s/]{1,64}\/environ`,
+    "hermes_home"
+  ].join("|"),
+  "i"
+)
+
 /** A place of {@link isOwnSecretFile} in the code of another language. */
-export const hasOwnSecretName = (code: string): boolean =>
-  new RegExp(
-    String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`,
-    "i"
-  ).test(code)
+export const hasOwnSecretName = (code: string): boolean => ownSecretInCode.test(code)
 
 const secretFile = new RegExp(
   [

@@ -35,8 +35,8 @@ import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 
 /** Programs that do not show the contents of a file. */
 const blind = parseNames(`
-  ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum
-  b2sum cksum shasum echo printf test [ [[ cd pushd sleep seq command
+  ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha224sum
+  sha256sum sha384sum sha512sum b2sum cksum shasum echo printf test [ [[ cd pushd sleep seq command
 `)
 
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/

@@ -8,8 +8,8 @@ import { toGlobExpression } from "./PathClass.ts"
 /** Programs that run the rest of their words. */
 const wrappers = parseNames(`
   sudo doas pkexec env command exec builtin nice ionice stdbuf nohup setsid time gtime unshare nsenter strace ltrace
-  watch xargs parallel busybox toybox proxychains proxychains4 torsocks torify firejail runuser chronic caffeinate eatmydata fakeroot
-  setpriv prlimit systemd-run coproc winpty numactl choom valgrind entr xvfb-run
+  watch xargs parallel busybox toybox proxychains proxychains4 torsocks torify firejail runuser chronic caffeinate
+  eatmydata fakeroot setpriv prlimit systemd-run coproc winpty numactl choom valgrind entr xvfb-run
 `)
 
 /** Those with a word of their own before the program. */

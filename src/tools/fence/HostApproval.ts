@@ -36,14 +36,15 @@ const curl: Client = {
   short: "sSLkvifIgGOJN#46q0R",
   shortValued: "odHXAbceumwFTrCyYzDE",
   long: parseNames(`
-    silent show-error location insecure verbose include head fail fail-with-body globoff get remote-name remote-name-all compressed
-    ipv4 ipv6 http1.0 http1.1 http2 no-progress-meter progress-bar create-dirs remote-header-name no-buffer tlsv1.2 tlsv1.3
-    retry-all-errors retry-connrefused no-clobber fail-early
+    silent show-error location insecure verbose include head fail fail-with-body globoff get remote-name
+    remote-name-all compressed ipv4 ipv6 http1.0 http1.1 http2 no-progress-meter progress-bar create-dirs
+    remote-header-name no-buffer tlsv1.2 tlsv1.3 retry-all-errors retry-connrefused no-clobber fail-early
   `),
   longValued: parseNames(`
-    output data data-raw data-binary data-urlencode data-ascii json header request user-agent cookie cookie-jar referer user max-time
-    connect-timeout write-out form form-string upload-file range continue-at dump-header cert key cacert capath retry retry-delay
-    retry-max-time limit-rate max-filesize max-redirs oauth2-bearer output-dir url-query speed-limit speed-time
+    output data data-raw data-binary data-urlencode data-ascii json header request user-agent cookie cookie-jar referer
+    user max-time connect-timeout write-out form form-string upload-file range continue-at dump-header cert key cacert
+    capath retry retry-delay retry-max-time limit-rate max-filesize max-redirs oauth2-bearer output-dir url-query
+    speed-limit speed-time
   `)
 }
 
@@ -51,12 +52,12 @@ const wget: Client = {
   short: "qvcNS46x",
   shortValued: "OPoatTUw",
   long: parseNames(`
-    quiet verbose no-verbose continue timestamping server-response no-check-certificate content-disposition no-clobber show-progress spider
-    no-cache https-only inet4-only inet6-only no-directories
+    quiet verbose no-verbose continue timestamping server-response no-check-certificate content-disposition no-clobber
+    show-progress spider no-cache https-only inet4-only inet6-only no-directories
   `),
   longValued: parseNames(`
-    output-document directory-prefix output-file append-output header user-agent referer post-data post-file method body-data body-file
-    timeout tries wait limit-rate user password load-cookies save-cookies
+    output-document directory-prefix output-file append-output header user-agent referer post-data post-file method
+    body-data body-file timeout tries wait limit-rate user password load-cookies save-cookies
   `)
 }
 

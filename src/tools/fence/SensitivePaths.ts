@@ -28,9 +28,15 @@ export const tidyPath = (path: string, cwd?: string): string => {
 /** A home directory, in lower case. */
 export const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\$home)`
 
-const startupFile = new RegExp(
-  String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/|environment\.d\/|plasma-workspace\/)|local\/share\/(?:applications|systemd|dbus-1)\/|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs|tmux\.conf)`
-)
+/** Names below a home directory, after their first dot, that shells, sessions and editors run. */
+const startupNames = [
+  "bash(?:rc|_profile|_login|_logout|_aliases)",
+  "zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile",
+  String.raw`config\/(?:fish\/|autostart\/|systemd\/|environment\.d\/|plasma-workspace\/)`,
+  String.raw`local\/share\/(?:applications|systemd|dbus-1)\/`,
+  String.raw`kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs|tmux\.conf`
+].join("|")
+const startupFile = new RegExp(String.raw`^${home}\/\.(?:${startupNames})`)
 /** Directories of programs that precede the system's directories on `PATH`. */
 const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|\.bun\/|go\/)?bin(?:\/|$)`)
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
@@ -83,8 +89,17 @@ export const credentialFiles = [
 const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
 const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
 const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/
-const machineSecret =
-  /^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$/
+/** The environment and the memory of a process, as a part of a regular expression. */
+export const processSecret = String.raw`^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
+const systemSecrets = [
+  "g?shadow-?",
+  String.raw`sudoers(?:\.d\/.*)?`,
+  String.raw`master\.passwd`,
+  String.raw`ssl\/private\/.*`,
+  String.raw`ssh\/ssh_host_[^/]*_key`,
+  String.raw`kubernetes\/.*\.conf`
+].join("|")
+const machineSecret = new RegExp(String.raw`^(?:\/private)?\/etc\/(?:${systemSecrets})$|${processSecret}`)
 
 /**
  * True when a path in lower case is a secret wherever it stands: an environment file, a private key, a secret of the
@@ -94,7 +109,9 @@ export const isPlainSecret = (path: string): boolean =>
   (environmentFile.test(path) && !environmentTemplate.test(path)) || keyFile.test(path) || machineSecret.test(path)
 
 /** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
-export const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
+export const ownName =
+  String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|` +
+  String.raw`credential)(?![a-z])[^/]*(?:\/|$)`
 const ownSecretName = new RegExp(`^${ownName}`)
 
 /** True when a name below the home directory of hermes is one of its secrets. */

@@ -227,8 +227,12 @@ const metadataHosts = [
 ]
 
 /** Names of parameters whose values are credentials, as third parties take them. */
-const secretParameter =
-  /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
+const secretParameter = new RegExp(
+  "^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|" +
+    "id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|" +
+    "x-amz-(?:signature|credential|security-token))$",
+  "i"
+)
 
 const makeBlocked = (url: string, reason: string): UrlBlocked =>
   new UrlBlocked({ url: redactText(url).slice(0, 500), reason })

@@ -72,7 +72,9 @@ const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.
       new McpError({
         server,
         reason: "config",
-        message: `${stored.path}: cannot be ${what}: correct it, or remove it and log in again by \`hermes mcp login ${server}\``,
+        message:
+          `${stored.path}: cannot be ${what}: correct it, or remove it and log in again by \`hermes mcp login ` +
+          `${server}\``,
         cause
       })
     const readServers = (server: string): Effect.Effect<Servers, McpError> =>

@@ -107,7 +107,9 @@ const supervise = Effect.fnUntraced(function* (
               new McpError({
                 server: config.name,
                 reason: "closed",
-                message: `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try again later`
+                message:
+                  `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try ` +
+                  "again later"
               })
             )
           : Effect.suspend(() => {

@@ -41,7 +41,8 @@ const classifyReason = (error: unknown): Reason => {
 
 const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
   unauthorized: (name) =>
-    `: check mcp_servers.${name}.headers, or set mcp_servers.${name}.oauth to true and run \`hermes mcp login ${name}\``,
+    `: check mcp_servers.${name}.headers, or set mcp_servers.${name}.oauth to true and run \`hermes mcp login ` +
+    `${name}\``,
   timeout: (name) => `: raise mcp_servers.${name}.timeout if it needs longer`
 }
 
@@ -65,7 +66,9 @@ export const toMcpError =
     return new McpError({
       server,
       reason,
-      message: `MCP server "${server}": ${doing} failed: ${toOneLine(describeError(error))}${findAdvice(server, reason, error)}`,
+      message:
+        `MCP server "${server}": ${doing} failed: ` +
+        `${toOneLine(describeError(error))}${findAdvice(server, reason, error)}`,
       cause: error
     })
   }

@@ -55,7 +55,8 @@ const renderBlock = (block: Block): string => {
 export const limitText = (text: string): string =>
   text.length <= maxResultChars
     ? text
-    : `${TextCut.takeHead(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
+    : `${TextCut.takeHead(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} ` +
+      "characters are left out]"
 
 /** Blocks as a result. */
 export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {

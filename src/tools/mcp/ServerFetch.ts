@@ -72,8 +72,8 @@ export const make =
         (at.protocol === "https:" && next.protocol !== "https:")
       ) {
         throw new Error(
-          `it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the configured server: ` +
-            `put that address into mcp_servers.${server}.url if you trust it`
+          `it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the ` +
+            `configured server: put that address into mcp_servers.${server}.url if you trust it`
         )
       }
       request = redirectedInit(request, response.status)

@@ -58,8 +58,11 @@ interface Pipe {
   readonly send: (message: unknown) => void
 }
 
-const inherited =
-  /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
+const inherited = new RegExp(
+  String.raw`^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|` +
+    "LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$",
+  "i"
+)
 
 /** The variables of a server's program. Pure. */
 export const buildEnvironment = (

@@ -55,7 +55,8 @@ const shortenText = (name: string, text: string): string =>
     ? text
     : [
         text.slice(0, headChars).toWellFormed(),
-        `[… ${name} is cut: the first ${headChars} and the last ${tailChars} of ${text.length} characters are shown. Read the file for the rest. …]`,
+        `[… ${name} is cut: the first ${headChars} and the last ${tailChars} of ${text.length} characters are ` +
+          "shown. Read the file for the rest. …]",
         text.slice(-tailChars).toWellFormed()
       ].join("\n\n")
 
@@ -210,12 +211,14 @@ export const readSoul = (
 export const renderProjectContext = ({ files, nested }: ProjectContext): string | undefined => {
   if (files.length === 0 && nested.length === 0) return undefined
   return [
-    "# Project instructions\n\nThe project keeps these instructions for agents. Follow them; where they disagree, the later one holds, and the user's own words hold above all.",
+    "# Project instructions\n\nThe project keeps these instructions for agents. Follow them; where they " +
+      "disagree, the later one holds, and the user's own words hold above all.",
     ...files.map(({ name, text }) => `## ${name}\n\n${text}`),
     ...(nested.length === 0
       ? []
       : [
-          `Further instructions stand in the files below. Read one before you work in its directory.\n${nested.map((name) => `- ${name}`).join("\n")}`
+          "Further instructions stand in the files below. Read one before you work in its directory.\n" +
+            `${nested.map((name) => `- ${name}`).join("\n")}`
         ])
   ].join("\n\n")
 }

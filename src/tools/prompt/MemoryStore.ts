@@ -110,7 +110,8 @@ const formatCount = (count: number): string => count.toLocaleString("en-US")
 
 /** Share of the limit that is used: `45% — 990/2,200 chars`. */
 export const formatUsage = (entries: ReadonlyArray<string>, limit: number): string =>
-  `${Math.round((countChars(entries) / limit) * 100)}% — ${formatCount(countChars(entries))}/${formatCount(limit)} chars`
+  `${Math.round((countChars(entries) / limit) * 100)}% — ` +
+  `${formatCount(countChars(entries))}/${formatCount(limit)} chars`
 
 const refuseChange = (message: string, entries?: ReadonlyArray<string>) =>
   Result.fail(new MemoryRefused({ message, ...(entries === undefined ? {} : { entries }) }))
@@ -173,7 +174,8 @@ export const applyOperations = (
   }
   return countChars(next) > limit && countChars(next) > countChars(entries)
     ? refuseChange(
-        `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, merge or remove some in the same call`,
+        `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, ` +
+          "merge or remove some in the same call",
         entries
       )
     : Result.succeed(next)
@@ -195,7 +197,8 @@ const parseRewrittenEntries = (
   }
   return countChars(next) > limit
     ? refuseChange(
-        `the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or remove some`
+        `the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or ` +
+          "remove some"
       )
     : Result.succeed(Array.from(new Set(next)))
 }
@@ -342,7 +345,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
           return blocked === 0
             ? Effect.void
             : Effect.logWarning(
-                `${resolvePath(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
+                `${resolvePath(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a ` +
+                  `prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
               )
         }).pipe(
           Effect.map((found) => renderBlock(target, found, getLimit(target))),

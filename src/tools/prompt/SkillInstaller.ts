@@ -99,7 +99,8 @@ const listFiles = Effect.fnUntraced(function* (
       }
       if (type !== "File")
         return yield* refuseInstallation(
-          `it has a ${type === "SymbolicLink" ? "symbolic link" : "special file"}, "${path}": only files and directories are installed`
+          `it has a ${type === "SymbolicLink" ? "symbolic link" : "special file"}, "${path}": only files and ` +
+            "directories are installed"
         )
       const bytes = Number((yield* toSkillRefusal(path)(fs.stat(paths.join(root, path)))).size)
       total += bytes
@@ -179,7 +180,8 @@ const fetchSource = Effect.fnUntraced(function* ({ clone, cwd, download, source 
   const info = Option.getOrUndefined(yield* Effect.option(fs.stat(path)))
   if (info === undefined)
     return yield* refuseInstallation(
-      `"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file) or of a package (npm:name)`
+      `"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file) or of ` +
+        "a package (npm:name)"
     )
   yield* toSkillRefusal(source)(fs.makeDirectory(directory))
   if (info.type === "File") {

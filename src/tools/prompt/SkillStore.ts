@@ -27,6 +27,7 @@
  * import { SkillStore } from "hermes-effect"
  *
  * const home = mkdtempSync(join(tmpdir(), "skills-"))
+ * const locations = { directory: join(home, "skills"), database: join(home, "state.db") }
  *
  * const program = Effect.gen(function*() {
  *   const store = yield* SkillStore.SkillStore
@@ -34,7 +35,7 @@
  *   yield* store.change({ action: "create", name: "greet", content })
  *   return (yield* store.view("greet")).text
  * }).pipe(
- *   Effect.provide(SkillStore.layer({ directory: join(home, "skills"), database: join(home, "state.db"), os: "linux" })),
+ *   Effect.provide(SkillStore.layer({ ...locations, os: "linux" })),
  *   Effect.provide(NodeServices.layer)
  * )
  *
@@ -301,7 +302,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
           skills.map(({ name }) => name)
         )
         return yield* refuseRequest(
-          `there is no skill "${TextCut.shorten(wanted, 80)}": ${meant === undefined ? "list them with skills_list" : `did you mean "${meant}"?`}`
+          `there is no skill "${TextCut.shorten(wanted, 80)}": ` +
+            `${meant === undefined ? "list them with skills_list" : `did you mean "${meant}"?`}`
         )
       }
       if (found.length > 1)
@@ -365,7 +367,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       const files = yield* listLinkedFiles(skill.directory)
       if (Option.isNone(info) || info.value.type !== "File") {
         return yield* refuseRequest(
-          `the skill "${skill.name}" has no file "${shown}": it has ${files.length === 0 ? "no files beside SKILL.md" : files.join(", ")}`
+          `the skill "${skill.name}" has no file "${shown}": it has ` +
+            `${files.length === 0 ? "no files beside SKILL.md" : files.join(", ")}`
         )
       }
       if (info.value.size > SkillFile.maxBytes)
@@ -394,7 +397,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       const skill = yield* findSkill(name)
       if (skill.isReadOnly)
         return yield* refuseRequest(
-          `the skill "${skill.name}" is in ${skill.directory}, which is read-only: create one of that name, which then counts`
+          `the skill "${skill.name}" is in ${skill.directory}, which is read-only: create one of that name, ` +
+            "which then counts"
         )
       const root = yield* toSkillRefusal(options.directory)(fs.realPath(options.directory))
       const target = paths.relative(root, yield* toSkillRefusal(skill.directory)(fs.realPath(skill.directory)))
@@ -429,7 +433,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         const { category, content, name } = change
         if (!SkillFile.isName(name))
           return yield* refuseRequest(
-            `"${TextCut.shorten(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits and single hyphens`
+            `"${TextCut.shorten(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits ` +
+              "and single hyphens"
           )
         if (
           category !== undefined &&

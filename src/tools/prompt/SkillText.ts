@@ -51,17 +51,17 @@ export const renderIndex = (
   if (skills.length === 0) return undefined
   const named = Array.from(new Set(skills.map(({ category }) => category)))
   const lines = named.flatMap((category) => {
-    const description = categories.get(category)
+    const description = categories.get(category) ?? ""
     return [
-      `${toInlineText(category)}:${description === undefined || description === "" ? "" : ` ${toInlineText(description)}`}`,
+      `${toInlineText(category)}:${description === "" ? "" : ` ${toInlineText(description)}`}`,
       ...skills
         .filter((skill) => skill.category === category)
         .map(({ facts, name }) => `  - ${toInlineText(name)}: ${toInlineText(facts.description)}`)
     ]
   })
   return [
-    "# Skills\n\nA skill says how a kind of task is done here. Before you begin, look for one below that fits the task, also in part: load it with " +
-      "`skill_view`, and follow it. The user's own words hold above it.",
+    "# Skills\n\nA skill says how a kind of task is done here. Before you begin, look for one below that fits " +
+      "the task, also in part: load it with `skill_view`, and follow it. The user's own words hold above it.",
     `<available_skills>\n${lines.join("\n")}\n</available_skills>`
   ].join("\n\n")
 }

@@ -53,25 +53,27 @@ const identity = [
 
 /** Way to answer questions about the program itself. */
 export const help =
-  "When the user asks about Hermes itself (its settings, commands, tools or plugins), look it up with `hermes --help`, " +
-  "`hermes config show` and `hermes tools list`. Do not answer from memory."
+  "When the user asks about Hermes itself (its settings, commands, tools or plugins), look it up with `hermes " +
+  "--help`, `hermes config show` and `hermes tools list`. Do not answer from memory."
 
 const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
   [
     "memory",
-    "Memory lasts over sessions. Save with `memory` what will still be true and useful next week: the user's preferences and " +
-      "corrections, facts about the machine and the project, lessons about tools. Write facts, not orders to yourself. Do not save " +
-      "progress, results or to-dos: they stand in the session. Entries that are wrong are replaced."
+    "Memory lasts over sessions. Save with `memory` what will still be true and useful next week: the user's " +
+      "preferences and corrections, facts about the machine and the project, lessons about tools. Write facts, " +
+      "not orders to yourself. Do not save progress, results or to-dos: they stand in the session. Entries that " +
+      "are wrong are replaced."
   ],
   [
     "session_search",
-    "When the user speaks of something from an earlier conversation, or when earlier work may help, search with `session_search` " +
-      "before you ask the user to repeat it."
+    "When the user speaks of something from an earlier conversation, or when earlier work may help, search " +
+      "with `session_search` before you ask the user to repeat it."
   ],
   [
     "skill_manage",
-    "After a task that took five tool calls or more, an error that was hard to find, or a way of working that the user corrected, " +
-      "keep the way as a skill with `skill_manage`. Patch a skill that you found outdated or wrong while you used it, before you finish."
+    "After a task that took five tool calls or more, an error that was hard to find, or a way of working that " +
+      "the user corrected, keep the way as a skill with `skill_manage`. Patch a skill that you found outdated or " +
+      "wrong while you used it, before you finish."
   ]
 ]
 
@@ -96,20 +98,23 @@ const families = [
 ]
 
 const act =
-  "Use your tools to do the work. When you say that you will do something, do it in the same message by calling the tool. Do not " +
-  "end a message with a plan or a promise: each message either makes progress by tool calls or gives the user the finished result."
+  "Use your tools to do the work. When you say that you will do something, do it in the same message by " +
+  "calling the tool. Do not end a message with a plan or a promise: each message either makes progress by tool " +
+  "calls or gives the user the finished result."
 
 const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: string]> = [
   [
     ["gemini", "gemma"],
-    "Use absolute paths in file tools. Look at a file before you change it, and check that a library is there before you use it. " +
-      "Run commands so that they ask nothing (`--yes`, `-y`). Call tools that do not depend on each other in one message."
+    "Use absolute paths in file tools. Look at a file before you change it, and check that a library is there " +
+      "before you use it. Run commands so that they ask nothing (`--yes`, `-y`). Call tools that do not depend " +
+      "on each other in one message."
   ],
   [
     ["gpt", "codex"],
-    "Go on until the task is done; stop early only where you need something that only the user has. Look up what a tool can tell " +
-      "you (times, versions, file contents, sums) instead of recalling it. When something is unclear, take the likely reading, say " +
-      "so, and go on. Before you finish, check that the result is complete, correct and in the form that was asked for."
+    "Go on until the task is done; stop early only where you need something that only the user has. Look up " +
+      "what a tool can tell you (times, versions, file contents, sums) instead of recalling it. When something " +
+      "is unclear, take the likely reading, say so, and go on. Before you finish, check that the result is " +
+      "complete, correct and in the form that was asked for."
   ]
 ]
 
@@ -133,7 +138,8 @@ const listModelAdvice = (model: string, enforcement: Enforcement): ReadonlyArray
 /** Identity of models whose provider makes them say another one; undefined for every other. */
 const describeModelIdentity = (provider: string, model: string): string | undefined =>
   provider === "alibaba"
-    ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were told elsewhere.`
+    ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were ` +
+      "told elsewhere."
     : undefined
 
 const describeMessenger = (name: string, markup: string, files: string): string =>
@@ -142,7 +148,9 @@ const describeMessenger = (name: string, markup: string, files: string): string 
 const media = "To send a file, write `MEDIA:` and its absolute path on a line of its own."
 
 const platforms: Readonly<Record<string, string>> = {
-  cli: "You answer in a terminal. Keep lines short and use little Markdown: short lists and code blocks are rendered, wide tables are hard to read.",
+  cli:
+    "You answer in a terminal. Keep lines short and use little Markdown: short lists and code blocks are " +
+    "rendered, wide tables are hard to read.",
   telegram: describeMessenger(
     "Telegram",
     "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.",
@@ -161,8 +169,11 @@ const platforms: Readonly<Record<string, string>> = {
     "Use *bold*, _italic_, `code` and code blocks; headings and tables are not shown.",
     media
   ),
-  email: `You answer by email. Write a complete message in plain text with short paragraphs; the subject is kept. ${media}`,
-  cron: "You run as a scheduled job, and no one is there to answer. Do not ask questions: decide, do the work, and give the result as the last message. It is delivered as it is."
+  email:
+    "You answer by email. Write a complete message in plain text with short paragraphs; the subject is kept. " + media,
+  cron:
+    "You run as a scheduled job, and no one is there to answer. Do not ask questions: decide, do the work, and " +
+    "give the result as the last message. It is delivered as it is."
 }
 
 /** Advice for the surface on which the user reads; undefined for one that needs none. */
@@ -255,7 +266,9 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
       [
         "session",
         [
-          `Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`
+          `Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ` +
+            `${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} ` +
+            `(${provider})`
         ]
       ]
     ]
@@ -306,17 +319,20 @@ const describeMachine = Effect.fnUntraced(function* ({
   const hints: Array<string> = []
   if (/microsoft/i.test(yield* readFileOrEmpty("/proc/version"))) {
     hints.push(
-      "This machine is the Windows Subsystem for Linux: drives of Windows are below /mnt (C: is /mnt/c), and programs of Windows run by their names with .exe."
+      "This machine is the Windows Subsystem for Linux: drives of Windows are below /mnt (C: is /mnt/c), and " +
+        "programs of Windows run by their names with .exe."
     )
   }
   if (variable?.("TERMUX_VERSION") !== undefined) {
     hints.push(
-      "This machine is a phone with Termux: packages come from `pkg`, there is no root, and the home directory is not /home."
+      "This machine is a phone with Termux: packages come from `pkg`, there is no root, and the home directory " +
+        "is not /home."
     )
   }
   if ((yield* isThere("/.dockerenv")) || (yield* isThere("/run/.containerenv"))) {
     hints.push(
-      "You work inside a container: changes outside of mounted directories are lost with it, and services of the host are not on localhost."
+      "You work inside a container: changes outside of mounted directories are lost with it, and services of " +
+        "the host are not on localhost."
     )
   }
   return [...hints, ...environmentHints]

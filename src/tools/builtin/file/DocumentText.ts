@@ -220,7 +220,8 @@ export const renderNotebook = (json: string): Option.Option<string> =>
         const head = `# [cell ${index + 1}: ${cell_type}]\n${joinSource(source).trimEnd()}\n`
         return outputs.length === 0
           ? head
-          : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => renderOutput(output).trimEnd()).join("\n")}\n`
+          : `${head}# [output of cell ${index + 1}]\n` +
+              `${outputs.map((output) => renderOutput(output).trimEnd()).join("\n")}\n`
       })
       .join("\n")
   )

@@ -102,8 +102,12 @@ const agentUnattended = ["cron", "scripts"]
 
 /** Maps of a process's memory; its environment and the memory itself are secrets of the machine. */
 const processMaps = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:maps|pagemap)$/
-const endlessDevice =
-  /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])|sys\/.*\/trace_pipe(_raw)?)$/
+const endlessPaths = [
+  String.raw`dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)`,
+  String.raw`proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])`,
+  String.raw`sys\/.*\/trace_pipe(_raw)?`
+].join("|")
+const endlessDevice = new RegExp(String.raw`^\/(${endlessPaths})$`)
 
 /** A home directory in the form that paths are compared in, without a slash at its end. */
 const foldHome = (home: string): string => (home === "/" ? "" : home).toLowerCase()

@@ -47,8 +47,8 @@ const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never,
       return Problem.fail(`${where} does not match ${given}: its lines were not found there`, {
         hint: refused.above
           ? "They stand above the place of the hunk before it: give the hunks in the order of the file."
-          : `It was looked for from ${JSON.stringify(Problem.clip(expected.trim(), 120))} on. Read the file again with ` +
-            "read_file and copy the context lines exactly."
+          : `It was looked for from ${JSON.stringify(Problem.clip(expected.trim(), 120))} on. Read the file ` +
+            "again with read_file and copy the context lines exactly."
       })
     }
     case "NoMarker":

@@ -308,7 +308,9 @@ const scanFile = Effect.fnUntraced(function* (entry: FileWalk.Entry, options: Op
   return found.tooSlow === undefined
     ? ({ entry, found } satisfies FileFound)
     : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
-        hint: "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text first."
+        hint:
+          "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text " +
+          "first."
       })
 })
 

@@ -253,8 +253,9 @@ export const refuseForeground = (commands: ReadonlyArray<SimpleCommand>): string
     const started = extractProgram(words)
     if (isServer(started) && !isHelpRequest(started)) {
       return (
-        `Not run: '${started.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
-        "Call terminal with background=true, then check that it is up (process poll or log, or a request to it) in a second call."
+        `Not run: '${started.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by ` +
+        "itself. Call terminal with background=true, then check that it is up (process poll or log, or a " +
+        "request to it) in a second call."
       )
     }
   }
@@ -267,6 +268,7 @@ export const refuseBackground = (commands: ReadonlyArray<SimpleCommand>): string
   const last = commands.findLast(({ depth }) => depth === 0)
   return detacher === undefined && last?.terminator !== "&"
     ? undefined
-    : `Not run: with background=true the command must stay in its shell's foreground, so leave out '${detacher ?? "&"}'. ` +
-        "The process is kept running, and its output, input and exit are available through the process tool."
+    : "Not run: with background=true the command must stay in its shell's foreground, so leave out " +
+        `'${detacher ?? "&"}'. The process is kept running, and its output, input and exit are available through ` +
+        "the process tool."
 }

@@ -33,7 +33,10 @@
  *   return running.map(({ options }) => options.command)
  * })
  *
- * const processes = ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.layer, CommandEnvironment.layerLocal]), Layer.provide(NodeServices.layer))
+ * const processes = ProcessRegistry.layer.pipe(
+ *   Layer.provide([ProcessEvents.layer, CommandEnvironment.layerLocal]),
+ *   Layer.provide(NodeServices.layer)
+ * )
  *
  * console.log(await Effect.runPromise(Effect.provide(program, processes)))
  * // => [ 'sleep 60' ]

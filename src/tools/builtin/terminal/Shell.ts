@@ -200,7 +200,9 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     const bytes = new TextEncoder().encode(words.at(-1)).length
     if (bytes > maxCommandBytes) {
       return yield* new NotStarted({
-        message: `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the file`
+        message:
+          `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the ` +
+          "file"
       })
     }
     // A terminal has a session of its own, out of reach of the group.

@@ -60,11 +60,14 @@ const hasUnknownKeys = (edited: string): boolean =>
 /** A line with which an interpreter hands a command to a shell. */
 const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
 
+const afterName = String.raw`\s{0,8}[(\s]`
 /** A call that deletes files, whatever names them. */
 const deletingCall = new RegExp(
   [
-    String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)\s{0,8}[(\s]`,
-    String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)\s{0,8}[(\s]`,
+    String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)` +
+      afterName,
+    String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)` +
+      afterName,
     String.raw`\.(?:unlink|rmdir)\(|\bunlink\(`
   ].join("|")
 )

@@ -12,48 +12,53 @@ const makeValueGrammar = (flags: string): Grammar => makeGrammar(flags, { open: 
 const sums = `-bctqwz --binary --check --text --quiet --status --strict --warn --zero --tag --ignore-missing`
 
 const grep = `
-  -nrRivclLwxoqshHEFGPaIzZTUuby -A=# -B=# -C=# -m=# -e=* -f= -d= -D= -# --include=* --exclude=* --exclude-dir=* --exclude-from=
-  --color[=] --colour[=] --line-number --recursive --dereference-recursive --ignore-case --no-ignore-case --invert-match --count
-  --files-with-matches --files-without-match --word-regexp --line-regexp --only-matching --quiet --silent --no-messages
-  --no-filename --with-filename --extended-regexp --fixed-strings --basic-regexp --perl-regexp --text --null --null-data
-  --initial-tab --byte-offset --label= --line-buffered --after-context=# --before-context=# --context=# --max-count=# --regexp=*
-  --file= --binary-files= --directories= --devices= --binary
+  -nrRivclLwxoqshHEFGPaIzZTUuby -A=# -B=# -C=# -m=# -e=* -f= -d= -D= -# --include=* --exclude=* --exclude-dir=*
+  --exclude-from= --color[=] --colour[=] --line-number --recursive --dereference-recursive --ignore-case
+  --no-ignore-case --invert-match --count --files-with-matches --files-without-match --word-regexp --line-regexp
+  --only-matching --quiet --silent --no-messages --no-filename --with-filename --extended-regexp --fixed-strings
+  --basic-regexp --perl-regexp --text --null --null-data --initial-tab --byte-offset --label= --line-buffered
+  --after-context=# --before-context=# --context=# --max-count=# --regexp=* --file= --binary-files= --directories=
+  --devices= --binary
 `
 
 const ripgrep = `
-  -nNivclwxoqsSFUPaLuHIp0. -A=# -B=# -C=# -m=# -M=# -j=# -d=# -e=* -f= -g=* -t= -T= -r=* -E= -# --glob=* --iglob=* --type= --type-not=
-  --type-add= --type-list --files --files-with-matches --files-without-match --count --count-matches --line-number
-  --no-line-number --ignore-case --smart-case --case-sensitive --fixed-strings --word-regexp --line-regexp --only-matching
-  --invert-match --hidden --no-hidden --no-ignore --no-ignore-vcs --no-ignore-parent --no-ignore-global --no-ignore-dot
-  --no-ignore-exclude --no-ignore-files --ignore-file= --unrestricted --follow --multiline --multiline-dotall --pcre2 --text
-  --binary --heading --no-heading --color= --colors= --column --no-column --context=# --after-context=# --before-context=#
-  --max-count=# --max-depth=# --maxdepth=# --max-columns=# --max-columns-preview --max-filesize=# --json --stats --sort= --sortr=
-  --sort-files --replace=* --regexp=* --file= --quiet --no-messages --null --null-data --passthru --passthrough --trim --vimgrep
+  -nNivclwxoqsSFUPaLuHIp0. -A=# -B=# -C=# -m=# -M=# -j=# -d=# -e=* -f= -g=* -t= -T= -r=* -E= -# --glob=* --iglob=*
+  --type= --type-not= --type-add= --type-list --files --files-with-matches --files-without-match --count
+  --count-matches --line-number --no-line-number --ignore-case --smart-case --case-sensitive --fixed-strings
+  --word-regexp --line-regexp --only-matching --invert-match --hidden --no-hidden --no-ignore --no-ignore-vcs
+  --no-ignore-parent --no-ignore-global --no-ignore-dot --no-ignore-exclude --no-ignore-files --ignore-file=
+  --unrestricted --follow --multiline --multiline-dotall --pcre2 --text --binary --heading --no-heading --color=
+  --colors= --column --no-column --context=# --after-context=# --before-context=# --max-count=# --max-depth=#
+  --maxdepth=# --max-columns=# --max-columns-preview --max-filesize=# --json --stats --sort= --sortr= --sort-files
+  --replace=* --regexp=* --file= --quiet --no-messages --null --null-data --passthru --passthrough --trim --vimgrep
   --pretty --with-filename --no-filename --one-file-system --threads=# --encoding= --engine= --crlf --byte-offset
-  --context-separator=* --field-match-separator=* --field-context-separator=* --path-separator= --line-buffered --block-buffered
-  --no-config --no-mmap --mmap --no-unicode --include-zero --glob-case-insensitive --no-require-git --debug --trace
+  --context-separator=* --field-match-separator=* --field-context-separator=* --path-separator= --line-buffered
+  --block-buffered --no-config --no-mmap --mmap --no-unicode --include-zero --glob-case-insensitive --no-require-git
+  --debug --trace
 `
 
 const difference = `
-  -ucrqsNwbBiyapdtTEZ -U=# -C=# -W=# -x=* -X= -L= -I=* -F=* --unified[=] --context[=] --brief --recursive --new-file --report-identical-files
-  --side-by-side --suppress-common-lines --left-column --width=# --ignore-case --ignore-all-space --ignore-space-change
-  --ignore-blank-lines --ignore-trailing-space --ignore-tab-expansion --ignore-matching-lines=* --text --exclude=* --exclude-from=
-  --color[=] --label= --no-dereference --strip-trailing-cr --minimal --expand-tabs --initial-tab --show-c-function
-  --show-function-line=* --normal --speed-large-files --unidirectional-new-file --ignore-file-name-case
+  -ucrqsNwbBiyapdtTEZ -U=# -C=# -W=# -x=* -X= -L= -I=* -F=* --unified[=] --context[=] --brief --recursive --new-file
+  --report-identical-files --side-by-side --suppress-common-lines --left-column --width=# --ignore-case
+  --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-trailing-space --ignore-tab-expansion
+  --ignore-matching-lines=* --text --exclude=* --exclude-from= --color[=] --label= --no-dereference --strip-trailing-cr
+  --minimal --expand-tabs --initial-tab --show-c-function --show-function-line=* --normal --speed-large-files
+  --unidirectional-new-file --ignore-file-name-case
 `
 
 const listing = `
-  -aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I=* -T=# -w=# --all --almost-all --author --escape --block-size= --ignore-backups --color[=]
-  --directory --classify[=] --file-type --full-time --group-directories-first --no-group --human-readable --si
-  --dereference-command-line --dereference-command-line-symlink-to-dir --hide=* --hyperlink[=] --indicator-style= --inode
-  --ignore=* --kibibytes --dereference --numeric-uid-gid --literal --hide-control-chars --show-control-chars --quote-name
-  --quoting-style= --reverse --recursive --size --sort= --time= --time-style= --tabsize=# --width=# --context --zero --format=
+  -aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I=* -T=# -w=# --all --almost-all --author --escape --block-size=
+  --ignore-backups --color[=] --directory --classify[=] --file-type --full-time --group-directories-first --no-group
+  --human-readable --si --dereference-command-line --dereference-command-line-symlink-to-dir --hide=* --hyperlink[=]
+  --indicator-style= --inode --ignore=* --kibibytes --dereference --numeric-uid-gid --literal --hide-control-chars
+  --show-control-chars --quote-name --quoting-style= --reverse --recursive --size --sort= --time= --time-style=
+  --tabsize=# --width=# --context --zero --format=
 `
 
 const jq = `
-  -rcnseSMCaj -R --arg:: --argjson:: --slurpfile:: --rawfile:: --args --jsonargs --tab --indent: --raw-output --compact-output
-  --null-input --slurp --exit-status --sort-keys --monochrome-output --color-output --ascii-output --join-output --raw-input
-  --raw-output0 --seq --stream --stream-errors --unbuffered -f: --from-file:
+  -rcnseSMCaj -R --arg:: --argjson:: --slurpfile:: --rawfile:: --args --jsonargs --tab --indent: --raw-output
+  --compact-output --null-input --slurp --exit-status --sort-keys --monochrome-output --color-output --ascii-output
+  --join-output --raw-input --raw-output0 --seq --stream --stream-errors --unbuffered -f: --from-file:
 `
 
 /** Flags of programs that look at files and texts. */
@@ -70,8 +75,8 @@ export const filePrograms = makeTable<Grammar>([
   [
     "tail",
     makeFileGrammar(`
-    -fFqrvz -c=* -n=* -s=# -# --bytes= --lines= --follow[=] --retry --max-unchanged-stats=# --pid=# --quiet --silent --sleep-interval=#
-    --verbose --zero-terminated
+    -fFqrvz -c=* -n=* -s=# -# --bytes= --lines= --follow[=] --retry --max-unchanged-stats=# --pid=# --quiet --silent
+    --sleep-interval=# --verbose --zero-terminated
   `)
   ],
   ["wc", makeValueGrammar("-clmLw --bytes --chars --lines --words --max-line-length --files0-from= --total=")],

@@ -11,30 +11,32 @@ import { makeTable, type Command, type Field } from "../Command.ts"
 import { type Grammar, hasAny, makeGrammar, type Words } from "./FlagGrammar.ts"
 
 const difference = `
-  -pusRabwzWmcDt -U=# -B[=] -M[=] -C[=] -l=# -S=* -G=* -I=* -X[=] --patch --no-patch --unified=# --raw --patch-with-raw --patch-with-stat
-  --minimal --patience --histogram --diff-algorithm= --anchored= --stat[=] --stat-width=# --stat-name-width=# --stat-graph-width=#
-  --stat-count=# --compact-summary --numstat --shortstat --dirstat[=] --cumulative --summary --name-only --name-status --color[=]
-  --no-color --color-moved[=] --no-color-moved --color-moved-ws= --word-diff[=] --word-diff-regex=* --color-words[=] --no-renames
-  --rename-empty --no-rename-empty --check --full-index --binary --abbrev[=] --no-abbrev --find-renames[=] --find-copies[=]
-  --find-copies-harder --break-rewrites[=] --irreversible-delete --diff-filter= --pickaxe-all --pickaxe-regex --relative[=]
-  --no-relative --text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines
+  -pusRabwzWmcDt -U=# -B[=] -M[=] -C[=] -l=# -S=* -G=* -I=* -X[=] --patch --no-patch --unified=# --raw --patch-with-raw
+  --patch-with-stat --minimal --patience --histogram --diff-algorithm= --anchored= --stat[=] --stat-width=#
+  --stat-name-width=# --stat-graph-width=# --stat-count=# --compact-summary --numstat --shortstat --dirstat[=]
+  --cumulative --summary --name-only --name-status --color[=] --no-color --color-moved[=] --no-color-moved
+  --color-moved-ws= --word-diff[=] --word-diff-regex=* --color-words[=] --no-renames --rename-empty --no-rename-empty
+  --check --full-index --binary --abbrev[=] --no-abbrev --find-renames[=] --find-copies[=] --find-copies-harder
+  --break-rewrites[=] --irreversible-delete --diff-filter= --pickaxe-all --pickaxe-regex --relative[=] --no-relative
+  --text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines
   --ignore-matching-lines=* --inter-hunk-context=# --function-context --exit-code --quiet --no-ext-diff --no-textconv
   --ignore-submodules[=] --submodule[=] --src-prefix= --dst-prefix= --no-prefix --default-prefix --line-prefix= --cc
-  --combined-all-paths --indent-heuristic --no-indent-heuristic --ita-invisible-in-index --diff-merges= --no-diff-merges --ws-error-highlight=
-  --no-notes -r
+  --combined-all-paths --indent-heuristic --no-indent-heuristic --ita-invisible-in-index --diff-merges=
+  --no-diff-merges --ws-error-highlight= --no-notes -r
 `
 
 const history = `
-  -igEFP -n=# -L=* -# --max-count=# --skip=# --since=* --after=* --until=* --before=* --author=* --committer=* --grep=* --grep-reflog=*
-  --all-match --invert-grep --regexp-ignore-case --basic-regexp --extended-regexp --fixed-strings --perl-regexp --merges --no-merges
-  --min-parents=# --max-parents=# --no-min-parents --no-max-parents --first-parent --all --branches[=] --tags[=] --remotes[=]
-  --glob= --exclude= --not --graph --no-graph --oneline --decorate[=] --no-decorate --decorate-refs= --decorate-refs-exclude=
-  --clear-decorations --source --mailmap --no-mailmap --use-mailmap --no-use-mailmap --follow --pretty[=] --format= --abbrev-commit
-  --no-abbrev-commit --date= --relative-date --parents --children --left-right --cherry --cherry-pick --cherry-mark --left-only
-  --right-only --boundary --simplify-by-decoration --simplify-merges --full-history --dense --sparse --ancestry-path[=] --show-pulls
-  --date-order --author-date-order --topo-order --reverse --walk-reflogs --reflog --no-walk[=] --do-walk --notes[=] --show-notes[=]
-  --show-linear-break[=] --expand-tabs[=] --no-expand-tabs --encoding= --log-size --ignore-missing --root --bisect --remove-empty
-  --full-diff --always --stdin -v
+  -igEFP -n=# -L=* -# --max-count=# --skip=# --since=* --after=* --until=* --before=* --author=* --committer=* --grep=*
+  --grep-reflog=* --all-match --invert-grep --regexp-ignore-case --basic-regexp --extended-regexp --fixed-strings
+  --perl-regexp --merges --no-merges --min-parents=# --max-parents=# --no-min-parents --no-max-parents --first-parent
+  --all --branches[=] --tags[=] --remotes[=] --glob= --exclude= --not --graph --no-graph --oneline --decorate[=]
+  --no-decorate --decorate-refs= --decorate-refs-exclude= --clear-decorations --source --mailmap --no-mailmap
+  --use-mailmap --no-use-mailmap --follow --pretty[=] --format= --abbrev-commit --no-abbrev-commit --date=
+  --relative-date --parents --children --left-right --cherry --cherry-pick --cherry-mark --left-only --right-only
+  --boundary --simplify-by-decoration --simplify-merges --full-history --dense --sparse --ancestry-path[=] --show-pulls
+  --date-order --author-date-order --topo-order --reverse --walk-reflogs --reflog --no-walk[=] --do-walk --notes[=]
+  --show-notes[=] --show-linear-break[=] --expand-tabs[=] --no-expand-tabs --encoding= --log-size --ignore-missing
+  --root --bisect --remove-empty --full-diff --always --stdin -v
 `
 
 /** Formats that verify a signature run another program. */
@@ -49,23 +51,23 @@ const logging = makePlainGrammar(`${history} ${difference}`)
 const tree = "-drtlz --long --name-only --name-status --object-only --full-name --full-tree --abbrev[=] --format="
 
 const blame = makePlainGrammar(`
-  -ltsewpcfn -L=* -M[=] -C[=] -# --porcelain --line-porcelain --incremental --show-name --show-number --show-email --show-stats --date=
-  --since=* --first-parent --root --reverse --abbrev=# --ignore-rev= --ignore-revs-file= --color-lines --color-by-age --encoding=
-  --no-progress --minimal
+  -ltsewpcfn -L=* -M[=] -C[=] -# --porcelain --line-porcelain --incremental --show-name --show-number --show-email
+  --show-stats --date= --since=* --first-parent --root --reverse --abbrev=# --ignore-rev= --ignore-revs-file=
+  --color-lines --color-by-age --encoding= --no-progress --minimal
 `)
 
 const search = makeGrammar(`
   -niIlLcwvhHEFGPWpqoazr -e=* -f= -A=# -B=# -C=# -m=# -# --line-number --no-line-number --column --cached --untracked
-  --exclude-standard --no-exclude-standard --recurse-submodules --recursive --no-recursive --max-depth=# --and --or --not --all-match
-  --break --heading --show-function --function-context --threads=# --max-count=# --color[=] --no-color --no-textconv --name-only
-  --files-with-matches --files-without-match --full-name --count --ignore-case --word-regexp --invert-match --perl-regexp
-  --extended-regexp --basic-regexp --fixed-strings --only-matching --text --null --quiet --context=# --after-context=#
-  --before-context=#
+  --exclude-standard --no-exclude-standard --recurse-submodules --recursive --no-recursive --max-depth=# --and --or
+  --not --all-match --break --heading --show-function --function-context --threads=# --max-count=# --color[=]
+  --no-color --no-textconv --name-only --files-with-matches --files-without-match --full-name --count --ignore-case
+  --word-regexp --invert-match --perl-regexp --extended-regexp --basic-regexp --fixed-strings --only-matching --text
+  --null --quiet --context=# --after-context=# --before-context=#
 `)
 
 const references = `
-  --merged[=] --no-merged[=] --contains[=] --no-contains[=] --points-at[=] --sort= --format= --color[=] --no-color --column[=] --no-column
-  --ignore-case --omit-empty
+  --merged[=] --no-merged[=] --contains[=] --no-contains[=] --points-at[=] --sort= --format= --color[=] --no-color
+  --column[=] --no-column --ignore-case --omit-empty
 `
 
 /** True when no variable that turns out to be nothing could make a flag the value of another one. */
@@ -88,8 +90,8 @@ const tag = makeGrammar(`-li -n[=] --list ${references}`, { check: isReferenceLi
 /** Values of a setting, and nothing that edits them. */
 const config = makeGrammar(
   `
-  -lz --list --get --get-all --get-regexp --get-urlmatch --global --local --system --worktree --show-origin --show-scope --name-only --null
-  --bool --int --bool-or-int --path --type= --includes --no-includes
+  -lz --list --get --get-all --get-regexp --get-urlmatch --global --local --system --worktree --show-origin
+  --show-scope --name-only --null --bool --int --bool-or-int --path --type= --includes --no-includes
 `,
   {
     check: (words, command) => {
@@ -122,27 +124,28 @@ export const subcommands = makeTable<Grammar>([
   [
     "status",
     makeGrammar(`
-    -sbvz -u[=] -M[=] --short --branch --show-stash --porcelain[=] --long --verbose --untracked-files[=] --ignore-submodules[=] --ignored[=]
-    --column[=] --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames[=] --null
+    -sbvz -u[=] -M[=] --short --branch --show-stash --porcelain[=] --long --verbose --untracked-files[=]
+    --ignore-submodules[=] --ignored[=] --column[=] --no-column --ahead-behind --no-ahead-behind --renames --no-renames
+    --find-renames[=] --null
   `)
   ],
   [
     "ls-files",
     makeGrammar(`
-    -cdmoisukztvf -x=* -X= --cached --deleted --modified --others --ignored --stage --unmerged --killed --directory --no-empty-directory
-    --eol --deduplicate --exclude=* --exclude-from= --exclude-per-directory= --exclude-standard --error-unmatch --with-tree= --full-name
-    --recurse-submodules --abbrev[=] --format= --debug --sparse
+    -cdmoisukztvf -x=* -X= --cached --deleted --modified --others --ignored --stage --unmerged --killed --directory
+    --no-empty-directory --eol --deduplicate --exclude=* --exclude-from= --exclude-per-directory= --exclude-standard
+    --error-unmatch --with-tree= --full-name --recurse-submodules --abbrev[=] --format= --debug --sparse
   `)
   ],
   ["ls-tree", makeGrammar(tree)],
   [
     "rev-parse",
     makeGrammar(`
-    -q --quiet --verify --short[=] --abbrev-ref[=] --symbolic --symbolic-full-name --all --branches[=] --tags[=] --remotes[=] --glob=
-    --show-toplevel --show-prefix --show-cdup --show-superproject-working-tree --git-dir --absolute-git-dir --git-common-dir
-    --git-path= --path-format= --is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository
-    --shared-index-path --show-object-format[=] --local-env-vars --default= --revs-only --no-revs --flags --no-flags --not --since=
-    --until= --disambiguate=
+    -q --quiet --verify --short[=] --abbrev-ref[=] --symbolic --symbolic-full-name --all --branches[=] --tags[=]
+    --remotes[=] --glob= --show-toplevel --show-prefix --show-cdup --show-superproject-working-tree --git-dir
+    --absolute-git-dir --git-common-dir --git-path= --path-format= --is-inside-work-tree --is-inside-git-dir
+    --is-bare-repository --is-shallow-repository --shared-index-path --show-object-format[=] --local-env-vars
+    --default= --revs-only --no-revs --flags --no-flags --not --since= --until= --disambiguate=
   `)
   ],
   ["grep", search],
@@ -150,14 +153,15 @@ export const subcommands = makeTable<Grammar>([
   [
     "describe",
     makeGrammar(`
-    --all --tags --contains --long --always --abbrev=# --dirty[=] --broken[=] --match= --exclude= --exact-match --first-parent --candidates=#
-    --debug
+    --all --tags --contains --long --always --abbrev=# --dirty[=] --broken[=] --match= --exclude= --exact-match
+    --first-parent --candidates=# --debug
   `)
   ],
   [
     "cat-file",
     makeGrammar(`
-    -tsep --batch[=] --batch-check[=] --batch-all-objects --buffer --unordered --follow-symlinks --allow-unknown-type --use-mailmap
+    -tsep --batch[=] --batch-check[=] --batch-all-objects --buffer --unordered --follow-symlinks --allow-unknown-type
+    --use-mailmap
   `)
   ],
   ["shortlog", makePlainGrammar(`${history} -sne -w[=] -c --summary --numbered --email --committer --group=`)],

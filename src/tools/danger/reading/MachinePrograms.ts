@@ -18,8 +18,9 @@ const isPlainFormat = (value: string): boolean => !/environ/i.test(value)
 
 /** Without `e` and `E`, with which it shows the environments of processes. */
 const ps = makeGrammar(
-  `-AadefFjlLTHwycMN -o= -O= -p= -u= -U= -C= -g= -G= -t= -s= -q= -k= --forest --sort=* --no-headers --no-heading --headers --pid= --ppid=
-   --user= --User= --cols=# --columns=# --rows=# --width=# --format= --deselect --cumulative --tty= --group=`,
+  "-AadefFjlLTHwycMN -o= -O= -p= -u= -U= -C= -g= -G= -t= -s= -q= -k= --forest --sort=* --no-headers " +
+    "--no-heading --headers --pid= --ppid=\n   --user= --User= --cols=# --columns=# --rows=# --width=# --format= " +
+    "--deselect --cumulative --tty= --group=",
   {
     operands: /^(?:[acfghjlmnrsTuvwxXSH]{1,12}o?|\d[\d,]*|[a-z%_]+(?:[,:=][\w,:=%]*)+)$/,
     check: ({ flags, operands }) =>
@@ -44,8 +45,8 @@ const docker = makeVerbTable([
 ])
 
 const unitFlags = `
-  -alqr -t= -p= -n=# --all --full --quiet --user --system --no-pager --no-legend --plain --type= --state= --property= --failed --lines=#
-  --value --recursive --reverse --after --before
+  -alqr -t= -p= -n=# --all --full --quiet --user --system --no-pager --no-legend --plain --type= --state= --property=
+  --failed --lines=# --value --recursive --reverse --after --before
 `
 const units = makeGrammar(unitFlags)
 const systemctl = makeVerbTable([
@@ -75,8 +76,8 @@ export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTabl
 
 /** Words of a filter of `ss`. It asks the network for the address of any other word. */
 const filterWords = parseNames(`
-  state exclude sport dport src dst and or not eq ne lt le gt ge = == != < <= > >= ( ) ! all connected synchronized bucket big listening
-  established closed closing syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait close-wait last-ack
+  state exclude sport dport src dst and or not eq ne lt le gt ge = == != < <= > >= ( ) ! all connected synchronized
+  bucket big listening established closed closing syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait close-wait last-ack
 `)
 const address = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?)?(?::\d{1,5})?$/
 
@@ -114,7 +115,8 @@ export const machinePrograms = makeTable<Grammar>([
   [
     "uname",
     makeFileGrammar(
-      "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system"
+      "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor " +
+        "--operating-system"
     )
   ],
   ["uptime", makeFileGrammar("-ps --pretty --since")],
@@ -127,8 +129,8 @@ export const machinePrograms = makeTable<Grammar>([
   [
     "pgrep",
     makeFileGrammar(`
-    -acflnovwxi -d= -g= -G= -P= -s= -t= -u= -U= --count --list-name --list-full --newest --oldest --full --exact --ignore-case --parent=
-    --euid= --uid= --inverse --delimiter=
+    -acflnovwxi -d= -g= -G= -P= -s= -t= -u= -U= --count --list-name --list-full --newest --oldest --full --exact
+    --ignore-case --parent= --euid= --uid= --inverse --delimiter=
   `)
   ],
   ["nproc", makeFileGrammar("--all --ignore=#")],
@@ -145,7 +147,8 @@ export const machinePrograms = makeTable<Grammar>([
   [
     "ss",
     makeGrammar(
-      "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header",
+      "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 " +
+        "--no-header",
       { check: isSocketFilter }
     )
   ],
@@ -159,17 +162,18 @@ export const machinePrograms = makeTable<Grammar>([
   [
     "journalctl",
     makeGrammar(`
-    -befrkqxa -u= -n=# -p= -S= -U= -t= -g= -o= -b[=] --unit= --user-unit= --lines=# --no-pager --reverse --dmesg --priority= --since= --until=
-    --identifier= --grep= --case-sensitive[=] --output= --boot[=] --list-boots --utc --no-hostname --catalog --quiet --no-full --all --user
-    --system --disk-usage
+    -befrkqxa -u= -n=# -p= -S= -U= -t= -g= -o= -b[=] --unit= --user-unit= --lines=# --no-pager --reverse --dmesg
+    --priority= --since= --until= --identifier= --grep= --case-sensitive[=] --output= --boot[=] --list-boots --utc
+    --no-hostname --catalog --quiet --no-full --all --user --system --disk-usage
   `)
   ]
 ])
 
 /** Programs that print their version, or a help, and do nothing else, in whatever directory they are called. */
 export const versioned = parseNames(`
-  git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh openssl sqlite3 psql
-  redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php bwrap strace
+  git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh
+  openssl sqlite3 psql redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php
+  bwrap strace
 `)
 
 /** The short flag with which some of them do so. */

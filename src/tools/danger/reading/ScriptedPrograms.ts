@@ -67,13 +67,14 @@ const awk = makeGrammar("-F=* -v=*", {
 
 /** Tests and actions of `find` without a value, and those with one. */
 const findAlone = parseNames(`
-  -print -print0 -ls -prune -o -or -a -and -not ! ( ) , -empty -d -depth -xdev -mount -follow -readable -writable -executable -true -false
-  -quit -daystart -noleaf -nouser -nogroup -nowarn -warn -ignore_readdir_race -noignore_readdir_race -x -X
+  -print -print0 -ls -prune -o -or -a -and -not ! ( ) , -empty -d -depth -xdev -mount -follow -readable -writable
+  -executable -true -false -quit -daystart -noleaf -nouser -nogroup -nowarn -warn -ignore_readdir_race
+  -noignore_readdir_race -x -X
 `)
 const findValued = parseNames(`
-  -name -iname -path -ipath -wholename -iwholename -type -xtype -maxdepth -mindepth -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer
-  -cnewer -newermt -newerat -newerct -newermm -user -group -uid -gid -perm -regex -iregex -regextype -links -inum -samefile -lname -ilname
-  -fstype -used -printf -context
+  -name -iname -path -ipath -wholename -iwholename -type -xtype -maxdepth -mindepth -size -mtime -atime -ctime -mmin
+  -amin -cmin -newer -anewer -cnewer -newermt -newerat -newerct -newermm -user -group -uid -gid -perm -regex -iregex
+  -regextype -links -inum -samefile -lname -ilname -fstype -used -printf -context
 `)
 const findStart = /^(?:-[HLPEsX]|-O\d)$/
 

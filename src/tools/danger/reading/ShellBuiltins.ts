@@ -83,7 +83,8 @@ const wrapping = makeTable<Grammar>([
   [
     "xargs",
     makeGrammar(
-      "-0rtx -n=# -L=# -P=# -s=# -d=* -I= --null --no-run-if-empty --max-args=# --max-lines=# --max-procs=# --delimiter=* --verbose"
+      "-0rtx -n=# -L=# -P=# -s=# -d=* -I= --null --no-run-if-empty --max-args=# --max-lines=# --max-procs=# " +
+        "--delimiter=* --verbose"
     )
   ]
 ])

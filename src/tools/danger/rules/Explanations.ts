@@ -23,11 +23,20 @@ import { interpreters, shells } from "../EmbeddedCommands.ts"
 
 const downloaders = parseNames("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
 
+const configurationChange = new RegExp(
+  String.raw`^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|` +
+    "--yolo|--accept-hooks"
+)
+const credentialOutput = new RegExp(
+  "find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|" +
+    "^credential fill|^(?:kv )?(?:read|get) "
+)
+
 const rows: ReadonlyArray<Row> = [
   [/^(?:sudo|su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of root or of another user"],
   [
     /^(?:hermes|hermes-effect)$/,
-    /^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|--yolo|--accept-hooks/,
+    configurationChange,
     "configuration tampering",
     "change of the agent's own configuration"
   ],
@@ -49,12 +58,7 @@ const rows: ReadonlyArray<Row> = [
     "inline code",
     "program that is made to run another one"
   ],
-  [
-    /^(?:security|gpg|gh|gcloud|vault|git)$/,
-    /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /,
-    "exfiltration",
-    "reading of credentials"
-  ],
+  [/^(?:security|gpg|gh|gcloud|vault|git)$/, credentialOutput, "exfiltration", "reading of credentials"],
   [
     /^(?:nc|ncat|netcat|socat)$/,
     /(?:^| )(?:-[a-z]*[ec]|--(?:sh-)?exec)(?: |$)|\b(?:exec|system):/i,

@@ -70,6 +70,16 @@ export const readGitSubcommand = (args: ReadonlyArray<string>): string => {
   return args.slice(index).join(" ")
 }
 
+const historyRewrite = new RegExp(
+  [
+    String.raw`^(?:filter-branch|filter-repo|replace)\b`,
+    "^rebase.* (?:--root|-x|--exec)",
+    "^update-ref.* (?:-d|--del|--stdin)",
+    "^reflog (?:expire|delete)",
+    "^gc.* --prune=(?:now|all)",
+    "^prune(?!.* (?:-n|--dry))"
+  ].join("|")
+)
 const rewrites = "rewriting of history (git)"
 const git = /^git$/
 
@@ -90,12 +100,7 @@ const repositories: ReadonlyArray<Row> = [
     "history rewriting",
     "forced delete of a branch (git branch -D)"
   ],
-  [
-    git,
-    /^(?:filter-branch|filter-repo|replace)\b|^rebase.* (?:--root|-x|--exec)|^update-ref.* (?:-d|--del|--stdin)|^reflog (?:expire|delete)|^gc.* --prune=(?:now|all)|^prune(?!.* (?:-n|--dry))/,
-    "history rewriting",
-    rewrites
-  ],
+  [git, historyRewrite, "history rewriting", rewrites],
   [git, /^stash (?:drop|clear)/, "history rewriting", "loss of stashed changes"],
   [
     git,
@@ -181,10 +186,14 @@ const findDatabaseLoss: Rule = ({ args, input, program, redirects, stdin }) => {
   return judgeStatement([...args, stdin ?? "", ...documents, ...piped].join("\n"))
 }
 
-const clouds =
-  /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
-const removing =
-  /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
+const clouds = new RegExp(
+  "^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|" +
+    "serverless|sls|docker|podman|nerdctl|docker-compose)$"
+)
+const removing = new RegExp(
+  "^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|" +
+    "terminate-instances|delete-.+)$"
+)
 
 /** Removal of remote resources: in a cloud, a cluster, a container engine. */
 const findRemoteRemoval: Rule = ({ args, program }) =>

@@ -69,9 +69,11 @@ const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart 
   const lines = text.split("\n").length
   const code = readExitCode(part.result)
   const hasFailed = part.isFailure || (code !== undefined && code !== 0)
+  const status = `${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}`
   return (
-    `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
-    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? findErrorLine(text) : ""}]`
+    `[${part.name}${args === "" ? "" : ` (${args})`}${status}: ` +
+    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room` +
+    `${hasFailed ? findErrorLine(text) : ""}]`
   )
 }
 
