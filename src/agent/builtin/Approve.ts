@@ -9,7 +9,7 @@
  * reads why. The middleware is closed: a call that could not be judged does not run.
  *
  * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about;
- * `reason` is what people read. Calls are denied where there are no approvals.
+ * `reason` is the text that people read. Calls are denied if the runtime has no approvals.
  *
  * **Gotchas**
  *
@@ -25,8 +25,11 @@
  * import * as Toolkit from "effect/ai/Toolkit"
  * import { Agent, Approvals, Approve, Runtime, Scripted, Toolset } from "hermes-effect"
  *
- * const toolkit = Toolkit.make(Tool.make("pay", { parameters: Schema.Struct({ amount: Schema.Finite }), success: Schema.String }).annotate(Tool.Readonly, false))
- * const bank = Toolset.make("bank", toolkit, toolkit.toLayer({ pay: ({ amount }) => Effect.succeed(`paid ${amount}`) }))
+ * const parameters = Schema.Struct({ amount: Schema.Finite })
+ * const payTool = Tool.make("pay", { parameters, success: Schema.String }).annotate(Tool.Readonly, false)
+ * const toolkit = Toolkit.make(payTool)
+ * const handlers = toolkit.toLayer({ pay: ({ amount }) => Effect.succeed(`paid ${amount}`) })
+ * const bank = Toolset.make("bank", toolkit, handlers)
  *
  * const approve = Approve.toolCalls({
  *   when: ({ args, tool }) => tool === "pay" && Number(args["amount"]) > 100 ? "pays more than 100" : undefined
@@ -39,7 +42,8 @@
  * const provider = Scripted.layer([pay(50), pay(500), Scripted.complete("One of two.")])
  *
  * const program = Agent.run({ prompt: "Pay." })
- * await Effect.runPromise(Effect.provide(program, Runtime.layer({ provider, tools: [bank], approvals, middleware: [approve] })))
+ * const runtime = Runtime.layer({ provider, tools: [bank], approvals, middleware: [approve] })
+ * await Effect.runPromise(Effect.provide(program, runtime))
  * // => pays more than 100: pay {"amount":500}
  * ```
  *
@@ -64,7 +68,7 @@ export interface Call {
 
 /** Options of the middleware. */
 export interface Options {
-  /** The reason to ask about a call, in a few words for people; undefined where it may run. */
+  /** The reason to ask about a call, in a few words for people; `undefined` if it may run. */
   readonly when: (call: Call) => string | undefined
 }
 

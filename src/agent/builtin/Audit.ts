@@ -155,7 +155,7 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
 
 const Params = Schema.Struct({ filePath: Schema.NonEmptyString })
 
-/** Appends entries to a file, whose directory is made where there is none. */
+/** Appends entries to a file. Its directory is created if it does not exist. */
 const appendTo =
   (path: string) =>
   ({ sessionId, turnId, ...entry }: Entry): Effect.Effect<void, unknown> =>

@@ -6,7 +6,7 @@
  * | parameter | default | |
  * | --- | --- | --- |
  * | `desiredMaxTokens` | 16384 | tokens of one answer; the wording hardens when less than three of these are left |
- * | `maxContextTokens` | none | window of the model: what the conversation leaves of it counts as left too |
+ * | `maxContextTokens` | none | window of the model; its unused part is also a limit |
  *
  * It begins with the second call of a conversation. The hint is a message of one call, which is never stored.
  *

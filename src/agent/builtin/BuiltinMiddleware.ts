@@ -91,8 +91,7 @@ export const find = (name: string): Definition | undefined => {
 }
 
 /**
- * The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last
- * part too.
+ * The bundled name closest to an unknown one. A path of the lifecycle document is also compared by its last part.
  */
 export const findNearest = (name: string): string | undefined => {
   const known = [...names, ...Object.keys(aliases)]
@@ -103,11 +102,10 @@ export const findNearest = (name: string): string | undefined => {
 
 const makeUnknownError = (path: string, name: string): ConfigError => {
   const meant = findNearest(name)
+  const suggestion = meant === undefined ? "" : `; did you mean ${meant}?`
   return new ConfigError({
     path,
-    message:
-      `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
-      `There are: ${names.join(", ")}.`
+    message: `${path}: there is no middleware ${JSON.stringify(name)}${suggestion} ` + `There are: ${names.join(", ")}.`
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Decides when the conversation of a run is made smaller, and what of it stays: the lifecycle document's options over
- * the runtime's own engine (`Compaction`).
+ * Decides when the conversation of a run is compacted and which messages stay: the lifecycle document's options for the
+ * runtime's engine (`Compaction`).
  *
  * **Details**
  *
@@ -10,12 +10,13 @@
  * | `autoCompact` | true | false: nothing is made smaller, also when a provider refuses the conversation for its size |
  * | `emergencyCompactEnabled` | true | false: a conversation that a provider refuses for its size ends the run |
  * | `trigger`, `threshold` | `token_threshold`, 0.75 | from this share of the window on |
- * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old: the provider's cache has forgotten the conversation |
- * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary stands for everything old |
+ * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old, so that the provider's cache has expired |
+ * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary replaces old messages |
  * | `keepIterations` | 3 | newest answers that stay, with their results and the user's messages before them |
- * | `keepUserRounds` | 0 | more: so many of the user's messages stay, each with all until its answer, in place of iterations |
+ * | `keepUserRounds` | 0 | above 0: so many of the user's messages stay with their answers, instead of iterations |
  * | `compactableTools` | all | tools whose results become a line; none for an empty list |
- * | `summaryLlmConfig` | the task `compression` | `model`, `base_url`, `api_key`, `api_type` of the model that writes summaries; `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` fill its gaps |
+ * | `summaryLlmConfig` | the task `compression` | `model`, `base_url`, `api_key` and `api_type` of the model for summaries |
+ * | `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` | none | values that `summaryLlmConfig` lacks |
  * | `compactPromptPath` | the engine's | file with the instructions for the summary |
  * | `retryAttempts` | 3 | times that a summary is asked for |
  * | `saveHistory` | true | the stored session stays whole, always |
@@ -26,16 +27,20 @@
  *
  * **Gotchas**
  *
- * A window that nobody knows triggers nothing. After the first answer of a run the provider's count decides, before it
- * an estimate. The age of the last answer is known to the process that got it. A summary that cannot be had leaves the
- * conversation as it is.
+ * An unknown window triggers nothing. Before the first answer of a run an estimate of the tokens decides, afterwards the
+ * provider's count. Only the process that received the last answer knows its age. If no summary can be made, the
+ * conversation stays as it is.
  *
  * **Example** (Summaries from two thirds of the window on)
  *
  * ```ts
  * import { ContextCompaction } from "hermes-effect"
  *
- * export const compaction = ContextCompaction.make({ threshold: 0.66, compactionStrategy: "llm_summary", keepIterations: 4 })
+ * export const compaction = ContextCompaction.make({
+ *   threshold: 0.66,
+ *   compactionStrategy: "llm_summary",
+ *   keepIterations: 4
+ * })
  * ```
  *
  * Source: the lifecycle document, `nexau.md` §4.
@@ -90,22 +95,27 @@ const failParameter = (name: string, message: string) =>
 const readText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-/** A key of the nested form in either spelling, else that of the flat form. */
-const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
+/** The values of the summary model. A key of the nested form, in either spelling, takes precedence over the flat form. */
+const readSummaryFields = (options: Options) => {
   const config = options.summaryLlmConfig ?? {}
-  const unknown = Object.keys(config).find(
+  const apiKey: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
+  return {
+    model: readText(config["model"]) ?? readText(options.summaryModel),
+    baseUrl: readText(config["base_url"] ?? config["baseUrl"]) ?? readText(options.summaryBaseUrl),
+    apiKey: Redacted.isRedacted(apiKey) ? readText(Redacted.value(apiKey)) : readText(apiKey),
+    apiType: readText(config["api_type"] ?? config["apiType"]) ?? readText(options.summaryApiType)
+  }
+}
+
+const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
+  const config = options.summaryLlmConfig
+  const unknown = Object.keys(config ?? {}).find(
     (key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key)
   )
   if (unknown !== undefined)
     return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
-  const model = readText(config["model"]) ?? readText(options.summaryModel)
-  const baseUrl = readText(config["base_url"] ?? config["baseUrl"]) ?? readText(options.summaryBaseUrl)
-  const given: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
-  const apiKey = Redacted.isRedacted(given) ? readText(Redacted.value(given)) : readText(given)
-  const apiType = readText(config["api_type"] ?? config["apiType"]) ?? readText(options.summaryApiType)
-  if (options.summaryLlmConfig === undefined && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
-    return Result.succeed(undefined)
-  if (options.summaryLlmConfig === null && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
+  const { apiKey, apiType, baseUrl, model } = readSummaryFields(options)
+  if (Predicate.isNullish(config) && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
     return Result.succeed(undefined)
   const missing = [
     model === undefined ? "model" : "",
@@ -127,17 +137,9 @@ const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefi
 /** Sessions whose last answer is remembered. */
 const maxSessions = 1_000
 
-const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
-  const {
-    autoCompact = true,
-    emergencyCompactEnabled = true,
-    gapThresholdMinutes = 5,
-    threshold = 0.75,
-    trigger = "token_threshold"
-  } = options
-  const { compactPromptPath, keepIterations = 3, keepUserRounds = 0 } = options
-  const answeredAt = new Map<SessionId, number>()
-  const plan: CompactionPlan = {
+const toCompactionPlan = (options: Options, summaryModel: SummaryModel | undefined): CompactionPlan => {
+  const { keepIterations = 3, keepUserRounds = 0 } = options
+  return {
     strategy:
       options.compactionStrategy === undefined || options.compactionStrategy === "tool_result_compaction"
         ? "tool_result_compaction"
@@ -149,6 +151,19 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
     attempts: options.retryAttempts ?? 3,
     window: options.maxContextTokens ?? undefined
   }
+}
+
+const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
+  const {
+    autoCompact = true,
+    compactPromptPath,
+    emergencyCompactEnabled = true,
+    gapThresholdMinutes = 5,
+    threshold = 0.75,
+    trigger = "token_threshold"
+  } = options
+  const answeredAt = new Map<SessionId, number>()
+  const plan = toCompactionPlan(options, summaryModel)
   let prompt: string | undefined
   const withPrompt = (path: string | null | undefined): Effect.Effect<CompactionPlan> =>
     path === null || path === undefined

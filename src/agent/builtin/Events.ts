@@ -33,7 +33,7 @@ interface RunEventFields {
   readonly run_id: string
 }
 
-/** An event; field names are those of the wire. */
+/** An event, with the field names of the wire format. */
 export type Event =
   | (RunEventFields & { readonly type: "RUN_STARTED"; readonly root_run_id: string; readonly agent: string })
   | (RunEventFields & { readonly type: "RUN_FINISHED"; readonly result: string })
@@ -49,7 +49,7 @@ export interface Options<R> {
 
 const isError = (stopReason: string): boolean => stopReason === "ERROR_OCCURRED" || stopReason === "CONTEXT_TOKEN_LIMIT"
 
-/** The text of a JSON value; undefined where it is none. */
+/** A value as JSON text, or `undefined` if JSON cannot represent it. */
 const toJsonText = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value)

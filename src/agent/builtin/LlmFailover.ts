@@ -9,7 +9,7 @@
  * does interruption, always. With a circuit breaker, a primary that has failed too often in a row is not asked for a
  * while; then one call tries it again, while the others still pass it by.
  *
- * Options are those of the failover document, in camelCase or snake_case. Only the route and the parameters of the call
+ * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of the call
  * change: asking is the router's work, so that hooks, retries and other middleware see every provider's attempts. The
  * breaker belongs to this value: agents and children that share it share what it has seen.
  *
@@ -90,7 +90,7 @@ const notifyFallback = (
     : context.notify([{ _tag: "Notice", level: "warning", message }])
 }
 
-/** Tells which route is left for which, where both are known. */
+/** Reports the change from one route to another, if both are known. */
 const notifyRouteChange = (
   context: Middleware.CallContext,
   from: Pick<Route, "provider" | "model"> | undefined,

@@ -62,6 +62,30 @@ const renderPreview = (value: unknown, chars: number): string => {
 const joinText = (parts: ReadonlyArray<{ readonly type: string }>): string =>
   parts.flatMap((part) => ("text" in part && part.type === "text" ? [String(part.text)] : [])).join("")
 
+/** Logs before and after a model call; pieces of a streamed answer are logged at debug level. */
+const logAroundCall =
+  (
+    log: (line: string) => Effect.Effect<void>,
+    previewChars: number
+  ): NonNullable<Middleware.Methods["wrapModelCall"]> =>
+  (next) =>
+  (params) =>
+    log(`model call with ${params.call.messages.length} messages`).pipe(
+      Effect.andThen(
+        params.call.stream
+          ? next(params, {
+              onPart: (parts) =>
+                Effect.as(Effect.logDebug(`${parts.length} pieces: ${parts.map(({ type }) => type).join(", ")}`), parts)
+            })
+          : next(params)
+      ),
+      Effect.tap(({ response }) => {
+        const text = joinText(response.parts)
+        return log(text === "" ? "no text in the answer" : `answer: ${renderPreview(text, previewChars)}`)
+      }),
+      Effect.tapError((error) => log(`model call failed: ${renderPreview(Faults.describeError(error), previewChars)}`))
+    )
+
 const buildMiddleware = ({
   logModelCalls = false,
   messagePreviewChars = 120,
@@ -72,7 +96,7 @@ const buildMiddleware = ({
   const isDefault = (modelLogger ?? toolLogger) === undefined || (modelLogger === null && toolLogger === null)
   const modelName = modelLogger ?? (isDefault ? "hermes.model" : undefined)
   const toolName = toolLogger ?? (isDefault ? "hermes.tool" : undefined)
-  // Whoever adds this middleware asks for its lines, whatever the level of the program is.
+  // Adding this middleware is a request for its lines, so that the log level of the program does not hide them.
   const makeLogger = (logger: string) => (line: string) =>
     Effect.logInfo(line).pipe(
       Effect.annotateLogs({ logger }),
@@ -92,7 +116,8 @@ const buildMiddleware = ({
             model(
               [
                 `answer in ${run.sessionId}: ${text.length} characters, ${toolCalls.length} tool calls` +
-                  `${toolCalls.length > 1 ? " in parallel" : ""} [${toolCalls.map(({ name }) => name).join(", ")}], history of ${messages.length} messages`,
+                  `${toolCalls.length > 1 ? " in parallel" : ""} [${toolCalls.map(({ name }) => name).join(", ")}], ` +
+                  `history of ${messages.length} messages`,
                 ...messages
                   .slice(-3)
                   .map(
@@ -109,38 +134,13 @@ const buildMiddleware = ({
             tool(`tool ${toolName} begins: ${toolCallId} of ${parallelExecutionId}`),
           afterTool: ({ isError, llmToolOutput, toolInput, toolName, toolOutput }) =>
             tool(
-              `tool ${toolName} ${isError ? "failed" : "ended"}: input ${renderPreview(toolInput, toolPreviewChars)}; ` +
+              `tool ${toolName} ${isError ? "failed" : "ended"}: ` +
+                `input ${renderPreview(toolInput, toolPreviewChars)}; ` +
                 `output ${renderPreview(toolOutput, toolPreviewChars)}` +
                 (llmToolOutput === undefined ? "" : `; for the model ${renderPreview(llmToolOutput, toolPreviewChars)}`)
             )
         }),
-    ...(around === undefined
-      ? {}
-      : {
-          wrapModelCall: (next) => (params) =>
-            around(`model call with ${params.call.messages.length} messages`).pipe(
-              Effect.andThen(
-                params.call.stream
-                  ? next(params, {
-                      onPart: (parts) =>
-                        Effect.as(
-                          Effect.logDebug(`${parts.length} pieces: ${parts.map(({ type }) => type).join(", ")}`),
-                          parts
-                        )
-                    })
-                  : next(params)
-              ),
-              Effect.tap(({ response }) => {
-                const text = joinText(response.parts)
-                return around(
-                  text === "" ? "no text in the answer" : `answer: ${renderPreview(text, messagePreviewChars)}`
-                )
-              }),
-              Effect.tapError((error) =>
-                around(`model call failed: ${renderPreview(Faults.describeError(error), messagePreviewChars)}`)
-              )
-            )
-        })
+    ...(around === undefined ? {} : { wrapModelCall: logAroundCall(around, messagePreviewChars) })
   })
 }
 

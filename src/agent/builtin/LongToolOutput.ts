@@ -1,6 +1,6 @@
 /**
- * Cuts tool results that are longer than a threshold, keeps the whole result in a file, and tells the model where it
- * is.
+ * Cuts tool results that are longer than a threshold, stores the whole result in a file, and adds the path of that file
+ * to the text for the model.
  *
  * **Details**
  *
@@ -10,12 +10,12 @@
  * | `headLines`, `tailLines` | 50, 30 | lines that are kept from its start and its end |
  * | `tempDir` | `/tmp/nexau_tool_outputs` | directory of the files; null cuts without keeping a file |
  * | `bypassToolNames` | none | tools whose results are never cut; `LoadSkill` always is one |
- * | `headChars`, `tailChars` | 5000, 5000 | characters that are kept where lines do not do; scaled down to `maxOutputChars` when not given |
+ * | `headChars`, `tailChars` | 5000, 5000 | characters that are kept if lines are too long; half of `maxOutputChars` at most |
  *
- * The text for the model is looked at where something set it, else the result of the tool. Of an object, its text
- * `content`, else `result`, is cut and the other fields stay; an object without one becomes `{ content }`. Images pass.
- * What is kept is always bounded: lines where that is short enough, else characters, also when `headChars` and
- * `tailChars` are 0.
+ * The middleware checks the text for the model if another one has set it, else the result of the tool. In an object the
+ * text `content`, else `result`, is cut and the other fields stay; an object without one becomes `{ content }`. Images
+ * pass. The result is always bounded: by lines if they are short enough, else by characters, also when `headChars` and
+ * `tailChars` are 0. A default of `headChars` or `tailChars` shrinks so that both fit into `maxOutputChars`.
  *
  * Files hold the redacted text, are named by tool, call, time and a random part, and can be read by their owner only. A
  * file that cannot be written is said in the result, which is cut all the same.
@@ -64,7 +64,7 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-/** Bounds of what is kept of a text. */
+/** Bounds of a shortened text. */
 interface Bounds {
   readonly maxOutputChars: number
   readonly headLines: number
@@ -115,7 +115,7 @@ const cutByChars = (text: string, head: number, tail: number): string | undefine
   return start + renderGap(text.length - start.length - end.length, "characters") + end
 }
 
-/** Cuts a text: the longest of what is kept by lines and by characters that is within the bound, else the shortest. */
+/** Cuts a text by lines and by characters. Returns the longer result within the bound, else the shorter one. */
 const cutText = (text: string, bounds: Bounds): string => {
   const { headChars, headLines, maxOutputChars, tailChars, tailLines } = bounds
   const candidates = [cutByLines(text, bounds), cutByChars(text, headChars, tailChars)].flatMap((one) =>
@@ -165,7 +165,7 @@ const renderSubject = (subject: unknown): string => {
 
 const toSafeName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_").slice(0, 80)
 
-/** Writes the whole text; undefined where that does not work. */
+/** Writes the whole text and returns the path of its file, or `undefined` if it could not be written. */
 const saveText = (directory: string, tool: string, callId: string, text: string): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -189,7 +189,8 @@ const saveText = (directory: string, tool: string, callId: string, text: string)
   )
 
 const renderHint = (text: string, saved: { readonly wanted: boolean; readonly path: string | undefined }): string => {
-  const size = `${text.length.toLocaleString("en-US")} characters, about ${text.split("\n").length.toLocaleString("en-US")} lines`
+  const lineCount = text.split("\n").length
+  const size = `${text.length.toLocaleString("en-US")} characters, about ${lineCount.toLocaleString("en-US")} lines`
   const where =
     saved.path !== undefined
       ? ` The whole output is in ${saved.path}: read it with your file tool when you need the rest.`
@@ -219,7 +220,7 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
       return Effect.map(
         directory === null ? Effect.succeed(undefined) : saveText(directory, toolName, toolCallId, whole),
         (path) => {
-          // Redacted before it is cut: a part of a secret is recognised by nothing.
+          // Redacted before it is cut, because a part of a secret cannot be recognised.
           const safe = Redaction.redactText(text)
           const short =
             (safe.length > bounds.maxOutputChars ? cutText(safe, bounds) : safe) +
@@ -244,7 +245,9 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
       : Result.fail(
           new ConfigError({
             path: "long-tool-output.headChars",
-            message: `long-tool-output: head_chars and tail_chars are ${headChars + tailChars} together, more than max_output_chars (${maxOutputChars}): lower them`
+            message:
+              `long-tool-output: head_chars and tail_chars are ${headChars + tailChars} together, ` +
+              `more than max_output_chars (${maxOutputChars}): lower them`
           })
         )
   })

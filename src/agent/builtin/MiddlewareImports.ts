@@ -5,17 +5,21 @@
  *
  * | `import` | is |
  * | --- | --- |
- * | `long-tool-output`, `nexau.…long_tool_output:LongToolOutputMiddleware` | a bundled one, by its name or by that of the lifecycle document |
- * | `./audit.ts#audit`, `lib/audit.ts#audit`, `./audit.ts` | an export of a file (the default one where none is named), relative to the file that names it |
- * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts` (`.mts`, `.js`, `.mjs`, `.cjs`) beside that file, else of a package |
+ * | `long-tool-output` | a bundled one, by its name |
+ * | `nexau.…long_tool_output:LongToolOutputMiddleware` | a bundled one, by its name in the lifecycle document |
+ * | `./audit.ts#audit`, `lib/audit.ts#audit` | an export of a file, relative to the file that names it |
+ * | `./audit.ts` | the default export of a file |
+ * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts` beside that file, else of a package |
  * | `@acme/agents#audit`, `pkg/middleware#audit` | an export of a package, found as an import in that file would be |
+ *
+ * A dotted path has one of the endings `.ts`, `.mts`, `.js`, `.mjs` and `.cjs`.
  *
  * Exports are made into middleware by `MiddlewareDefinition`. `${this_file_dir}` in parameters is the folder of the
  * file. Relative texts of parameters whose names end in `_path` or `_file` are resolved against it.
  *
  * An import is code that runs with the user's rights: modules are loaded from the program's home directory and from
- * trusted folders (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and what was
- * expected.
+ * trusted folders (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and the
+ * expected value.
  *
  * **Example** (The middleware of an agent file)
  *
@@ -83,16 +87,17 @@ const parse = (text: string): NamedExport | undefined => {
 
 const makeUnknownMistake = (name: string): Mistake => {
   const meant = BuiltinMiddleware.findNearest(name)
+  const suggestion = meant === undefined ? "" : `; did you mean ${meant}?`
   return makeMistake(
     ["import"],
-    `there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
+    `there is no middleware ${JSON.stringify(name)}${suggestion} ` +
       `Bundled: ${BuiltinMiddleware.names.join(", ")}. Others are named as "./file.ts#export" or "package#export".`
   )
 }
 
 type Needs = FileSystem.FileSystem | Path.Path | FolderTrust | Scope.Scope
 
-/** The file that a module is; fails where there is none. */
+/** Finds the file of a module. Fails if it does not exist. */
 const locateModule = Effect.fnUntraced(function* (
   { module, text }: NamedExport,
   folder: string

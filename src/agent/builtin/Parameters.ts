@@ -8,7 +8,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type * as Middleware from "../../middleware/Middleware.ts"
 import * as MiddlewareDefinition from "../../middleware/MiddlewareDefinition.ts"
 
-/** Middleware that a file can name: parameters of any shape, read where it is made. */
+/** Middleware that a file can name. Its parameters may have any shape; `fromUnknown` decodes them. */
 export interface Definition {
   /** Name in files: `long-tool-output`. */
   readonly id: string
@@ -16,7 +16,7 @@ export interface Definition {
   readonly fromUnknown: (parameters: unknown) => Result.Result<Middleware.Contained, ConfigError>
 }
 
-/** Decodes the parameters of the middleware `id`; nothing stands for no parameters. */
+/** Decodes the parameters of the middleware `id`; `undefined` means no parameters. */
 export const read = <A>(id: string, schema: Schema.Decoder<A>, given: unknown): Result.Result<A, ConfigError> =>
   Result.mapError(MiddlewareDefinition.decode(schema, given), (problem) => {
     const path = [id, ...problem.path].join(".")
@@ -29,7 +29,7 @@ export const calls = {
   tools: Schema.optional(Schema.Array(Schema.String))
 }
 
-/** {@link read} for parameters that have {@link calls}; `tools` of other calls than those of tools are refused. */
+/** {@link read} for parameters that have {@link calls}; refuses `tools` unless `calls` is `tool`. */
 export const readCalls = <
   A extends { readonly calls?: string | undefined; readonly tools?: ReadonlyArray<string> | undefined }
 >(

@@ -1,5 +1,5 @@
 /**
- * Masks personal data in what the user types, in tool results and in answers.
+ * Masks personal data in the user's messages, in tool results and in answers.
  *
  * **Details**
  *
@@ -12,7 +12,7 @@
  * | `output` | true | masks answers; they are then shown when they are whole, not while they stream |
  *
  * A finding becomes its kind in brackets: `[EMAIL]`. Numbers of cards and accounts count when their check digits are
- * right. The middleware is closed: where it fails, the call or the run fails.
+ * right. The middleware is closed: if it fails, the call or the run fails.
  *
  * **Example** (Numbers of customers too)
  *
@@ -134,7 +134,7 @@ const maskValue = (mask: Mask, value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(mask, item)]))
 }
 
-/** A message whose texts are masked; the message itself where nothing is found. */
+/** A message whose texts are masked, or the message itself if nothing was masked. */
 const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
   if (message.role === "system") return message
   if (message.role === "user") {
@@ -211,7 +211,9 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
       catch: (error) =>
         new ConfigError({
           path: "pii-redaction.patterns",
-          message: `pii-redaction.patterns: ${error instanceof Error ? error.message : String(error)}: give a regular expression`
+          message:
+            `pii-redaction.patterns: ${error instanceof Error ? error.message : String(error)}: ` +
+            "give a regular expression"
         })
     })
   )

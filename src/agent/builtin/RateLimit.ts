@@ -34,7 +34,10 @@
  *   Layer.provide(RateLimiter.layer),
  *   Layer.provide(RateLimiter.layerStoreMemory)
  * )
- * const ask = Effect.match(Agent.run({ prompt: "Reply exactly hello" }), { onSuccess: ({ text }) => text, onFailure: ({ message }) => message })
+ * const ask = Effect.match(Agent.run({ prompt: "Reply exactly hello" }), {
+ *   onSuccess: ({ text }) => text,
+ *   onFailure: ({ message }) => message
+ * })
  *
  * for (const text of await Effect.runPromise(Effect.provide(Effect.all([ask, ask]), runtime))) console.log(text)
  * // => hello

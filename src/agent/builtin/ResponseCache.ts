@@ -102,7 +102,7 @@ const Answer = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
-/** The text to be kept of an answer; undefined where it is not kept. */
+/** The text of an answer for the store, or `undefined` if the answer must not be stored. */
 const serializeAnswer = ({
   response: { finishReason, model, parts },
   route
@@ -114,7 +114,7 @@ const serializeAnswer = ({
   return Redaction.redactText(text) === text ? text : undefined
 }
 
-/** The answer that was kept; undefined where the text is none. */
+/** The stored answer, or `undefined` if the text cannot be decoded. */
 const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
   const decoded = decode(text)
   if (decoded._tag === "None") return undefined

@@ -1,6 +1,6 @@
 /**
- * Repeats model calls and tool calls that failed: the documented way to retry in middleware. `next` of `llmExecution`
- * and `toolExecution` is single use, that of `wrapModelCall` and `wrapToolCall` is not.
+ * Repeats model calls and tool calls that failed: the documented way to retry in middleware. `llmExecution` and
+ * `toolExecution` may call `next` once, `wrapModelCall` and `wrapToolCall` more often.
  *
  * **Details**
  *
@@ -8,7 +8,7 @@
  * | --- | --- | --- |
  * | `times` | 2 | repetitions after the first call |
  * | `schedule` | from 500 ms, doubled, at most 30 s, with jitter | waits between calls |
- * | `while` | retryable model errors; every failed tool | says of a failure whether it is worth another call |
+ * | `while` | retryable model errors; every failed tool | decides if a failure is worth another call |
  * | `tools` | – | names of the tools whose calls may be repeated; required for tools |
  *
  * In files it is `retry`: `calls` is `model` (default) or `tool`; `times` and `tools` are as above, the others are for
@@ -39,10 +39,12 @@
  *   weather: () => ++calls === 1 ? Effect.die("busy") : Effect.succeed("4 degrees")
  * }))
  *
- * const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ name: "weather" }] }), Scripted.complete("Cold.")])
+ * const call = Scripted.complete({ toolCalls: [{ name: "weather" }] })
+ * const provider = Scripted.layer([call, Scripted.complete("Cold.")])
  * const middleware = [Retry.toolCalls({ tools: ["weather"], schedule: Schedule.forever })]
  *
- * await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Weather?" }), Runtime.layer({ provider, tools: [weather], middleware })))
+ * const runtime = Runtime.layer({ provider, tools: [weather], middleware })
+ * await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Weather?" }), runtime))
  * console.log(calls)
  * // => 2
  * ```

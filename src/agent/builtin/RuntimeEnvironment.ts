@@ -1,17 +1,17 @@
 /**
- * Tells the model where it runs: adds working directory, operating system and shell to the system prompt of a run.
+ * Adds working directory, operating system and shell to the system prompt of a run.
  *
  * **Details**
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `template` | see below | text with `{working_directory}`, `{operating_system}` and `{shell}`; lines of unknown values are left out |
+ * | `template` | see below | text with `{working_directory}`, `{operating_system}` and `{shell}` |
  * | `workingDirectory` | the run's | |
  * | `operatingSystem` | none | |
  * | `shell` | `SHELL` of the environment | |
  *
- * Nothing is added when no value is known, when there is no system prompt, and when it is there already. The prompt
- * that the session keeps does not change.
+ * Lines of unknown values are left out. Nothing is added when no value is known, when there is no system prompt, and
+ * when the text is already part of it. The stored prompt of the session does not change.
  *
  * **Example** (A sandbox)
  *

@@ -25,7 +25,9 @@
  * import * as Effect from "effect/Effect"
  * import { Agent, Runtime, Timeout } from "hermes-effect"
  *
- * const runtime = Runtime.layer({ middleware: [Timeout.modelCalls({ duration: "2 minutes" }), Timeout.toolCalls({ duration: "10 seconds" })] })
+ * const runtime = Runtime.layer({
+ *   middleware: [Timeout.modelCalls({ duration: "2 minutes" }), Timeout.toolCalls({ duration: "10 seconds" })]
+ * })
  *
  * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
  * // => hello

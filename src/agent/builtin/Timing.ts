@@ -7,7 +7,7 @@
  * | --- | --- | --- |
  * | `slowMillis` | none | a call that takes longer is logged at once, as a warning |
  *
- * The time of a model call holds its retries and fallbacks. What is measured belongs to the run.
+ * The time of a model call includes its retries and fallbacks. Each run has its own figures.
  *
  * **Example** (Warn of calls over ten seconds)
  *
@@ -71,10 +71,11 @@ const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddlewar
             Effect.flatMap(Clock.currentTimeMillis, (now) => {
               const each = Array.from(tools, ([name, { count, millis }]) => `${name} ${count}× ${millis} ms`)
               const line = Effect.logInfo(
-                `run ${run.turnId} ended (${stopReason}) after ${now - started} ms: model ${model.count}× ${model.millis} ms` +
+                `run ${run.turnId} ended (${stopReason}) after ${now - started} ms: ` +
+                  `model ${model.count}× ${model.millis} ms` +
                   (each.length === 0 ? "" : `, ${each.join(", ")}`)
               )
-              // Whoever adds this middleware asks for its line, whatever the level of the program is.
+              // Adding this middleware is a request for its line, so that the log level of the program does not hide it.
               return Effect.provideService(line, References.MinimumLogLevel, "Info")
             })
         }

@@ -1,5 +1,5 @@
 /**
- * The options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and what they mean.
+ * The options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and their decoder.
  *
  * Source: the lifecycle document (LLM failover), `nexau.md` §2.1.
  */

@@ -3,10 +3,9 @@
  *
  * **Details**
  *
- * Status and names are looked for in the error and everything that it wraps. Names are those of effect's reasons, of
- * the error classes of the OpenAI and Anthropic SDKs (Python's and TypeScript's, parents too), and the code and type
- * that the provider gave in its body. A failure that came without a status (an event inside a stream) has the status
- * that its kind stands for.
+ * Status and names are looked for in the error and in all errors that it wraps. Possible names are the tags of effect's
+ * reasons, the error classes of the OpenAI and Anthropic SDKs (of Python and TypeScript, parents too), and the code and
+ * type in the provider's body. A failure without a status (an event inside a stream) gets the usual status of its kind.
  *
  * **Gotchas**
  *
@@ -39,7 +38,7 @@ const maxDepth = 8
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** An error and what it wraps, outermost first. */
+/** An error and the errors that it wraps, outermost first. */
 const listChain = (error: unknown): ReadonlyArray<unknown> => {
   const found = new Set<unknown>()
   const visit = (value: unknown, depth: number): void => {
