@@ -1,9 +1,9 @@
-// Words of the sources: rules that comments cite stand beside them, comments say what a thing does, names are those of
-// the field.
+// Words of the sources: the page of the contract states the rules that comments cite, comments say what a thing does,
+// names are standard terms.
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type Source, sources, src } from "./support/sources.ts"
+import { root, type Source, sources, src } from "./support/sources.ts"
 
 const all = sources()
 
@@ -64,30 +64,32 @@ const citations = ({ text }: Source): ReadonlyArray<Cited> =>
     )
   )
 
-/** READMEs from the folder of a module up to `src`. */
-const readmes = (path: string): ReadonlyArray<string> => {
-  const folder = dirname(path)
-  const here = join(src, folder, "README.md")
-  const above = folder === "." ? [] : readmes(folder)
-  return existsSync(here) ? [readFileSync(here, "utf8"), ...above] : above
-}
+/** Page of the documentation that states the cited rules, by document and section. */
+const contractPage = readFileSync(join(root, "scratchpad/guides/contract.md"), "utf8")
 
-/** Sections of a README below a heading that names documents, with their text. */
-const ruled = (readme: string): ReadonlyArray<{ readonly heading: string; readonly text: string }> =>
-  Array.from(readme.matchAll(/^#{2,4} (.*)\n([\s\S]*?)(?=^#{1,4} |(?![\s\S]))/gm), ([, heading = "", text = ""]) => ({
-    heading,
-    text
-  }))
-
-const isStated = ({ document, section }: Cited, readme: string): boolean =>
-  ruled(readme).some(
-    ({ heading, text }) =>
-      citationsIn(heading).some((cited) => cited.document === document) &&
-      text.trim() !== "" &&
-      (section === undefined ||
-        citationsIn(heading).some((cited) => cited.document === document && cited.section === section) ||
-        sectionsIn(text).includes(section))
+/** Text below a heading of a level, up to the next heading of this or a higher level. */
+const readSections = (
+  text: string,
+  level: number
+): ReadonlyArray<{ readonly heading: string; readonly text: string }> =>
+  Array.from(
+    text.matchAll(new RegExp(`^#{${level}} (.*)\\n([\\s\\S]*?)(?=^#{1,${level}} |(?![\\s\\S]))`, "gm")),
+    ([, heading = "", body = ""]) => ({ heading, text: body })
   )
+
+/** Documents of the page, each with the sections that begin a heading or an item of its list. */
+const statedRules: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  readSections(contractPage, 2)
+    .filter(({ text }) => text.trim() !== "")
+    .map(({ heading, text }) => {
+      const items = Array.from(text.matchAll(/^- (§[^:`]*).*: ?\S/gm), ([, sections = ""]) => sections)
+      const headings = readSections(text, 3).flatMap((section) => (section.text.trim() === "" ? [] : section.heading))
+      return [heading, new Set([...items, ...headings].flatMap(sectionsIn))]
+    })
+)
+
+const isStated = ({ document, section }: Cited): boolean =>
+  section === undefined ? statedRules.has(document) : statedRules.get(document)?.has(section) === true
 
 /** String literals of a module; comments and regular expressions are passed over. */
 const strings = (text: string): ReadonlyArray<string> =>
@@ -166,16 +168,15 @@ const formerNames: Readonly<Record<string, string>> = {
 }
 
 describe("Words", () => {
-  it("rules that a Source line names stand in a README beside the module", () => {
-    const found = offences((source) => {
-      const near = readmes(source.path)
-      return citations(source)
-        .filter((cited) => !near.some((readme) => isStated(cited, readme)))
+  it("rules that a Source line names are stated by the page of the contract", () => {
+    const found = offences((source) =>
+      citations(source)
+        .filter((cited) => !isStated(cited))
         .map(
           ({ document, section }) =>
-            `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`
+            `cites ${document}${section === undefined ? "" : ` §${section}`}, which scratchpad/guides/contract.md does not state`
         )
-    })
+    )
     assert.deepStrictEqual(found, [])
   })
 
