@@ -13,7 +13,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
-import type { ToolDefinition } from "../base/domain/Model.ts"
+import type { ToolDefinition } from "../base/domain/ModelCall.ts"
 import type * as Record from "../base/domain/RecordEvent.ts"
 import * as RunContents from "./RunContents.ts"
 import type { Approval, Attempt, Beginning, Call, Child, Message, Node, Run, Step } from "./RunNodes.ts"

@@ -235,12 +235,12 @@ const makeRouterLayer = (
 const furtherToolsets = Effect.map(
   Effect.promise(() =>
     Promise.all([
-      import("../../tools/builtin/Web.ts"),
+      import("../../tools/builtin/WebTools.ts"),
       import("../../tools/builtin/Vision.ts"),
       import("../../tools/builtin/SessionSearchTool.ts"),
       import("../../tools/builtin/Clarify.ts"),
       import("../../tools/builtin/ExecuteCode.ts"),
-      import("../../tools/builtin/CronJob.ts"),
+      import("../../tools/builtin/CronJobTool.ts"),
       import("../../tools/builtin/SkillTools.ts")
     ])
   ),
@@ -274,7 +274,7 @@ const connectServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer
           Effect.promise(() =>
             Promise.all([
               import("../../tools/mcp/McpServers.ts"),
-              import("../../tools/mcp/SdkClient.ts"),
+              import("../../tools/mcp/McpSdkClient.ts"),
               import("../../tools/mcp/McpLogins.ts")
             ])
           ),
@@ -458,8 +458,8 @@ export const program = (settings: Values, start: Start = {}): Layer.Layer<Servic
         const logins = yield* loadLogins(settings, start)
         const builtin = yield* Effect.promise(() =>
           Promise.all([
-            import("../../tools/builtin/Files.ts"),
-            import("../../tools/builtin/Terminal.ts"),
+            import("../../tools/builtin/FileTools.ts"),
+            import("../../tools/builtin/TerminalTools.ts"),
             import("../../tools/builtin/Todo.ts"),
             import("../../tools/builtin/Delegate.ts")
           ])

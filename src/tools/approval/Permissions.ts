@@ -20,13 +20,13 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Approvals, Permissions, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, Approvals, Permissions, Runtime, TerminalTools } from "hermes-effect"
  *
  * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow: [], ask: [], deny: ["terminal(rm:*)"] }))
  * const approvals = Layer.provide(Approvals.layerDeny(), rules)
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'cd src && rm a.txt'." })
- * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset], approvals })))
+ * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [TerminalTools.toolset], approvals })))
  *
  * console.log(text.includes("BLOCKED: the rule `terminal(rm:*)`"))
  * // => true

@@ -16,7 +16,7 @@ import * as Effect from "effect/Effect"
 import * as FileChange from "../../../base/domain/FileChange.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../../base/domain/RunEvent.ts"
-import * as Schedule from "../../../tools/Schedule.ts"
+import * as ToolSchedule from "../../../tools/ToolSchedule.ts"
 import * as DiffText from "./DiffText.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Paint from "./Paint.ts"
@@ -287,7 +287,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
       case "ToolsScheduled":
         printPending()
         return options.verbosity() === "verbose"
-          ? printAside(`┊ ${Schedule.explain(event.calls, event)}`, "dim")
+          ? printAside(`┊ ${ToolSchedule.explain(event.calls, event)}`, "dim")
           : undefined
       case "ToolInputDelta":
         return printLines(feed.take(event, now, screen.asideColumns()))
