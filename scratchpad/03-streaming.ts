@@ -1,7 +1,7 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Agent, Files, Runtime } from "../src/index.ts"
+import { Agent, FileTools, Runtime } from "../src/index.ts"
 
 const events = Agent.stream({ prompt: "Read the file package.json" })
 
@@ -18,6 +18,6 @@ await events.pipe(
         return Effect.void
     }
   }),
-  Effect.provide(Runtime.layer({ tools: [Files.toolset] })),
+  Effect.provide(Runtime.layer({ tools: [FileTools.toolset] })),
   Effect.runPromise
 )

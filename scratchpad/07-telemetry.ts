@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
-import { Agent, Files, Runtime, Telemetry } from "../src/index.ts"
+import { Agent, FileTools, Runtime, RunTelemetry } from "../src/index.ts"
 
 // Whatever traces an application traces its agents. Here it is a tracer that prints; in production
 // `effect/observability` Otlp, the OpenTelemetry SDK, or the plugin observability/otel with the variables OTEL_*.
@@ -14,7 +14,7 @@ const tracer = Tracer.make({
   }
 })
 
-const runtime = Runtime.layer({ tools: [Files.toolset], ...Telemetry.make({ agentName: "reader" }) })
+const runtime = Runtime.layer({ tools: [FileTools.toolset], ...RunTelemetry.make({ agentName: "reader" }) })
 
 await Agent.run({ prompt: "Read the file package.json" }).pipe(
   Effect.withSpan("my request"),

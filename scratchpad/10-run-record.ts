@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Agent, Files, type RecordEvent, RunRecord, Runtime } from "../src/index.ts"
+import { Agent, FileTools, type RecordEvent, RunRecord, Runtime } from "../src/index.ts"
 
 // Every run is recorded whole, with secrets masked: messages, requests, answers, calls, times, usage, cost.
 const line = ({ event }: RecordEvent.Entry): ReadonlyArray<string> => {
@@ -22,6 +22,6 @@ const program = Effect.gen(function* () {
   return yield* Stream.runCollect(record.read({ sessionId, kinds: ["AttemptEnded", "CallEnded", "RunEnded"] }))
 })
 
-const entries = await program.pipe(Effect.provide(Runtime.layer({ tools: [Files.toolset] })), Effect.runPromise)
+const entries = await program.pipe(Effect.provide(Runtime.layer({ tools: [FileTools.toolset] })), Effect.runPromise)
 
 console.log(entries.flatMap(line).join("\n"))

@@ -241,10 +241,13 @@ describe("Architecture", () => {
       "program/cli/interactive/ShellLine.ts",
       "research/cron/JobScript.ts",
       "research/swe/BoundedCommand.ts",
-      "tools/builtin/Terminal.ts",
+      "tools/builtin/TerminalTools.ts",
       "tools/builtin/terminal/ProcessRegistry.ts"
     ])
-    assert.match(all.find(({ path }) => path === "tools/builtin/Terminal.ts")?.text ?? "", /Toolset\.inEnvironment\(/)
+    assert.match(
+      all.find(({ path }) => path === "tools/builtin/TerminalTools.ts")?.text ?? "",
+      /Toolset\.inEnvironment\(/
+    )
     for (const path of ["tools/builtin/terminal/ProcessRegistry.ts", "research/swe/BoundedCommand.ts"]) {
       assert.match(all.find((source) => source.path === path)?.text ?? "", /yield\* provide\(Shell\.make\)/)
     }

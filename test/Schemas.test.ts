@@ -10,7 +10,7 @@ import { createConfigFile } from "../src/program/cli/ConfigCommand.ts"
 import * as Config from "../src/base/config/Config.ts"
 import * as Environment from "../src/base/config/Environment.ts"
 import * as Yaml from "../src/base/config/Yaml.ts"
-import { Agent, Files, Hooks, Payloads, RunRecord, Runtime } from "../src/index.ts"
+import { Agent, FileTools, Hooks, Payloads, RunRecord, Runtime } from "../src/index.ts"
 import { jsonSchemas } from "./support/jsonSchemas.ts"
 import { root } from "./support/sources.ts"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
@@ -144,7 +144,7 @@ describe("the schemas of events", () => {
         assert(started !== undefined)
         const record = yield* RunRecord.RunRecord
         return [events, yield* Stream.runCollect(record.read({ sessionId: started.sessionId }))] as const
-      }).pipe(Effect.provide(Runtime.layer({ tools: [Files.toolset], hooks })))
+      }).pipe(Effect.provide(Runtime.layer({ tools: [FileTools.toolset], hooks })))
       for (const event of events) assert.deepStrictEqual(errors("run-event.json", event), [], event._tag)
       for (const entry of entries) assert.deepStrictEqual(errors("record-event.json", entry), [], entry.event._tag)
       for (const [name, payload] of payloads) assert.deepStrictEqual(errors(`hooks/${name}.json`, payload), [], name)

@@ -7,7 +7,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import { Assistant, Invoices, invoices, quota, Tenants } from "../scratchpad/server/Assistant.ts"
 import { routes } from "../scratchpad/server/Routes.ts"
-import { Runtime, Scripted, Telemetry } from "../src/index.ts"
+import { Runtime, Scripted, RunTelemetry } from "../src/index.ts"
 
 const call = Scripted.complete({ toolCalls: [{ name: "open_invoices", params: {} }] })
 
@@ -25,7 +25,7 @@ describe("the server example", () => {
       provider: Scripted.layer([call, Scripted.complete("One is open."), call]),
       tools: [invoices],
       middleware: [quota],
-      ...Telemetry.make({ agentName: "test" })
+      ...RunTelemetry.make({ agentName: "test" })
     })
     const asked: Array<string> = []
     const { dispose, handler } = HttpRouter.toWebHandler(

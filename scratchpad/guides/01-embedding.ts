@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-import { Agent, type AgentError, Files, Runtime } from "../../src/index.ts"
+import { Agent, type AgentError, FileTools, Runtime } from "../../src/index.ts"
 
 // Layers are built once, on first use, and closed by `dispose`.
 const agents = ManagedRuntime.make(
-  Runtime.layer({ instructions: "Answer briefly.", tools: [Files.toolset], maxIterations: 10 })
+  Runtime.layer({ instructions: "Answer briefly.", tools: [FileTools.toolset], maxIterations: 10 })
 )
 
 const first = await agents.runPromise(Agent.run({ prompt: "Reply exactly: noted" }))

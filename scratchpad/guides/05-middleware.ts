@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Agent, Files, Middleware, Runtime } from "../../src/index.ts"
+import { Agent, FileTools, Middleware, Runtime } from "../../src/index.ts"
 
 // Rewrites the request of every attempt.
 const cool = Middleware.llmRequest({
@@ -31,7 +31,7 @@ const policy = Middleware.llmExecution({
 })
 
 const result = await Agent.run({ prompt: "Read the file package.json" }).pipe(
-  Effect.provide(Runtime.layer({ tools: [Files.toolset], middleware: [cool, log, policy] })),
+  Effect.provide(Runtime.layer({ tools: [FileTools.toolset], middleware: [cool, log, policy] })),
   Effect.runPromise
 )
 console.log(result.exit)

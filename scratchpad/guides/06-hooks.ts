@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Agent, Files, Hooks, Runtime } from "../../src/index.ts"
+import { Agent, FileTools, Hooks, Runtime } from "../../src/index.ts"
 
 // An observer. It cannot change the run: its failure or slowness is one warning.
 const audit = Hooks.observer(
@@ -23,7 +23,7 @@ const guard = Hooks.on(
 )
 
 await Agent.run({ prompt: "Read the file package.json" }).pipe(
-  Effect.provide(Runtime.layer({ tools: [Files.toolset], hooks: [audit, guard] })),
+  Effect.provide(Runtime.layer({ tools: [FileTools.toolset], hooks: [audit, guard] })),
   Effect.runPromise
 )
 // => read_file: blocked

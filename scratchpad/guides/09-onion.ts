@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Agent, Files, Middleware, Runtime } from "../../src/index.ts"
+import { Agent, FileTools, Middleware, Runtime } from "../../src/index.ts"
 
 const say = (line: string) => Effect.sync(() => console.log(line))
 
@@ -25,7 +25,7 @@ const middleware = [
 ]
 
 await Agent.run({ prompt: "Read the file package.json" }).pipe(
-  Effect.provide(Runtime.layer({ tools: [Files.toolset], middleware })),
+  Effect.provide(Runtime.layer({ tools: [FileTools.toolset], middleware })),
   Effect.runPromise
 )
 // => beforeAgent

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { Agent, Middleware, type Model, Runtime, Scripted } from "../../src/index.ts"
+import { Agent, Middleware, type ModelCall, Runtime, Scripted } from "../../src/index.ts"
 
-const louder = (part: Model.StreamPart): Model.StreamPart =>
+const louder = (part: ModelCall.StreamPart): ModelCall.StreamPart =>
   part.type === "text-delta" ? { ...part, delta: part.delta.toUpperCase() } : part
 
 const shout = Middleware.llmExecution({

@@ -6,7 +6,7 @@ import {
   EpisodeExport,
   Episodes,
   EpisodeStore,
-  Files,
+  FileTools,
   RolloutCapture,
   RolloutEnvironment,
   RolloutGroup,
@@ -38,7 +38,7 @@ const provider = Scripted.layer([write("blue"), Scripted.complete("Done."), writ
 
 const program = Effect.gen(function* () {
   const capture = yield* RolloutCapture.make()
-  const runtime = Runtime.layer({ provider, tools: [Files.toolset], middleware: [capture.middleware] }).pipe(
+  const runtime = Runtime.layer({ provider, tools: [FileTools.toolset], middleware: [capture.middleware] }).pipe(
     // A transcript only grows: nothing is compacted.
     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
   )

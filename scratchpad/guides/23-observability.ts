@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
-import { Agent, Files, RunRecord, Runtime, Telemetry } from "../../src/index.ts"
+import { Agent, FileTools, RunRecord, Runtime, RunTelemetry } from "../../src/index.ts"
 
 // Stands in for the tracer of an application: Otlp of `effect/observability`, or the OpenTelemetry SDK.
 const names: Array<string> = []
@@ -12,7 +12,7 @@ const tracer = Tracer.make({
   }
 })
 
-const runtime = Runtime.layer({ tools: [Files.toolset], ...Telemetry.make({ agentName: "reader" }) })
+const runtime = Runtime.layer({ tools: [FileTools.toolset], ...RunTelemetry.make({ agentName: "reader" }) })
 
 const program = Effect.gen(function* () {
   const { sessionId, usage } = yield* Agent.run({ prompt: "Read the file package.json" })

@@ -9,7 +9,7 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Otlp from "effect/observability/Otlp"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import { createServer } from "node:http"
-import { Offline, Runtime, Telemetry } from "../../src/index.ts"
+import { Offline, Runtime, RunTelemetry } from "../../src/index.ts"
 import { Assistant, Invoices, invoices, quota, Tenants } from "./Assistant.ts"
 import { routes } from "./Routes.ts"
 
@@ -19,7 +19,7 @@ const assistant = Runtime.make(Assistant, {
   tools: [invoices],
   middleware: [quota],
   instructions: "Answer questions about invoices, briefly.",
-  ...Telemetry.make({ agentName: "invoices" })
+  ...RunTelemetry.make({ agentName: "invoices" })
 })
 
 const application = HttpRouter.serve(routes).pipe(

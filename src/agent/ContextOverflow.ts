@@ -15,7 +15,7 @@ import type * as AiError from "effect/ai/AiError"
 import { CompressionExhausted } from "../base/domain/AgentError.ts"
 import * as CompactionPort from "../models/routing/CompactionPort.ts"
 import type { AttemptLog } from "../models/routing/ModelRouter.ts"
-import * as Probing from "../models/routing/Probing.ts"
+import * as WindowProbing from "../models/routing/WindowProbing.ts"
 import { getCurrentRoute, emit, recordRewrite, type RunState, toRouterTurn } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -41,10 +41,10 @@ export const recover = Effect.fnUntraced(function* (
   if (catalogue === undefined) return yield* error
   const route = yield* getCurrentRoute(run, named)
   const { tokens } = yield* catalogue.window(route)
-  const outcome = yield* Probing.recoverConversation(
+  const outcome = yield* WindowProbing.recoverConversation(
     catalogue.probing,
     compaction,
-    (run.compactions ??= Probing.makeTurn()),
+    (run.compactions ??= WindowProbing.makeTurn()),
     {
       error,
       decision: log.failure?.error === error ? log.failure.decision : undefined,
@@ -73,11 +73,11 @@ export const recover = Effect.fnUntraced(function* (
       yield* emit(run, {
         _tag: "Waiting",
         reason: `${route.model} holds ${outcome.window} tokens: the conversation was compacted from ${before} messages to ${run.messages.length}`,
-        millis: Duration.toMillis(Probing.pause),
+        millis: Duration.toMillis(WindowProbing.pause),
         attempt: outcome.attempt,
-        maxAttempts: Probing.maxAttempts
+        maxAttempts: WindowProbing.maxAttempts
       })
-      return yield* Effect.sleep(Probing.pause)
+      return yield* Effect.sleep(WindowProbing.pause)
     }
     case "Exhausted": {
       const next =

@@ -15,7 +15,7 @@ import {
   type SessionStoreError
 } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
-import type { ContentPart, ModelCall, OnPart, StreamPart } from "../base/domain/Model.ts"
+import type { ContentPart, ModelCall, OnPart, StreamPart } from "../base/domain/ModelCall.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"

@@ -3,7 +3,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
-import type { PromptCache, ReasoningEffort } from "../base/domain/Model.ts"
+import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type * as RunContext from "../base/domain/RunContext.ts"
 import type { Route } from "../base/domain/Route.ts"
 import type { RunEvent, UsageReported } from "../base/domain/RunEvent.ts"

@@ -7,14 +7,14 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
-import type { ReasoningEffort } from "../base/domain/Model.ts"
+import type { ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type { Origin } from "../base/domain/RecordEvent.ts"
 import type { Route, RouteInfo } from "../base/domain/Route.ts"
 import type { Exit, Limit, RunEvent, RunResult, UsageReported } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { RouteIdentity } from "../models/routing/CataloguePort.ts"
-import type * as Probing from "../models/routing/Probing.ts"
+import type * as WindowProbing from "../models/routing/WindowProbing.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import type { LoopGuard } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
@@ -91,7 +91,7 @@ export interface RunState {
   /** True when the conversation is no longer the one that the session has: the session goes on in another one. */
   isCompacted: boolean
   /** Number of times it was made smaller because it did not fit. */
-  compactions: Probing.CompactionTurn | undefined
+  compactions: WindowProbing.CompactionTurn | undefined
   /**
    * Tokens of the newest prompt, as its provider counted them; undefined before the first answer and after a
    * compaction.

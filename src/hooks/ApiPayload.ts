@@ -7,7 +7,7 @@
 import * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
 import * as Json from "../base/domain/Json.ts"
-import type { ContentPart, ModelRequest, ModelResponse } from "../base/domain/Model.ts"
+import type { ContentPart, ModelRequest, ModelResponse } from "../base/domain/ModelCall.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { UsageCounters } from "./PayloadTable.ts"
 

@@ -18,7 +18,7 @@ import {
   type OnPart,
   type StreamPart,
   withParts
-} from "../base/domain/Model.ts"
+} from "../base/domain/ModelCall.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"

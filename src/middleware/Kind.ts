@@ -7,7 +7,7 @@ import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../base/domain/ApiMode.ts"
 import type { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../base/domain/Ids.ts"
-import type { ModelRequest, ModelResponse } from "../base/domain/Model.ts"
+import type { ModelRequest, ModelResponse } from "../base/domain/ModelCall.ts"
 
 /** Version of the middleware contract, in every plain callback's envelope. */
 export const middlewareSchemaVersion = "hermes.middleware.v1"

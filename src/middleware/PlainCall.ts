@@ -4,7 +4,7 @@
  * Source: `hermes-contract.md` §1.2 and §1.3.
  */
 import type { ApiMode } from "../base/domain/ApiMode.ts"
-import type { RequestBody } from "../base/domain/Model.ts"
+import type { RequestBody } from "../base/domain/ModelCall.ts"
 import type { Registrable, ToolArguments, TraceEntry } from "./Kind.ts"
 import type { ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { NextCall } from "./PlainExecution.ts"

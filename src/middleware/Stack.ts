@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { ConfigError } from "../base/domain/AgentError.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse } from "../base/domain/Model.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../base/domain/ModelCall.ts"
 import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import * as Faults from "./Faults.ts"
 import type { SurroundingServices, Wrapper } from "./MiddlewareBoundary.ts"

@@ -1,6 +1,6 @@
 /**
  * Exports traces, metrics and logs of runs over OTLP, as the standard variables `OTEL_*` say (see `otel/OtelSettings`).
- * For an application that exports its own, see `Telemetry`.
+ * For an application that exports its own, see `RunTelemetry`.
  *
  * **Details**
  *
@@ -40,7 +40,7 @@ import * as Metrics from "./otel/Metrics.ts"
 import * as OtelSettings from "./otel/OtelSettings.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as LiveSpans from "./LiveSpans.ts"
-import * as Telemetry from "./Telemetry.ts"
+import * as RunTelemetry from "./RunTelemetry.ts"
 
 const agentName = "hermes"
 
@@ -72,7 +72,7 @@ const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
     const above = readParentSpan(run) ?? parent
     return { ...resolveTrace(above, run.turnId), parentSpanId: above?.spanId }
   }
-  const places: Telemetry.Places = {
+  const places: RunTelemetry.Places = {
     attempt: (context, { turnId }, { apiRequestId }) =>
       makePlaceSpan(context, turnId, RunSpans.makeAttemptSpanId(apiRequestId)),
     call: (context, { turnId }, { apiRequestId, toolCallId }) =>
@@ -102,14 +102,14 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
 /** Makes the exporters that the variables request; pending items are sent when the scope closes. */
 const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
-): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
+): Effect.Effect<Pick<RunTelemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
   Effect.gen(function* () {
     const { settings, warnings } = OtelSettings.fromVariables(variables)
     for (const warning of warnings) yield* Effect.logWarning(`otel: ${warning}`)
     if (settings === undefined || Object.keys(settings.exports).length === 0) return { middleware: [] }
     const target = `otlp ${settings.traces.url}`
-    const isExcluded = (other: string) => other === Telemetry.tracerTarget || other === target
-    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: Telemetry.exclusive })))
+    const isExcluded = (other: string) => other === RunTelemetry.tracerTarget || other === target
+    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: RunTelemetry.exclusive })))
       return { middleware: [] }
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
     const { loggers, metrics, send } = yield* make(settings)
@@ -128,7 +128,7 @@ const buildExport = (
               metrics.record(instrument, labels, value, exemplar)
             )
           }
-          if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
+          if (loggers !== undefined && RunTelemetry.isLogged(span)) run(RunTelemetry.logSpan(span, agentName, loggers))
           send?.(span)
         }
       },
@@ -139,7 +139,7 @@ const buildExport = (
       middleware:
         send === undefined && loggers === undefined
           ? []
-          : Telemetry.makeMiddleware(makePlacement(settings).places, loggers)
+          : RunTelemetry.makeMiddleware(makePlacement(settings).places, loggers)
     }
   })
 

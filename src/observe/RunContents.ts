@@ -3,7 +3,7 @@
  * others and tool sets by id.
  */
 import type * as Prompt from "effect/ai/Prompt"
-import type { ToolDefinition } from "../base/domain/Model.ts"
+import type { ToolDefinition } from "../base/domain/ModelCall.ts"
 import type * as Record from "../base/domain/RecordEvent.ts"
 import type { Attempt, Message } from "./RunNodes.ts"
 

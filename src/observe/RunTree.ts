@@ -12,7 +12,7 @@
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
 import type * as Prompt from "effect/ai/Prompt"
-import type { ToolDefinition } from "../base/domain/Model.ts"
+import type { ToolDefinition } from "../base/domain/ModelCall.ts"
 import type * as Record from "../base/domain/RecordEvent.ts"
 import * as RunContents from "./RunContents.ts"
 import type { Attempt, Beginning, Message, Run } from "./RunNodes.ts"

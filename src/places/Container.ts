@@ -26,7 +26,7 @@
  * ```ts
  * import * as Duration from "effect/Duration"
  * import * as Effect from "effect/Effect"
- * import { Agent, Container, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, Container, Runtime, TerminalTools } from "hermes-effect"
  *
  * const environment = Container.layer({
  *   ...Container.defaults,
@@ -36,7 +36,7 @@
  * })
  *
  * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
- *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ *   Effect.provide(Runtime.layer({ environment, tools: [TerminalTools.toolset] }))
  * )
  * ```
  *

@@ -27,7 +27,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, Sandbox, Terminal } from "hermes-effect"
+ * import { Agent, Runtime, Sandbox, TerminalTools } from "hermes-effect"
  *
  * const environment = Sandbox.layer({
  *   policy: "workspace-write",
@@ -40,7 +40,7 @@
  * })
  *
  * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
- *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ *   Effect.provide(Runtime.layer({ environment, tools: [TerminalTools.toolset] }))
  * )
  * ```
  *

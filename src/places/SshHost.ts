@@ -17,12 +17,12 @@
  * ```ts
  * import * as Duration from "effect/Duration"
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SshHost, Terminal } from "hermes-effect"
+ * import { Agent, Runtime, SshHost, TerminalTools } from "hermes-effect"
  *
  * const environment = SshHost.layer({ host: "build.example.com", user: "ada", directory: "/home/ada/project", lifetime: Duration.minutes(5) })
  *
  * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
- *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ *   Effect.provide(Runtime.layer({ environment, tools: [TerminalTools.toolset] }))
  * )
  * ```
  *

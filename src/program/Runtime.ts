@@ -17,11 +17,11 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Files, Runtime } from "hermes-effect"
+ * import { Agent, FileTools, Runtime } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Read README.md and tell me what this is." })
  *
- * program.pipe(Effect.provide(Runtime.layer({ tools: [Files.toolset] })), Effect.runPromise)
+ * program.pipe(Effect.provide(Runtime.layer({ tools: [FileTools.toolset] })), Effect.runPromise)
  * ```
  *
  * Source: `ARCHITECTURE.md` §5.
@@ -59,7 +59,7 @@ import type { SessionSearch } from "../store/SessionSearch.ts"
 import type { SessionStore } from "../store/SessionStore.ts"
 import * as ChangeRecording from "../tools/ChangeRecording.ts"
 import * as ResultText from "../tools/ResultText.ts"
-import * as Places from "../tools/builtin/file/Places.ts"
+import * as PathRoots from "../tools/builtin/file/PathRoots.ts"
 import type { ListOf as ToolsetList, NeedsOf } from "../tools/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../tools/Toolset.ts"
 
@@ -190,7 +190,7 @@ const ofApplication = <
         (ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>)
   return {
     // A variable that cannot be read is a defect of the host.
-    places: Layer.orDie(Places.layerConfig),
+    places: Layer.orDie(PathRoots.layerConfig),
     kept:
       changes === undefined
         ? ResultText.layerTemporary

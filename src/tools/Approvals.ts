@@ -23,7 +23,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Approvals, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, Approvals, Runtime, TerminalTools } from "hermes-effect"
  *
  * const asked: Array<string> = []
  * const approvals = Approvals.layerCallback(({ command }) => Effect.sync(() => {
@@ -33,7 +33,7 @@
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'rm -rf build'." })
  *
- * await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset], approvals })))
+ * await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [TerminalTools.toolset], approvals })))
  *
  * console.log(asked)
  * // => [ 'rm -rf build' ]

@@ -11,12 +11,12 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, type ChangeRecording, Files, FileUndo, Runtime } from "hermes-effect"
+ * import { Agent, type ChangeRecording, FileTools, FileUndo, Runtime } from "hermes-effect"
  *
  * const changes: ChangeRecording.Options = { directory: "/var/lib/app/changes", home: undefined }
  *
  * export const program = Effect.andThen(Agent.run({ prompt: "Tidy the notes." }), FileUndo.FileUndo).pipe(
- *   Effect.provide(Runtime.layer({ changes, tools: [Files.toolset] }))
+ *   Effect.provide(Runtime.layer({ changes, tools: [FileTools.toolset] }))
  * )
  * ```
  *

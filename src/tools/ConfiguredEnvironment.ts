@@ -26,7 +26,7 @@ import type * as Sandbox from "../places/Sandbox.ts"
 import type { Hosts } from "../places/SandboxNetwork.ts"
 import * as UserPrograms from "../base/config/UserPrograms.ts"
 import { operatingSystem, StartDirectory } from "../base/platform/CurrentProcess.ts"
-import * as Places from "./builtin/file/Places.ts"
+import * as PathRoots from "./builtin/file/PathRoots.ts"
 import { credentialDirectories, credentialFiles } from "./fence/SensitivePaths.ts"
 import type * as Urls from "./fence/Urls.ts"
 
@@ -156,7 +156,7 @@ const buildSandboxOptions = (
   const toHomePaths = (names: ReadonlyArray<string>) =>
     userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
   const expandPaths = (paths: ReadonlyArray<string>) =>
-    paths.map((path) => Places.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
+    paths.map((path) => PathRoots.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
   return {
     policy,
     network: network === "hosts" ? makeHosts(hosts, setting, fence) : network,
@@ -398,7 +398,7 @@ const buildContainerOptions = (
   }
   const userHome = environment.get("HOME")
   return Effect.succeed({
-    binary: terminal.dockerBinary === undefined ? undefined : Places.expandHome(terminal.dockerBinary, userHome),
+    binary: terminal.dockerBinary === undefined ? undefined : PathRoots.expandHome(terminal.dockerBinary, userHome),
     image: terminal.dockerImage,
     imageOf,
     policy: policy === "read-only" ? policy : "workspace-write",
@@ -410,7 +410,7 @@ const buildContainerOptions = (
       disk: terminal.containerDisk,
       processes: terminal.containerPids
     },
-    volumes: terminal.dockerVolumes.map((volume) => Places.expandHome(volume, userHome)),
+    volumes: terminal.dockerVolumes.map((volume) => PathRoots.expandHome(volume, userHome)),
     readable: [home.skills],
     variables: terminal.dockerEnv,
     forwarded: [...terminal.dockerForwardEnv, ...terminal.envPassthrough],
@@ -436,7 +436,7 @@ const buildSshOptions = ({ terminal }: Values, { environment }: Host): Effect.Ef
     host: sshHost,
     user: sshUser,
     port: sshPort,
-    key: sshKey === undefined ? undefined : Places.expandHome(sshKey, environment.get("HOME")),
+    key: sshKey === undefined ? undefined : PathRoots.expandHome(sshKey, environment.get("HOME")),
     directory: cwd,
     forwarded: terminal.envPassthrough,
     lifetime: Duration.seconds(terminal.lifetimeSeconds)

@@ -10,7 +10,7 @@ import * as FolderTrust from "../base/config/FolderTrust.ts"
 import type { Values } from "../base/config/Settings.ts"
 import { operatingSystem, StartDirectory } from "../base/platform/CurrentProcess.ts"
 import * as SkillStore from "./prompt/SkillStore.ts"
-import { expandHome } from "./builtin/file/Places.ts"
+import { expandHome } from "./builtin/file/PathRoots.ts"
 import * as Toolsets from "./Toolsets.ts"
 
 /** Makes the skills of a user. */

@@ -23,13 +23,13 @@
  * **Example** (What a small window allows)
  *
  * ```ts
- * import { Bounds } from "hermes-effect"
+ * import { ResultText } from "hermes-effect"
  *
- * const { perResult, perTurn } = Bounds.computeLimits(32_000)
+ * const { perResult, perTurn } = ResultText.computeLimits(32_000)
  *
- * console.log(perResult < Bounds.defaultLimits.perResult, perTurn >= perResult)
+ * console.log(perResult < ResultText.defaultLimits.perResult, perTurn >= perResult)
  * // => true true
- * console.log(Bounds.takePreview("line\n".repeat(10_000)).length < 10_000)
+ * console.log(ResultText.takePreview("line\n".repeat(10_000)).length < 10_000)
  * // => true
  * ```
  *
@@ -39,9 +39,9 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Bounds, Runtime } from "hermes-effect"
+ * import { Agent, ResultText, Runtime } from "hermes-effect"
  *
- * const results = Bounds.layerFile("results").pipe(Layer.provide(NodeServices.layer))
+ * const results = ResultText.layerFile("results").pipe(Layer.provide(NodeServices.layer))
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide([Runtime.layer(), results]))
  *
  * console.log((await Effect.runPromise(program)).text)

@@ -30,7 +30,7 @@ import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
 import * as ResultText from "./ResultText.ts"
-import * as Schedule from "./Schedule.ts"
+import * as ToolSchedule from "./ToolSchedule.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
 /** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
@@ -350,9 +350,9 @@ const decideConcurrency = Effect.fnUntraced(function* (
     entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
   )
   if (candidates.length < 2) return 1
-  const { mode, reason } = Schedule.decide(candidates, cwd)
+  const { mode, reason } = ToolSchedule.decide(candidates, cwd)
   if (emit !== undefined) yield* emit([{ _tag: "ToolsScheduled", calls: candidates.length, mode, reason }])
-  return mode === "parallel" ? Schedule.maxConcurrency : 1
+  return mode === "parallel" ? ToolSchedule.maxConcurrency : 1
 })
 
 interface ClosedCall {

@@ -17,14 +17,14 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Files, Runtime, ToolRegistry } from "hermes-effect"
+ * import { FileTools, Runtime, ToolRegistry } from "hermes-effect"
  *
  * const program = Effect.gen(function*() {
  *   const registry = yield* ToolRegistry.ToolRegistry
  *   return (yield* registry.snapshot({ tool: (name) => name === "read_file" })).names
  * })
  *
- * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] }))))
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [FileTools.toolset] }))))
  * // => [ 'read_file' ]
  * ```
  *
@@ -36,7 +36,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { ToolDefinition } from "../base/domain/Model.ts"
+import type { ToolDefinition } from "../base/domain/ModelCall.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { TupleLike } from "../base/domain/TupleLike.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"

@@ -15,7 +15,7 @@ import * as Runtime from "../../src/program/Runtime.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
 import type { Question } from "../../src/tools/approval/Question.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 
 const text = { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }
@@ -51,7 +51,7 @@ const scene = (options: {
       Scripted.complete({ toolCalls: options.calls.map(([name, params]) => ({ name, params })) }),
       Scripted.complete("done")
     ]),
-    tools: [Toolset.make("test", toolkit, handlers), Terminal.toolset, Delegate.toolset],
+    tools: [Toolset.make("test", toolkit, handlers), TerminalTools.toolset, Delegate.toolset],
     middleware: options.middleware ?? [],
     hooks: [
       ...(options.hooks ?? []),

@@ -19,7 +19,7 @@ import * as CompactionPort from "../../src/models/routing/CompactionPort.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import { NestedCalls, ToolContext } from "../../src/tools/ToolContext.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import { fails, http } from "../models/routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -96,7 +96,7 @@ const scene = Effect.fnUntraced(function* (
   const context = yield* Layer.build(
     Runtime.layer({
       provider: Layer.succeed(Provider, fake.provider),
-      tools: [Files.toolset, scripts, Delegate.toolset],
+      tools: [FileTools.toolset, scripts, Delegate.toolset],
       ...more
     }).pipe(Layer.provide(Layer.succeed(CompactionPort.CompactionPort, compaction)))
   )

@@ -19,7 +19,7 @@ import { Provider } from "../../src/models/provider/Provider.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Catalogue from "../../src/models/routing/Catalogue.ts"
 import { SessionStore } from "../../src/store/SessionStore.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import { FileLimits } from "../../src/tools/builtin/BuiltinSettings.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -66,7 +66,7 @@ const runtime = (
     layer: Runtime.layer({
       ...rest,
       provider: Layer.succeed(Provider, fake.provider),
-      tools: [Toolset.make("test", toolkit, handlers), Files.toolset],
+      tools: [Toolset.make("test", toolkit, handlers), FileTools.toolset],
       hooks: hooks ?? [],
       cwd: "/tmp"
     })

@@ -11,7 +11,7 @@ import { Provider } from "../../src/models/provider/Provider.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -33,7 +33,7 @@ describe("a run that is asked to stop", () => {
       const runtime = Runtime.layer({
         provider: Layer.succeed(Provider, fake.provider),
         cwd,
-        tools: [Terminal.toolset],
+        tools: [TerminalTools.toolset],
         hooks: [
           Hooks.on("post_tool_call", ({ error_type, status, tool_call_id }) =>
             Effect.sync(() => void heard.push([tool_call_id, status, error_type]))

@@ -1,6 +1,6 @@
 // A process of `npm run bench:exporters`: sessions one after another, each with a layer of its own, as an application
 // makes it. Arguments: off, on (all plugins that export) or telemetry (Effect's exporter, with the spans and metrics of
-// `Telemetry`), turns, address of the server, directory of the files. Prints milliseconds of CPU.
+// `RunTelemetry`), turns, address of the server, directory of the files. Prints milliseconds of CPU.
 import type * as Index from "../../src/index.ts"
 import { join } from "node:path"
 
@@ -15,7 +15,7 @@ export interface Sample {
 const [exporters = "off", turns = "20", url = "", directory = ""] = process.argv.slice(2)
 
 const library = (await import(join(import.meta.dirname, "../../dist/index.js"))) as typeof Index
-const { Agent, ChatCompletions, LangfusePlugin, OtelPlugin, Runtime, Telemetry, Toolset, TracePlugin } = library
+const { Agent, ChatCompletions, LangfusePlugin, OtelPlugin, Runtime, RunTelemetry, Toolset, TracePlugin } = library
 const Effect = await import("effect/Effect")
 const Redacted = await import("effect/Redacted")
 const Schema = await import("effect/Schema")
@@ -63,9 +63,9 @@ const telemetry = async () => {
     import("effect/observability/Otlp")
   ])
   const exporting = Otlp.layer({ baseUrl: url, resource: { serviceName: "bench" } }).pipe(
-    Layer.provide([Http.layer, Telemetry.layerProtobuf])
+    Layer.provide([Http.layer, RunTelemetry.layerProtobuf])
   )
-  return Layer.provideMerge(Runtime.layer({ ...parts, ...Telemetry.make({ captureContent: true }) }), exporting)
+  return Layer.provideMerge(Runtime.layer({ ...parts, ...RunTelemetry.make({ captureContent: true }) }), exporting)
 }
 
 const layer = async () =>

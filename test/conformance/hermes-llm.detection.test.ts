@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Detection from "../../src/models/routing/Detection.ts"
+import * as RouteDetection from "../../src/models/routing/RouteDetection.ts"
 import type * as RouteKeys from "../../src/models/routing/RouteKeys.ts"
 import * as OpenRoute from "../../src/models/routing/OpenRoute.ts"
 import * as Routes from "../../src/models/routing/Routes.ts"
@@ -16,13 +16,13 @@ const lookup =
 describe("hermes-llm detection", () => {
   it("T1 explicit mode wins over every rule and every upgrade", () => {
     for (const model of ["gpt-5.4", "openai/gpt-5", "claude-opus-4.6"]) {
-      const found = Detection.detectRoute({ provider: "openai-codex", model, apiMode: "chat_completions" })
+      const found = RouteDetection.detectRoute({ provider: "openai-codex", model, apiMode: "chat_completions" })
       assert.strictEqual(found.apiMode, "chat_completions")
     }
   })
 
   it("T2 Anthropic by host", () => {
-    assert.deepInclude(Detection.detectRoute({ model: "claude-opus-4.6", baseUrl: "https://api.anthropic.com" }), {
+    assert.deepInclude(RouteDetection.detectRoute({ model: "claude-opus-4.6", baseUrl: "https://api.anthropic.com" }), {
       provider: "anthropic",
       apiMode: "anthropic_messages"
     })
@@ -30,10 +30,10 @@ describe("hermes-llm detection", () => {
 
   it("T4 Bedrock host with its region, and not a look-alike", () => {
     assert.deepInclude(
-      Detection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }),
+      RouteDetection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }),
       { apiMode: "bedrock_converse", region: "eu-west-1" }
     )
-    assert.deepInclude(Detection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.evil.example" }), {
+    assert.deepInclude(RouteDetection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.evil.example" }), {
       apiMode: "chat_completions",
       region: undefined
     })
@@ -41,14 +41,14 @@ describe("hermes-llm detection", () => {
 
   it("T5 a look-alike host gets none of the rules of direct OpenAI", () => {
     assert.deepInclude(
-      Detection.detectRoute({ model: "gpt-4.1", baseUrl: "https://proxy.example/api.openai.com/v1" }),
+      RouteDetection.detectRoute({ model: "gpt-4.1", baseUrl: "https://proxy.example/api.openai.com/v1" }),
       { apiMode: "chat_completions", provider: undefined }
     )
   })
 
   it("T7 gpt-5 via an aggregator, via Nous, via Azure", () => {
     const mode = (provider: string | undefined, baseUrl: string) =>
-      Detection.detectRoute({ provider, model: "openai/gpt-5.4", baseUrl }).apiMode
+      RouteDetection.detectRoute({ provider, model: "openai/gpt-5.4", baseUrl }).apiMode
     assert.strictEqual(mode("openrouter", "https://openrouter.ai/api/v1"), "codex_responses")
     assert.strictEqual(mode("nous", "https://inference-api.nousresearch.com/v1"), "chat_completions")
     assert.strictEqual(mode(undefined, "https://me.openai.azure.com/openai/v1"), "chat_completions")

@@ -5,7 +5,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Classification from "../../src/models/routing/Classification.ts"
 import type * as CompactionPort from "../../src/models/routing/CompactionPort.ts"
 import * as ContextWindow from "../../src/models/routing/ContextWindow.ts"
-import * as Probing from "../../src/models/routing/Probing.ts"
+import * as WindowProbing from "../../src/models/routing/WindowProbing.ts"
 import { ids } from "../support/middlewareContexts.ts"
 
 const route = { model: "m", baseUrl: "https://x.example/v1" }
@@ -47,12 +47,18 @@ const conversation = (first: number, ...sizes: ReadonlyArray<number>) => {
 const scene = (window: number, talk: ReturnType<typeof conversation>) => {
   const windows = ContextWindow.makeInMemory()
   const probing = ContextWindow.makeLearntWindows(windows)
-  const turn = Probing.makeTurn()
+  const turn = WindowProbing.makeTurn()
   let current = window
   let sent = messages(talk.first)
   const fail = (error: AiError.AiError, at = route) =>
     Effect.map(
-      Probing.recoverConversation(probing, talk, turn, { error, route: at, window: current, messages: sent, ...ids }),
+      WindowProbing.recoverConversation(probing, talk, turn, {
+        error,
+        route: at,
+        window: current,
+        messages: sent,
+        ...ids
+      }),
       (outcome) => {
         if (outcome._tag !== "Restart") return outcome
         current = outcome.window

@@ -20,8 +20,8 @@ import type { Provider } from "../../src/models/provider/Provider.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import { SessionStore } from "../../src/store/SessionStore.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Ask from "../models/provider/Ask.ts"
 
 const parallelPrompt =
@@ -119,7 +119,7 @@ describe("the main job", () => {
             Effect.provide(
               Runtime.layer({
                 provider: open(server.url),
-                tools: [Terminal.toolset, Delegate.toolset],
+                tools: [TerminalTools.toolset, Delegate.toolset],
                 cwd,
                 // The mock server reads a cache point after the tools as a tool.
                 promptCache: mode === "bedrock_converse" ? "off" : "5m"
@@ -187,7 +187,7 @@ describe("the main job", () => {
             Effect.provide(
               Runtime.layer({
                 provider: open(server.url),
-                tools: [Files.toolset, Terminal.toolset],
+                tools: [FileTools.toolset, TerminalTools.toolset],
                 cwd,
                 // The mock server reads a cache point after the tools as a tool.
                 promptCache: mode === "bedrock_converse" ? "off" : "5m"

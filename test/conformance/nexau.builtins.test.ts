@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as BudgetReminder from "../../src/agent/builtin/BudgetReminder.ts"
-import * as Events from "../../src/agent/builtin/Events.ts"
+import * as AgentEvents from "../../src/agent/builtin/AgentEvents.ts"
 import * as Logging from "../../src/agent/builtin/Logging.ts"
 import * as LongToolOutput from "../../src/agent/builtin/LongToolOutput.ts"
 import * as PiiRedaction from "../../src/agent/builtin/PiiRedaction.ts"
@@ -273,7 +273,7 @@ describe("nexau other built-ins", () => {
 
   it.effect("T34 Events placed first carry what the others left, and no secret", () =>
     Effect.gen(function* () {
-      const events: Array<Events.Event> = []
+      const events: Array<AgentEvents.Event> = []
       const key = `sk-ant-api03-${"a1B2".repeat(12)}`
       const masks = Middleware.lifecycle({
         name: "m",
@@ -281,7 +281,7 @@ describe("nexau other built-ins", () => {
       })
       yield* play(
         [callEcho, Fake.text("x")],
-        [Events.make({ emit: (event) => Effect.sync(() => void events.push(event)) }), masks],
+        [AgentEvents.make({ emit: (event) => Effect.sync(() => void events.push(event)) }), masks],
         { output: { key } }
       ).program
       assert.deepStrictEqual(

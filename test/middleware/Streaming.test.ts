@@ -13,7 +13,7 @@ import {
   type OnPart,
   type StreamPart,
   makeTextDelta
-} from "../../src/base/domain/Model.ts"
+} from "../../src/base/domain/ModelCall.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"

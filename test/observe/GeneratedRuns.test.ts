@@ -10,7 +10,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import {
   Conversation,
-  type Model,
+  type ModelCall,
   type RecordEvent,
   RunRecord,
   RunRecordFile,
@@ -202,7 +202,7 @@ const runsBelow = (run: RunTree.Run): ReadonlyArray<RunTree.Run> => {
   return [run, ...children.flatMap((child) => (child.run === undefined ? [] : runsBelow(child.run)))]
 }
 
-const anyCall: Omit<Model.ModelCall, "messages"> = {
+const anyCall: Omit<ModelCall.ModelCall, "messages"> = {
   tools: [],
   toolChoice: "auto",
   responseFormat: { type: "text" },

@@ -11,7 +11,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as LangfusePlugin from "../../src/observe/LangfusePlugin.ts"
 import * as Generation from "../../src/observe/langfuse/Generation.ts"
 import * as LangfuseSettings from "../../src/observe/langfuse/LangfuseSettings.ts"
-import * as Telemetry from "../../src/observe/Telemetry.ts"
+import * as RunTelemetry from "../../src/observe/RunTelemetry.ts"
 import * as Digest from "../../src/base/platform/Digest.ts"
 import type { Plugin } from "../../src/agent/plugin/Plugin.ts"
 import * as Offline from "../../src/models/provider/Offline.ts"
@@ -20,8 +20,8 @@ import * as Runtime from "../../src/program/Runtime.ts"
 import type { RunRecord } from "../../src/store/RunRecord.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -117,7 +117,7 @@ describe("Langfuse", () => {
     Effect.gen(function* () {
       const server = yield* collector()
       const plugin = () => LangfusePlugin.make({ ...keys, baseUrl: server.url })
-      const { layer } = Runs.runtime([Scripted.complete("x")], [], [], [plugin(), plugin(), Telemetry.makePlugin()])
+      const { layer } = Runs.runtime([Scripted.complete("x")], [], [], [plugin(), plugin(), RunTelemetry.makePlugin()])
       const warnings = yield* withWarnings((warnings) =>
         Effect.as(Effect.provide(Agent.run({ prompt: "hi" }), layer), warnings)
       )
@@ -251,7 +251,7 @@ describe("Langfuse", () => {
       const layer = (plugins: Plugins) =>
         Runtime.layer({
           provider: Scripted.layer([Scripted.complete({ toolCalls: [call] }), Scripted.complete("done")]),
-          tools: [Terminal.toolset],
+          tools: [TerminalTools.toolset],
           plugins,
           approvals: Approvals.layerCallback(() => Effect.succeed("deny"))
         })
@@ -288,7 +288,7 @@ describe("Langfuse", () => {
           { concurrency: "unbounded" }
         ).pipe(
           Effect.provide(
-            Runtime.layer({ provider: Offline.layer(), tools: [Files.toolset, Delegate.toolset], plugins })
+            Runtime.layer({ provider: Offline.layer(), tools: [FileTools.toolset, Delegate.toolset], plugins })
           )
         )
       )

@@ -19,7 +19,7 @@ import * as Attributes from "../../src/observe/otel/Attributes.ts"
 import * as Content from "../../src/observe/otel/Content.ts"
 import * as OtelPlugin from "../../src/observe/OtelPlugin.ts"
 import * as RunSpans from "../../src/observe/RunSpans.ts"
-import * as Telemetry from "../../src/observe/Telemetry.ts"
+import * as RunTelemetry from "../../src/observe/RunTelemetry.ts"
 import type { Plugin } from "../../src/agent/plugin/Plugin.ts"
 import * as Offline from "../../src/models/provider/Offline.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
@@ -30,10 +30,10 @@ import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as McpServers from "../../src/tools/mcp/McpServers.ts"
-import * as SdkClient from "../../src/tools/mcp/SdkClient.ts"
+import * as McpSdkClient from "../../src/tools/mcp/McpSdkClient.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -391,7 +391,7 @@ describe("OpenTelemetry", () => {
           Scripted.complete({ toolCalls: [call("c2", "rm -rf ./not-there-at-all")] }),
           Scripted.complete("done")
         ]),
-        tools: [Terminal.toolset],
+        tools: [TerminalTools.toolset],
         approvals: Approvals.layerCallback(() => Effect.succeed("deny")),
         plugins: [
           OtelPlugin.make(
@@ -425,7 +425,7 @@ describe("OpenTelemetry", () => {
           }),
           Scripted.complete("done")
         ]),
-        tools: [ExecuteCode.toolset, Files.toolset],
+        tools: [ExecuteCode.toolset, FileTools.toolset],
         approvals: Approvals.layerCallback(() => Effect.succeed("once")),
         plugins: [
           OtelPlugin.make(
@@ -458,7 +458,7 @@ describe("OpenTelemetry", () => {
       })
       const layer = McpServers.layer({ x: fixtureOf("good") }).pipe(
         Layer.provideMerge(runtime),
-        Layer.provide(SdkClient.layer),
+        Layer.provide(McpSdkClient.layer),
         Layer.provide(NodeServices.layer)
       )
       yield* Effect.provide(Agent.run({ prompt: "go" }), layer)
@@ -510,7 +510,7 @@ describe("OpenTelemetry", () => {
         `After the child returns, reply with exactly: session ${n} is done.`
       const layer = Runtime.layer({
         provider: Offline.layer(),
-        tools: [Files.toolset, Delegate.toolset],
+        tools: [FileTools.toolset, Delegate.toolset],
         plugins: [
           OtelPlugin.make(
             environment(server.url, { ...tracesOff, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true" })
@@ -652,7 +652,7 @@ describe("Telemetry in an application", () => {
         }
       })
       const registry = new Map()
-      const { plugins } = Telemetry.make({ agentName: "helper" })
+      const { plugins } = RunTelemetry.make({ agentName: "helper" })
       const { layer } = Runs.runtime(Runs.parallel, [], [], plugins)
       yield* Agent.run({ prompt: "both" }).pipe(
         Effect.withSpan("my request"),
@@ -716,7 +716,7 @@ describe("Telemetry in an application", () => {
               Layer.fresh(
                 Runtime.layer({
                   provider: Scripted.layer([...turns]),
-                  tools: [ExecuteCode.toolset, Files.toolset, Delegate.toolset],
+                  tools: [ExecuteCode.toolset, FileTools.toolset, Delegate.toolset],
                   approvals: Approvals.layerCallback(() => Effect.succeed("once")),
                   store: SessionStore.layerSqlite({ path: join(directory, database) }),
                   plugins: [plugin]
@@ -745,7 +745,7 @@ describe("Telemetry in an application", () => {
           ]
         ]
         for (const answers of turns)
-          yield* run(answers, Telemetry.makePlugin({ captureContent: true }), "traced.db").pipe(
+          yield* run(answers, RunTelemetry.makePlugin({ captureContent: true }), "traced.db").pipe(
             Effect.withTracer(tracer)
           )
         for (const answers of turns)
@@ -796,7 +796,7 @@ describe("Telemetry in an application", () => {
             }
           })
           const exporters = servers.slice(0, targets).map(({ url }) => OtelPlugin.make(environment(url, tracesOff)))
-          const own = targets === 1 ? [Telemetry.makePlugin()] : []
+          const own = targets === 1 ? [RunTelemetry.makePlugin()] : []
           const { layer } = Runs.runtime(
             Runs.parallel,
             [],
@@ -827,8 +827,8 @@ describe("Telemetry in an application", () => {
           }),
           Scripted.complete("x")
         ]),
-        tools: [Terminal.toolset],
-        ...Telemetry.make()
+        tools: [TerminalTools.toolset],
+        ...RunTelemetry.make()
       })
       const events: Array<unknown> = []
       yield* Effect.provide(

@@ -16,10 +16,10 @@ import * as Auxiliary from "../../src/models/routing/Auxiliary.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as McpServers from "../../src/tools/mcp/McpServers.ts"
-import * as SdkClient from "../../src/tools/mcp/SdkClient.ts"
+import * as McpSdkClient from "../../src/tools/mcp/McpSdkClient.ts"
 import { everythingHttp, section } from "../tools/mcp/support/servers.ts"
 import * as Otlp from "./support/otlpWire.ts"
 
@@ -168,7 +168,7 @@ const everything = (variables: Readonly<Record<string, string>>) =>
             Scripted.complete("A title"),
             Scripted.fail(new AiError.InvalidRequestError({ description: "no such model" }))
           ]),
-          tools: [Files.toolset, Terminal.toolset, Delegate.toolset, ExecuteCode.toolset],
+          tools: [FileTools.toolset, TerminalTools.toolset, Delegate.toolset, ExecuteCode.toolset],
           approvals: Approvals.layerCallback(() => Effect.succeed("once")),
           plugins: [OtelPlugin.make({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables })]
         })
@@ -196,7 +196,7 @@ const mcp = (variables: Readonly<Record<string, string>>) =>
       })
       const layer = McpServers.layer({ "Every 1": section({ url: server }) }).pipe(
         Layer.provideMerge(runtime),
-        Layer.provide(SdkClient.layer),
+        Layer.provide(McpSdkClient.layer),
         Layer.provide(NodeServices.layer)
       )
       yield* Effect.provide(Agent.run({ prompt: "go" }), layer)

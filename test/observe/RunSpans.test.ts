@@ -15,7 +15,7 @@ import {
   Auxiliary,
   Delegate,
   ExecuteCode,
-  Files,
+  FileTools,
   Ids,
   LangfusePlugin,
   OtelPlugin,
@@ -23,7 +23,7 @@ import {
   Runtime,
   Scripted,
   SessionStore,
-  Terminal,
+  TerminalTools,
   Toolset,
   Usage
 } from "../../src/index.ts"
@@ -451,7 +451,7 @@ const keys = { publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") }
 const exporting = (url: string, path: string, turns: ReadonlyArray<Scripted.Turn>) =>
   Runtime.layer({
     provider: Scripted.layer([...turns]),
-    tools: [echo, Delegate.toolset, ExecuteCode.toolset, Files.toolset, Terminal.toolset],
+    tools: [echo, Delegate.toolset, ExecuteCode.toolset, FileTools.toolset, TerminalTools.toolset],
     instructions: `Be good. ${"ä€😀 ".repeat(8000)}`,
     retry: { backoff: { base: 0, cap: 0 } },
     approvals: Approvals.layerCallback(() => Effect.succeed("once")),

@@ -13,12 +13,12 @@ import {
   Agent,
   Approvals,
   ExecuteCode,
-  Files,
+  FileTools,
   type RunEvent,
   Runtime,
   Sandbox,
   Scripted,
-  Terminal
+  TerminalTools
 } from "../../src/index.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
@@ -288,7 +288,7 @@ describe("a run that nobody watches, in the sandbox", () => {
             environment,
             cwd: tree,
             approvals: Approvals.layerDeny(),
-            tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset]
+            tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
           })
           const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
             Effect.sync(() => {

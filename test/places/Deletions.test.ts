@@ -29,7 +29,7 @@ import {
   Sandbox,
   Scripted,
   SessionStore,
-  Terminal
+  TerminalTools
 } from "../../src/index.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
@@ -160,7 +160,7 @@ const world = Effect.gen(function* () {
           return "deny" as const
         })
       ),
-      tools: [Terminal.toolset]
+      tools: [TerminalTools.toolset]
     })
   const run = Effect.fnUntraced(function* (commands: ReadonlyArray<string | Call>, params?: Record<string, unknown>) {
     const asked: Array<string> = []

@@ -18,7 +18,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { dirname, join } from "node:path"
-import { Agent, Approvals, Files, Runtime, Scripted, Terminal } from "../../src/index.ts"
+import { Agent, Approvals, FileTools, Runtime, Scripted, TerminalTools } from "../../src/index.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
@@ -315,7 +315,7 @@ describe("nothing that a command plants runs later", () => {
           provider: script,
           cwd: at.tree,
           approvals: Approvals.layerDeny(),
-          tools: [Files.toolset, Terminal.toolset]
+          tools: [FileTools.toolset, TerminalTools.toolset]
         })
         yield* Agent.run({ prompt: "go" }).pipe(
           Effect.provide(runtime),

@@ -21,15 +21,15 @@ import type { CommandEnvironment } from "../../src/places/CommandEnvironment.ts"
 import {
   Agent,
   Approvals,
-  Bounds,
+  ResultText,
   Container,
   ExecuteCode,
-  Files,
+  FileTools,
   type RunEvent,
   Runtime,
   Scripted,
   SshHost,
-  Terminal
+  TerminalTools
 } from "../../src/index.ts"
 import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
@@ -74,7 +74,7 @@ const results = Effect.fnUntraced(function* <E>(
     cwd,
     resultLimits: { perResult: 20_000, perTurn: 100_000 },
     approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)),
-    tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset]
+    tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
   })
   const { text } = yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
   assert.strictEqual(text, "done")
@@ -92,7 +92,7 @@ const longResult = Effect.fnUntraced(function* <E>(
     ["terminal", { command: "seq 1 5000" }, "long"],
     ["read_file", { path, offset: 4_000, limit: 4 }],
     ["search_files", { pattern: "^4999", path }]
-  ]).pipe(Effect.provide(Layer.provide(Bounds.layerFile(directory), NodeServices.layer)))
+  ]).pipe(Effect.provide(Layer.provide(ResultText.layerFile(directory), NodeServices.layer)))
   assert.include(found[0], `saved to: ${path}`)
   assert.include(found[1], "|4000")
   assert.include(found[2], "4999")

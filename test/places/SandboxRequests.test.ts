@@ -15,7 +15,7 @@ import {
   Runtime,
   Sandbox,
   Scripted,
-  Terminal
+  TerminalTools
 } from "../../src/index.ts"
 import { bubblewrap } from "../../src/places/Bubblewrap.ts"
 import { makeSeatbelt } from "../../src/places/Seatbelt.ts"
@@ -102,7 +102,7 @@ const commands = (
       environment,
       cwd: join(home, "project"),
       approvals: approvals(asked),
-      tools: [Terminal.toolset, ExecuteCode.toolset]
+      tools: [TerminalTools.toolset, ExecuteCode.toolset]
     })
     yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
     return { asked, results }

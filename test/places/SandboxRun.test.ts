@@ -14,12 +14,12 @@ import {
   Agent,
   Approvals,
   ExecuteCode,
-  Files,
+  FileTools,
   type RunEvent,
   Runtime,
   Sandbox,
   Scripted,
-  Terminal,
+  TerminalTools,
   Urls
 } from "../../src/index.ts"
 import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
@@ -118,7 +118,7 @@ describe("a run in a sandbox", () => {
               return question.description.includes("outside of the sandbox") ? ("deny" as const) : ("once" as const)
             })
           ),
-          tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset]
+          tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
         })
         const { text } = yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
         assert.strictEqual(text, "done", results.join("\n"))

@@ -23,7 +23,7 @@ import {
   Agent,
   AgentError,
   Approvals,
-  Files,
+  FileTools,
   Hooks,
   Middleware,
   Plugin,
@@ -31,7 +31,7 @@ import {
   Runtime,
   Scripted,
   SessionStore,
-  Terminal,
+  TerminalTools,
   Toolset
 } from "../../src/index.ts"
 
@@ -122,7 +122,9 @@ describe("Runtime", () => {
           })
       }).pipe(
         Effect.provide(
-          Runtime.layer({ provider: script, tools: [Files.toolset], approvals: yes }).pipe(Layer.provide(moved(folder)))
+          Runtime.layer({ provider: script, tools: [FileTools.toolset], approvals: yes }).pipe(
+            Layer.provide(moved(folder))
+          )
         )
       )
       assert.deepStrictEqual(results, ["ok", "ok"])
@@ -147,7 +149,7 @@ describe("Runtime", () => {
           })
       }).pipe(
         Effect.provide(
-          Runtime.layer({ provider: script, tools: [Terminal.toolset], approvals: yes }).pipe(
+          Runtime.layer({ provider: script, tools: [TerminalTools.toolset], approvals: yes }).pipe(
             Layer.provide(fakeSpawner(started))
           )
         )
@@ -208,8 +210,8 @@ describe("Runtime", () => {
             Runtime.layer({
               provider: script,
               tools: [
-                Files.toolset,
-                Terminal.toolset,
+                FileTools.toolset,
+                TerminalTools.toolset,
                 Toolset.make("long", longKit, longKit.toLayer({ long: () => Effect.succeed(long) }))
               ],
               approvals: yes

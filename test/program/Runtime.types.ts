@@ -13,7 +13,7 @@ import {
   Agent,
   Approvals,
   CommandEnvironment,
-  Files,
+  FileTools,
   FileState,
   Hooks,
   Middleware,
@@ -25,7 +25,7 @@ import {
   RunContext,
   Runtime,
   SessionStore,
-  Terminal,
+  TerminalTools,
   ToolRegistry,
   Toolset
 } from "../../src/index.ts"
@@ -52,12 +52,12 @@ type NeedsOf<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 
 // The built-in toolsets need no more than the runtime has. A stack may be wrong in itself: two states of a run under
 // one key.
-const whole = Runtime.layer({ tools: [Files.toolset, Terminal.toolset, Todo.toolset] })
+const whole = Runtime.layer({ tools: [FileTools.toolset, TerminalTools.toolset, Todo.toolset] })
 same<ErrorOf<typeof whole>, ConfigError>(true)
 same<NeedsOf<typeof whole>, never>(true)
 
 // What a toolset and a hook need is missing until it is given.
-const open = Runtime.layer({ tools: [weather, Files.toolset], hooks: [diary] })
+const open = Runtime.layer({ tools: [weather, FileTools.toolset], hooks: [diary] })
 same<ErrorOf<typeof open>, ConfigError>(true)
 same<NeedsOf<typeof open>, Weather | Diary>(true)
 
@@ -154,7 +154,7 @@ Runtime.layerNoDeps({ middleware: [limit] })
 const more: ReadonlyArray<typeof diary> = [diary]
 same<NeedsOf<ReturnType<typeof spread>>, Weather | Diary>(true)
 const tooled = [weather]
-const spread = () => Runtime.layer({ hooks: [...more, diary], tools: [...tooled, Files.toolset] })
+const spread = () => Runtime.layer({ hooks: [...more, diary], tools: [...tooled, FileTools.toolset] })
 
 // A tool, a middleware and a hook that read what belongs to a run make `run` need it; nothing given at build stands in.
 class Tenant extends RunContext.Key<Tenant, { readonly name: string }>()("test/Tenant") {}

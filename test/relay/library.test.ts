@@ -30,7 +30,7 @@ import * as Provider from "../../src/models/provider/Provider.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Delegation from "../../src/tools/builtin/Delegate.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as Fake from "../observe/support/relay.ts"
 import * as Runs from "../observe/support/runs.ts"
@@ -371,7 +371,7 @@ for (const [way, toml] of ways) {
               provider: Scripted.layer([...turns]),
               record,
               middleware,
-              tools: [echoing, Files.toolset, Delegation.toolset]
+              tools: [echoing, FileTools.toolset, Delegation.toolset]
             })
           )
         const theirs = yield* withRelay(toml, go)

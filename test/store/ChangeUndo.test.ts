@@ -29,7 +29,7 @@ import {
   ChangeSets,
   type CommandEnvironment,
   ExecuteCode,
-  Files,
+  FileTools,
   FileUndo,
   type Ids,
   RunRecord,
@@ -38,7 +38,7 @@ import {
   Sandbox,
   Scripted,
   SessionStore,
-  Terminal
+  TerminalTools
 } from "../../src/index.ts"
 import { makeLastingDirectory, markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -63,7 +63,7 @@ const programsIn = (
       store: SessionStore.layerSqlite({ path: join(home, "state.db") }).pipe(Layer.provide(NodeServices.layer)),
       changes: { directory: join(home, "changes"), home },
       approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)),
-      tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset]
+      tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
     })
   return {
     home,
@@ -407,7 +407,7 @@ describe("a question whether a file may be written", () => {
           approvals: Approvals.layerCallback(({ preview }) =>
             Effect.sync(() => (asked.push(preview), "deny" as const))
           ),
-          tools: [Files.toolset]
+          tools: [FileTools.toolset]
         })
         yield* Effect.provide(Agent.run({ prompt: "go" }), runtime)
         const [written, patched] = asked

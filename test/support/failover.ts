@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import * as AiError from "effect/ai/AiError"
-import type { ModelCall } from "../../src/base/domain/Model.ts"
+import type { ModelCall } from "../../src/base/domain/ModelCall.ts"
 import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
 import * as Route from "../../src/base/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"

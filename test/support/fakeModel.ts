@@ -10,7 +10,7 @@ import type {
   ModelRequest,
   ModelResponse,
   StreamPart
-} from "../../src/base/domain/Model.ts"
+} from "../../src/base/domain/ModelCall.ts"
 import { toResponse } from "../../src/base/domain/Usage.ts"
 import { Provider, type Service } from "../../src/models/provider/Provider.ts"
 import * as ModelRouter from "../../src/models/routing/ModelRouter.ts"

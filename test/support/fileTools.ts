@@ -10,8 +10,8 @@ import * as Predicate from "effect/Predicate"
 import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
 import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
 import * as FileState from "../../src/tools/builtin/file/FileState.ts"
-import * as Places from "../../src/tools/builtin/file/Places.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
+import * as PathRoots from "../../src/tools/builtin/file/PathRoots.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import { ConversationHistory, ToolContext } from "../../src/tools/ToolContext.ts"
 
 /** A JSON result, open to any question a test may ask. */
@@ -50,7 +50,7 @@ const bind = (fs: FileSystem.FileSystem) =>
       Layer.merge(
         Layer.fresh(FileState.layer),
         Layer.provide(
-          Places.layer({ home, agentHome: path.join(home, ".hermes") }),
+          PathRoots.layer({ home, agentHome: path.join(home, ".hermes") }),
           Layer.succeed(FileSystem.FileSystem, fs)
         )
       )
@@ -58,7 +58,7 @@ const bind = (fs: FileSystem.FileSystem) =>
     const environment = yield* Layer.build(
       Layer.fresh(CommandEnvironment.layerLocal).pipe(Layer.provide(Layer.succeed(FileSystem.FileSystem, fs)))
     )
-    const tools = yield* Files.toolset.bind.pipe(Effect.provideContext(Context.merge(services, environment)))
+    const tools = yield* FileTools.toolset.bind.pipe(Effect.provideContext(Context.merge(services, environment)))
     const state = yield* FileState.FileState.pipe(Effect.provideContext(services))
     /** What each session was told, as the conversation of a run holds it. */
     const told = new Map<string, Array<string>>()

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Ids from "../../src/base/domain/Ids.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../src/base/domain/Model.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../src/base/domain/ModelCall.ts"
 import type { ToolOutput } from "../../src/base/domain/ToolOutput.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import type { LlmContext, ToolArguments, ToolCallContext, TraceEntry } from "../../src/middleware/Kind.ts"

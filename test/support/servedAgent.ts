@@ -13,8 +13,8 @@ import * as ChatCompletions from "../../src/models/provider/ChatCompletions.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Todo from "../../src/tools/builtin/Todo.ts"
 import * as playedModel from "./playedModel.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
@@ -39,7 +39,7 @@ export const world = Effect.fnUntraced(function* (
       Runtime.layer({
         provider,
         cwd,
-        tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset],
+        tools: [FileTools.toolset, TerminalTools.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset],
         ...store,
         ...more
       })

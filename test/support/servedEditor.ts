@@ -22,8 +22,8 @@ import * as ChangeSets from "../../src/store/ChangeSets.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as Clarify from "../../src/tools/builtin/Clarify.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as acpEditor from "./acpEditor.ts"
 import * as playedModel from "./playedModel.ts"
 import { until } from "./servedAgent.ts"
@@ -50,7 +50,7 @@ export const world = Effect.fnUntraced(function* (
   secrets.add(held)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const runtime = yield* Layer.build(
-    Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Files.toolset, Terminal.toolset, stuck] }).pipe(
+    Runtime.layer({ provider, cwd, tools: [Clarify.toolset, FileTools.toolset, TerminalTools.toolset, stuck] }).pipe(
       Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
     )
   )

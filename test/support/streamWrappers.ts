@@ -8,7 +8,7 @@ import {
   type OnPart,
   type StreamPart,
   makeTextDelta
-} from "../../src/base/domain/Model.ts"
+} from "../../src/base/domain/ModelCall.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import type { NextCall } from "../../src/middleware/PlainExecution.ts"

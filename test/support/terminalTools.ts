@@ -10,7 +10,7 @@ import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
 import { SessionId, TaskId, TurnId } from "../../src/base/domain/Ids.ts"
 import * as ProcessEvents from "../../src/tools/builtin/terminal/ProcessEvents.ts"
 import * as ProcessRegistry from "../../src/tools/builtin/terminal/ProcessRegistry.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import { ToolContext } from "../../src/tools/ToolContext.ts"
 
 /** A JSON result, open to any question a test may ask. */
@@ -62,7 +62,7 @@ export const bench = Effect.gen(function* () {
   const path = yield* Path.Path
   const dir = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-terminal-" }))
   const services = yield* Layer.build(Layer.fresh(ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))))
-  const tools = yield* Terminal.toolset.bind.pipe(Effect.provideContext(services))
+  const tools = yield* TerminalTools.toolset.bind.pipe(Effect.provideContext(services))
   const events = yield* Effect.provideContext(ProcessEvents.ProcessEvents, services)
 
   const call = Effect.fnUntraced(function* (

@@ -2,13 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"
 import * as TestClock from "effect/testing/TestClock"
-import * as CronJob from "../../src/tools/builtin/CronJob.ts"
+import * as CronJobTool from "../../src/tools/builtin/CronJobTool.ts"
 import { CronDefaults, InsideJob } from "../../src/tools/cron/CronContext.ts"
 import * as CronJobs from "../../src/tools/cron/CronJobs.ts"
 import * as Toolsets from "../../src/tools/Toolsets.ts"
 import { callTool } from "../support/callTool.ts"
 
-const cronjob = (params: unknown) => callTool(CronJob.toolset, "cronjob", params)
+const cronjob = (params: unknown) => callTool(CronJobTool.toolset, "cronjob", params)
 
 const daily = { action: "create", name: "report", prompt: "Write the report", schedule: "0 9 * * *" }
 
@@ -92,15 +92,15 @@ describe("cronjob", () => {
   )
 
   it("a script asks for an approval, nothing else does", () => {
-    const asks = CronJob.tool.needsApproval
+    const asks = CronJobTool.tool.needsApproval
     assert.isFunction(asks)
-    const needs = (params: typeof CronJob.Parameters.Type): unknown =>
+    const needs = (params: typeof CronJobTool.Parameters.Type): unknown =>
       typeof asks === "function" ? asks(params, { toolCallId: "c", messages: [] }) : asks
     assert.isTrue(needs({ action: "create", schedule: "1h", script: "x.sh" }))
     assert.isTrue(needs({ action: "update", job_id: "x", script: "x.sh" }))
     assert.isFalse(needs({ action: "create", schedule: "1h", prompt: "x" }))
     assert.isFalse(needs({ action: "remove", job_id: "x" }))
-    assert.strictEqual(Tool.getDescription(CronJob.tool)?.includes("[SILENT]"), true)
+    assert.strictEqual(Tool.getDescription(CronJobTool.tool)?.includes("[SILENT]"), true)
     assert.deepStrictEqual([...Toolsets.listTools("cronjob")], ["cronjob"])
   })
 })

@@ -7,7 +7,7 @@ import * as Runtime from "../../src/program/Runtime.ts"
 import { SessionStore } from "../../src/store/SessionStore.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
 import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
-import * as Files from "../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -34,7 +34,7 @@ describe("execute_code in a run", () => {
           Scripted.complete({ toolCalls: [{ name: "execute_code", params: { code, language: "javascript" } }] }),
           Scripted.complete("done")
         ]),
-        tools: [Files.toolset, ExecuteCode.toolset],
+        tools: [FileTools.toolset, ExecuteCode.toolset],
         hooks: [blocking],
         approvals: Approvals.layerCallback((question) => Effect.sync(() => (questions.push(question.command), "once")))
       })

@@ -6,7 +6,7 @@ import type { HookEvents } from "../../src/hooks/Payloads.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 
 const script = (command: string) =>
   Scripted.layer([
@@ -21,7 +21,7 @@ const run = (command: string, middleware: ReadonlyArray<ReturnType<typeof Plain.
       Agent.run({ prompt: "go" }),
       Runtime.layer({
         provider: script(command),
-        tools: [Terminal.toolset],
+        tools: [TerminalTools.toolset],
         middleware,
         hooks: [
           Hooks.fromPlain("post_tool_call", (event) => {

@@ -15,10 +15,10 @@ import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Annotations from "../../src/tools/Annotations.ts"
 import * as Patch from "../../src/tools/builtin/Patch.ts"
 import * as ReadFile from "../../src/tools/builtin/ReadFile.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as WriteFile from "../../src/tools/builtin/WriteFile.ts"
 import * as Clarify from "../../src/tools/builtin/Clarify.ts"
-import * as Schedule from "../../src/tools/Schedule.ts"
+import * as ToolSchedule from "../../src/tools/ToolSchedule.ts"
 import * as ToolRegistry from "../../src/tools/ToolRegistry.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -28,7 +28,7 @@ const tools: Readonly<Record<string, Tool.Any>> = {
   read_file: ReadFile.tool,
   write_file: WriteFile.tool,
   patch: Patch.tool,
-  terminal: Terminal.Terminal,
+  terminal: TerminalTools.Terminal,
   clarify: Clarify.tool,
   quiet: Tool.make("quiet").annotate(Tool.Readonly, true),
   unsaid: Tool.make("unsaid"),
@@ -37,14 +37,14 @@ const tools: Readonly<Record<string, Tool.Any>> = {
 
 type Call = readonly [name: string, params: unknown]
 
-const candidates = (calls: ReadonlyArray<Call>): ReadonlyArray<Schedule.Candidate> =>
+const candidates = (calls: ReadonlyArray<Call>): ReadonlyArray<ToolSchedule.Candidate> =>
   calls.flatMap(([name, params]) => {
     const tool = tools[name]
     return tool === undefined ? [] : [{ name, facts: Annotations.readFacts(tool), params }]
   })
 
 const decide = (...calls: ReadonlyArray<Call>) => {
-  const { mode, reason } = Schedule.decide(candidates(calls), "/work")
+  const { mode, reason } = ToolSchedule.decide(candidates(calls), "/work")
   return `${mode}: ${reason}`
 }
 
@@ -85,9 +85,9 @@ describe("whether calls run side by side", () => {
 
   it("explains it in a line", () => {
     assert.strictEqual(
-      Schedule.explain(
+      ToolSchedule.explain(
         2,
-        Schedule.decide(
+        ToolSchedule.decide(
           candidates([
             ["quiet", {}],
             ["unsaid", {}]
@@ -104,15 +104,15 @@ describe("whether calls run side by side", () => {
 
   prop("writers never share a path with anybody beside them", [Schema.Array(Schema.Tuple([Name, Path]))], ([calls]) => {
     const given = calls.map(([name, path]): Call => [name, { path }])
-    if (Schedule.decide(candidates(given), "/work").mode === "sequential") return
+    if (ToolSchedule.decide(candidates(given), "/work").mode === "sequential") return
     const places = calls
       .filter(([name]) => name !== "quiet")
-      .map(([name, path]) => ({ name, path: Schedule.toPathComponents("/work", path) ?? [] }))
+      .map(([name, path]) => ({ name, path: ToolSchedule.toPathComponents("/work", path) ?? [] }))
     for (const [i, one] of places.entries()) {
       for (const other of places.slice(i + 1)) {
         if (one.name === "read_file" && other.name === "read_file") continue
         assert.isFalse(
-          Schedule.isOverlapping(one.path, other.path),
+          ToolSchedule.isOverlapping(one.path, other.path),
           `${one.path.join("/")} and ${other.path.join("/")}`
         )
       }
@@ -165,7 +165,7 @@ describe("a batch of calls", () => {
       const fiber = yield* Effect.forkChild(run)
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(fiber)).exit, "text_response")
-      assert.strictEqual(running.most, Schedule.maxConcurrency)
+      assert.strictEqual(running.most, ToolSchedule.maxConcurrency)
       assert.deepStrictEqual(
         events.filter(({ _tag }) => _tag === "ToolsScheduled"),
         [

@@ -7,18 +7,18 @@ import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
 import {
   Agent,
   Approvals,
-  Files,
+  FileTools,
   FileState,
   Hooks,
   SessionStore,
   ModelRouter,
-  Places,
+  PathRoots,
   ProcessEvents,
   ProcessRegistry,
   RunEvent,
   Runtime,
   Scripted,
-  Terminal,
+  TerminalTools,
   Todo,
   ToolRegistry
 } from "../../src/index.ts"
@@ -26,7 +26,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-it.live("FileState, Places, TodoState and ProcessRegistry of the application are those that its tools use", () =>
+it.live("FileState, PathRoots, TodoState and ProcessRegistry of the application are those that its tools use", () =>
   Effect.gen(function* () {
     const directory = yield* temporaryDirectory
     writeFileSync(join(directory, "a.txt"), "hello\n")
@@ -64,10 +64,10 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
       Layer.provide([
         ModelRouter.layer.pipe(Layer.provide(script)),
         SessionStore.layerMemory,
-        ToolRegistry.layer([Files.toolset, Todo.toolset, Terminal.toolset]),
+        ToolRegistry.layer([FileTools.toolset, Todo.toolset, TerminalTools.toolset]),
         Approvals.layerDeny()
       ]),
-      Layer.provide([files, todos, processes, Places.layer({ home: directory })]),
+      Layer.provide([files, todos, processes, PathRoots.layer({ home: directory })]),
       Layer.provide([Hooks.layer([]), ProcessEvents.layer]),
       Layer.provide(CommandEnvironment.layerLocal),
       Layer.provide(NodeServices.layer)

@@ -6,7 +6,7 @@ import type { HookEvents } from "../../src/hooks/Payloads.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import { SessionStore } from "../../src/store/SessionStore.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 
 const script = () =>
   Scripted.layer([
@@ -19,7 +19,7 @@ describe("transform_terminal_output", () => {
     const seen: Array<HookEvents["transform_terminal_output"]> = []
     const layer = Runtime.layer({
       provider: script(),
-      tools: [Terminal.toolset],
+      tools: [TerminalTools.toolset],
       hooks: [
         Hooks.fromPlain("transform_terminal_output", (event) => {
           seen.push(event)

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Files from "../../src/tools/builtin/Files.ts"
-import * as Terminal from "../../src/tools/builtin/Terminal.ts"
+import * as FileTools from "../../src/tools/builtin/FileTools.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Todo from "../../src/tools/builtin/Todo.ts"
 import * as Toolsets from "../../src/tools/Toolsets.ts"
 
-const builtins = [Files.toolset, Terminal.toolset, Todo.toolset]
+const builtins = [FileTools.toolset, TerminalTools.toolset, Todo.toolset]
 
 /** The tools that a choice leaves of the built-in ones and of some foreign ones. */
 const chosen = (toolsets: ReadonlyArray<string>, more: Partial<Toolsets.ChoiceLists> = {}): ReadonlyArray<string> => {

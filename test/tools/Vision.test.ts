@@ -6,7 +6,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
-import * as Places from "../../src/tools/builtin/file/Places.ts"
+import * as PathRoots from "../../src/tools/builtin/file/PathRoots.ts"
 import { SideModel } from "../../src/tools/builtin/SideModel.ts"
 import * as Vision from "../../src/tools/builtin/Vision.ts"
 import * as Urls from "../../src/tools/fence/Urls.ts"
@@ -18,7 +18,7 @@ const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 
 /** The files of a machine whose user lives in `home`. */
 const machine = (home: string) =>
-  Layer.mergeAll(Places.layer({ home }), CommandEnvironment.layerLocal).pipe(Layer.provideMerge(NodeServices.layer))
+  Layer.mergeAll(PathRoots.layer({ home }), CommandEnvironment.layerLocal).pipe(Layer.provideMerge(NodeServices.layer))
 
 const look = (params: unknown, cwd = "/") =>
   callTool(Vision.toolset, "vision_analyze", params, { cwd }).pipe(Effect.provide(machine(cwd)))

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib"
 import { SideModel, SideModelError } from "../../src/tools/builtin/SideModel.ts"
 import * as SearchProvider from "../../src/tools/builtin/SearchProvider.ts"
 import * as Fetch from "../../src/tools/fence/Fetch.ts"
-import * as Web from "../../src/tools/builtin/Web.ts"
+import * as WebTools from "../../src/tools/builtin/WebTools.ts"
 import * as Urls from "../../src/tools/fence/Urls.ts"
 import { callTool } from "../support/callTool.ts"
 import { webServer } from "../support/webServer.ts"
@@ -20,7 +20,7 @@ interface Extracted {
 const allowed = Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: true })
 
 const extract = (urls: ReadonlyArray<string>) =>
-  Effect.map(callTool(Web.toolset, "web_extract", { urls }), ({ body, isFailure }) => ({
+  Effect.map(callTool(WebTools.toolset, "web_extract", { urls }), ({ body, isFailure }) => ({
     isFailure,
     results: (body["results"] ?? []) as ReadonlyArray<Extracted> // the shape that the tool promises
   }))
@@ -223,7 +223,7 @@ describe("web_search", () => {
   const search = (name: string, url: string, query: string, key = "key") => {
     const variables: Record<string, string> = { [`${name}_API_KEY`]: key, [`${name}_BASE_URL`]: url }
     const provider = SearchProvider.fromEnvironment((variable) => variables[variable])
-    return callTool(Web.toolset, "web_search", { query }).pipe(
+    return callTool(WebTools.toolset, "web_search", { query }).pipe(
       Effect.provideService(SearchProvider.WebSearch, provider)
     )
   }
@@ -286,7 +286,7 @@ describe("web_search", () => {
   it.effect("is there only with a key", () =>
     Effect.gen(function* () {
       assert.isUndefined(SearchProvider.fromEnvironment(() => undefined))
-      const tools = yield* Effect.scoped(Web.toolset.bind)
+      const tools = yield* Effect.scoped(WebTools.toolset.bind)
       assert.deepStrictEqual(
         tools.map(({ tool }) => tool.name),
         ["web_extract"]

@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
 import * as Fence from "../../src/tools/builtin/file/Fence.ts"
-import * as Places from "../../src/tools/builtin/file/Places.ts"
+import * as PathRoots from "../../src/tools/builtin/file/PathRoots.ts"
 import { nodeLayer, workspace } from "../support/fileTools.ts"
 import { effectProp, seeded } from "../support/property.ts"
 
-const places: Places.Service = {
+const places: PathRoots.Service = {
   home: "/home/ann",
   homes: ["/home/ann"],
   agentHomes: ["/home/ann/.hermes"],
@@ -35,14 +35,14 @@ it("ordinary files of a project are read and written", () => {
 })
 
 it("a home directory at the root does not open or close everything", () => {
-  const root: Places.Service = { ...places, home: "/", homes: ["/"] }
+  const root: PathRoots.Service = { ...places, home: "/", homes: ["/"] }
   assert.isDefined(Fence.judgeRead("/.ssh/id_rsa", root))
   assert.isDefined(Fence.judgeWrite("/.bashrc", root))
   assert.isUndefined(Fence.judgeWrite("/work/a.txt", root))
 })
 
 it("writes are confined to the safe roots when there are any", () => {
-  const confined: Places.Service = { ...places, safeRoots: ["/work"] }
+  const confined: PathRoots.Service = { ...places, safeRoots: ["/work"] }
   assert.isUndefined(Fence.judgeWrite("/work/a", confined))
   assert.isDefined(Fence.judgeWrite("/workshop/a", confined))
   assert.isUndefined(Fence.judgeRead("/workshop/a", confined))
@@ -70,8 +70,8 @@ layer(nodeLayer)("the fence and the file system", (it) => {
       const fs = yield* FileSystem.FileSystem
       yield* fs.symlink(w.home, w.at("me"))
       const from = (env: Record<string, string>) =>
-        Places.Places.pipe(
-          Effect.provide(Places.layerConfig),
+        PathRoots.PathRoots.pipe(
+          Effect.provide(PathRoots.layerConfig),
           Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env))
         )
       assert.deepStrictEqual(

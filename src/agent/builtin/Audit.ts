@@ -21,13 +21,13 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Audit, Files, Runtime } from "hermes-effect"
+ * import { Agent, Audit, FileTools, Runtime } from "hermes-effect"
  *
  * const audit = Audit.make({ write: (entry) => Effect.sync(() => console.log(entry.kind, entry.phase, entry.name)) })
  *
  * await Effect.runPromise(Effect.provide(
  *   Agent.run({ prompt: "Read the file package.json" }),
- *   Runtime.layer({ tools: [Files.toolset], middleware: [audit] })
+ *   Runtime.layer({ tools: [FileTools.toolset], middleware: [audit] })
  * ))
  * // => model_call begin model
  * // => model_call end offline

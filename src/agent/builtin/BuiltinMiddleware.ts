@@ -4,7 +4,7 @@
  * **Details**
  *
  * A name is ours (`long-tool-output`) or a path of the lifecycle document
- * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema. `Events`
+ * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema. `AgentEvents`
  * and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
  *
  * **Example** (An entry of a file)

@@ -28,9 +28,9 @@
  * **Example** (Under its name in the kit)
  *
  * ```ts
- * import { Redact, Runtime } from "hermes-effect"
+ * import { PiiRedaction, Runtime } from "hermes-effect"
  *
- * export const runtime = Runtime.layer({ middleware: [Redact.make({ kinds: ["email", "phone"] })] })
+ * export const runtime = Runtime.layer({ middleware: [PiiRedaction.make({ kinds: ["email", "phone"] })] })
  * ```
  *
  * Source: `ARCHITECTURE.md` §6.
@@ -40,7 +40,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../../base/domain/AgentError.ts"
-import { withParts } from "../../base/domain/Model.ts"
+import { withParts } from "../../base/domain/ModelCall.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Parameters from "./Parameters.ts"
 

@@ -31,10 +31,10 @@
  * **Example** (Under its name in the kit)
  *
  * ```ts
- * import { Cache, Runtime } from "hermes-effect"
+ * import { ResponseCache, Runtime } from "hermes-effect"
  *
  * // Needs `Persistence`: in memory, in SQL or in Redis.
- * export const runtime = Runtime.layer({ middleware: [Cache.make({ timeToLiveSeconds: 300 })] })
+ * export const runtime = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 300 })] })
  * ```
  *
  * Source: `ARCHITECTURE.md` §2.
@@ -49,7 +49,7 @@ import * as Persistable from "effect/persistence/Persistable"
 import type * as Persistence from "effect/persistence/Persistence"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
-import type { ContentPart } from "../../base/domain/Model.ts"
+import type { ContentPart } from "../../base/domain/ModelCall.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { toInfo } from "../../base/domain/Route.ts"
 import * as Usage from "../../base/domain/Usage.ts"

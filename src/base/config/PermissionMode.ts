@@ -18,12 +18,12 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, PermissionMode, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, PermissionMode, Runtime, TerminalTools } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'touch note.txt'." }).pipe(
  *   Effect.provideService(PermissionMode.CurrentMode, "plan")
  * )
- * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset] })))
+ * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [TerminalTools.toolset] })))
  *
  * console.log(text.includes("plan mode"))
  * // => true

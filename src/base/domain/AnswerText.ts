@@ -25,7 +25,7 @@ import {
   type StreamPart,
   makeTextDelta,
   withParts
-} from "./Model.ts"
+} from "./ModelCall.ts"
 import { redactKeys } from "./Redaction.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"

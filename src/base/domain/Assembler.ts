@@ -7,7 +7,13 @@ import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
 import * as AnswerText from "./AnswerText.ts"
 import * as Json from "./Json.ts"
-import { type ContentPart, type ModelResponse, makeReasoningDelta, type StreamPart, makeTextDelta } from "./Model.ts"
+import {
+  type ContentPart,
+  type ModelResponse,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta
+} from "./ModelCall.ts"
 import { toResponse } from "./Usage.ts"
 
 interface OpenText {

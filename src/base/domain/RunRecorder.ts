@@ -16,7 +16,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "./AgentError.ts"
 import * as GrowingList from "./GrowingList.ts"
 import type { SessionId, TurnId } from "./Ids.ts"
-import type { ToolDefinition } from "./Model.ts"
+import type { ToolDefinition } from "./ModelCall.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 
 /** Writes the record of one run. */

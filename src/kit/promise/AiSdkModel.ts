@@ -47,7 +47,7 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning
 } from "@ai-sdk/provider"
-import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
 import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"

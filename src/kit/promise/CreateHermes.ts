@@ -49,8 +49,8 @@ import * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import type { Question } from "../../tools/approval/Question.ts"
 import * as Approvals from "../../tools/Approvals.ts"
-import type * as Files from "../../tools/builtin/Files.ts"
-import type * as Terminal from "../../tools/builtin/Terminal.ts"
+import type * as FileTools from "../../tools/builtin/FileTools.ts"
+import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
 import type { NeedsOf } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
@@ -69,7 +69,7 @@ export interface HermesModel extends Omit<ModelRoute, "apiKey"> {
 export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name]) => unknown) | undefined }
 
 /** Services of the toolsets of the package, which every runtime has. */
-type BuiltinNeeds = NeedsOf<typeof Files.toolset | typeof Terminal.toolset | typeof Todo.toolset>
+type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
 /** Settings of a runtime. */
 export interface HermesOptions extends Pick<
@@ -88,7 +88,7 @@ export interface HermesOptions extends Pick<
    * a provider of its own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
   readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
-  /** Tools of functions (`tool`), and toolsets of the package: `Files.toolset`, `Terminal.toolset`, … */
+  /** Tools of functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, … */
   readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   readonly on?: Listeners | undefined
   /**

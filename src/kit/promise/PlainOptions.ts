@@ -8,7 +8,7 @@
  *
  * Source: `ARCHITECTURE.md` §4.
  */
-import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 

@@ -44,7 +44,7 @@ import type {
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import { awsSecrets } from "../../base/domain/CredentialNames.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../../base/domain/Model.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import { registerSecrets } from "../../base/domain/Secrets.ts"
 import { rethrowImport } from "../../base/platform/OptionalPackage.ts"

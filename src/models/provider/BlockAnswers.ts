@@ -19,7 +19,7 @@ import {
   makeReasoningDelta,
   type StreamPart,
   makeTextDelta
-} from "../../base/domain/Model.ts"
+} from "../../base/domain/ModelCall.ts"
 import * as SdkError from "./SdkError.ts"
 import * as ToolCallWire from "./ToolCallWire.ts"
 

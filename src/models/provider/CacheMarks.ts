@@ -16,7 +16,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { PromptCache } from "../../base/domain/Model.ts"
+import type { PromptCache } from "../../base/domain/ModelCall.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
 /** Marks of one request at most. */

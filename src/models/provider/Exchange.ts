@@ -25,7 +25,7 @@ import type {
   ModelResponse,
   OnPart,
   StreamPart
-} from "../../base/domain/Model.ts"
+} from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import { Deadlines } from "../../base/platform/Deadlines.ts"
 import { StreamedResponse } from "../../base/platform/StreamedResponse.ts"

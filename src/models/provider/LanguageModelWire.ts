@@ -12,7 +12,7 @@ import * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Json from "../../base/domain/Json.ts"
-import type { ContentPart, ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../base/domain/Model.ts"
+import type { ContentPart, ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../base/domain/ModelCall.ts"
 import { toResponse } from "../../base/domain/Usage.ts"
 import * as PartSchema from "./PartSchema.ts"
 

@@ -15,7 +15,7 @@
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
-import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 
 // Efforts of OpenAI
 

@@ -26,7 +26,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
-import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
 
 /** A provider of one route. Every failure is an `AiError` with an exact reason; interruption closes the connection. */

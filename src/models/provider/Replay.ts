@@ -51,7 +51,7 @@ import type {
   ModelResponse,
   OnPart,
   StreamPart
-} from "../../base/domain/Model.ts"
+} from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as Completion from "./offline/Completion.ts"

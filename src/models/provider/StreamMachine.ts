@@ -3,7 +3,7 @@
  * that are made for each piece of an answer.
  */
 import type * as AiError from "effect/ai/AiError"
-import type { ContentPart, StreamPart } from "../../base/domain/Model.ts"
+import type { ContentPart, StreamPart } from "../../base/domain/ModelCall.ts"
 import type { SseEvent } from "./SseReader.ts"
 
 /** Takes the events of a stream in. */

@@ -21,7 +21,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { ModelCall, ModelRequest, ToolDefinition } from "../../base/domain/Model.ts"
+import type { ModelCall, ModelRequest, ToolDefinition } from "../../base/domain/ModelCall.ts"
 import * as FileData from "../provider/FileData.ts"
 import { type Bounds, ImageScaler, type NoImageLibrary } from "./ImageScaling.ts"
 

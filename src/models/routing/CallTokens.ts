@@ -2,7 +2,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { ModelCall } from "../../base/domain/Model.ts"
+import type { ModelCall } from "../../base/domain/ModelCall.ts"
 import type { CallSituation } from "./classification/Evidence.ts"
 
 const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {

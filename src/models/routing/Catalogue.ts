@@ -55,7 +55,7 @@ import * as EndpointMemory from "./catalogue/EndpointMemory.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as ContextWindow from "./ContextWindow.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import * as Pricing from "./Pricing.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
@@ -90,7 +90,7 @@ const isClaude = (model: string): boolean => model.toLowerCase().includes("claud
 
 /** OpenRouter's credits are dollars; the `cost` of other providers has no defined unit. */
 const isCostReported = ({ baseUrl, provider }: RouteIdentity): boolean =>
-  provider === "openrouter" || Detection.isUnder(Detection.parseAddress(baseUrl).host, "openrouter.ai")
+  provider === "openrouter" || RouteDetection.isUnder(RouteDetection.parseAddress(baseUrl).host, "openrouter.ai")
 
 const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefined): CallFacts["cost"] => {
   const billing = Pricing.findBillingMode(route)
@@ -113,13 +113,13 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const { askedOf, late } = EndpointMemory.makeAsker(endpoints, scope)
 
   const hasOwnEndpoint = (route: RouteIdentity): boolean => {
-    const { host } = Detection.parseAddress(route.baseUrl)
+    const { host } = RouteDetection.parseAddress(route.baseUrl)
     return host !== "" && Directory.findByHost(host) === undefined
   }
 
   const findServedWindow = (route: RouteIdentity): Effect.Effect<ModelLists.ServedWindow | undefined> =>
     Effect.suspend(() => {
-      if (!Detection.isLocal(Detection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
+      if (!RouteDetection.isLocal(RouteDetection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
       const { baseUrl = "", model } = route
       const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))

@@ -28,7 +28,7 @@ import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { CompactionPlan } from "../../base/domain/CompactionPlan.ts"
 import type { SessionId, TaskId, TurnId } from "../../base/domain/Ids.ts"
-import type { ContextEdits } from "../../base/domain/Model.ts"
+import type { ContextEdits } from "../../base/domain/ModelCall.ts"
 
 /** Reason of a compaction, and the size that the conversation has to fit into. */
 export interface Request {

@@ -27,7 +27,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import type { Credential } from "./CredentialPool.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import * as RouteKeys from "./RouteKeys.ts"
 import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
@@ -256,7 +256,7 @@ export const findUnknownProviders = (settings: Values): ReadonlyArray<Directory.
 export const mayLogIn = (settings: Values): boolean =>
   listStatements(settings).some(({ baseUrl, provider }) => {
     const named = provider === undefined ? undefined : Directory.findProvider(provider)
-    return (named ?? Directory.findByHost(Detection.parseAddress(baseUrl).host))?.login === true
+    return (named ?? Directory.findByHost(RouteDetection.parseAddress(baseUrl).host))?.login === true
   })
 
 /** The route that is asked first. */

@@ -42,7 +42,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import * as Offline from "../provider/Offline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
@@ -143,11 +143,11 @@ const profiles: ReadonlyArray<Profile> = [
 ]
 
 const findProfile = (route: Route): Profile | undefined => {
-  const { host } = Detection.parseAddress(route.baseUrl)
+  const { host } = RouteDetection.parseAddress(route.baseUrl)
   const provider = route.provider.trim().toLowerCase()
   return (
-    profiles.find(({ domain }) => Detection.isUnder(host, domain)) ??
-    (host === "" || Detection.isLocal(host) || Directory.findByHost(host) === undefined
+    profiles.find(({ domain }) => RouteDetection.isUnder(host, domain)) ??
+    (host === "" || RouteDetection.isLocal(host) || Directory.findByHost(host) === undefined
       ? profiles.find((profile) => profile.provider === provider)
       : undefined)
   )

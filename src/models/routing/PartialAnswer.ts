@@ -17,7 +17,7 @@ import {
   type ModelResponse,
   type StreamPart,
   withParts
-} from "../../base/domain/Model.ts"
+} from "../../base/domain/ModelCall.ts"
 
 /** Number of times that the rest of an answer is asked for on one route by default (`network.stream_retries`). */
 export const mostContinuations = 2

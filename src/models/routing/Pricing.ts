@@ -17,7 +17,7 @@
 import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
 import type { Route } from "../../base/domain/Route.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import type { Listed } from "./catalogue/ModelLists.ts"
 import * as ModelData from "./catalogue/ModelData.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
@@ -88,12 +88,12 @@ const isTabled = (provider: string): boolean => tabled.has(provider)
 
 /** Finds how calls on a route are billed. */
 export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode => {
-  const { host } = Detection.parseAddress(baseUrl)
+  const { host } = RouteDetection.parseAddress(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"
-  if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai"))
+  if (provider === "openrouter" || provider === "nous" || RouteDetection.isUnder(host, "openrouter.ai"))
     return "official_models_api"
   if (isTabled(provider)) return "official_docs_snapshot"
-  return host === "" || Detection.isLocal(host) ? "unknown" : "official_models_api"
+  return host === "" || RouteDetection.isLocal(host) ? "unknown" : "official_models_api"
 }
 
 const vendors = new Set(["anthropic", "openai", "google"])

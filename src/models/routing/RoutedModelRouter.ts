@@ -25,10 +25,10 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Routing } from "hermes-effect"
+ * import { Agent, RoutedModelRouter } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Hello" }).pipe(
- *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explainDecision(error)))
+ *   Effect.tapErrorTag("AiError", (error) => Effect.logError(RoutedModelRouter.explainDecision(error)))
  * )
  * ```
  *

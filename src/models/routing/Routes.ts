@@ -21,7 +21,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Configurable } from "../../base/domain/ApiMode.ts"
 import * as EndpointAddress from "../../base/domain/EndpointAddress.ts"
 import type { Route } from "../../base/domain/Route.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import * as Keys from "./RouteKeys.ts"
 
@@ -186,11 +186,11 @@ const chooseByAddress = (
   baseUrl: string,
   at: Pick<ReturnType<typeof describeOwnAddress>, "addressAt" | "from" | "isEndpoint" | "source">
 ): ProviderChoice => {
-  const detected = Detection.detectRoute({ model: "", baseUrl })
+  const detected = RouteDetection.detectRoute({ model: "", baseUrl })
   const found =
     detected.apiMode === "bedrock_converse"
       ? Directory.findProvider("bedrock")
-      : Directory.findByHost(Detection.parseAddress(baseUrl).host)
+      : Directory.findByHost(RouteDetection.parseAddress(baseUrl).host)
   const entry = found ?? Directory.custom
   return {
     name: entry.name,
@@ -287,16 +287,16 @@ export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteR
       )
     }
     const model = toModelId(entry, asked)
-    const { host } = Detection.parseAddress(baseUrl)
+    const { host } = RouteDetection.parseAddress(baseUrl)
     const { from, key: apiKey } = yield* Keys.resolveKey(choice, baseUrl, settings, lookup)
-    const found = Detection.detectRoute({
+    const found = RouteDetection.detectRoute({
       provider: choice.detectAs,
       model,
       baseUrl,
       apiMode: settings.apiMode ?? choice.apiMode
     })
     const regionVariable =
-      Detection.readHostRegion(host) === undefined
+      RouteDetection.readHostRegion(host) === undefined
         ? Keys.findFirstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
         : undefined
     const region =

@@ -18,12 +18,12 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import type { OnHeaders, OnPart, StreamPart } from "../../base/domain/Model.ts"
+import type { OnHeaders, OnPart, StreamPart } from "../../base/domain/ModelCall.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { Progress, RouteCallState } from "./RouteCallState.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 
 /** Makes the progress of an attempt that begins. */
 export const beginProgress = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
@@ -132,7 +132,7 @@ const callTable: Table = [
 const heartbeatMillis = 30_000
 
 const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
-  Detection.isLocal(Detection.parseAddress(baseUrl).host)
+  RouteDetection.isLocal(RouteDetection.parseAddress(baseUrl).host)
 
 const readMillis = 120_000
 const requestMillis = 1_800_000

@@ -36,7 +36,7 @@ import type { Configurable } from "../../base/domain/ApiMode.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ConfiguredRoutes from "./ConfiguredRoutes.ts"
-import * as Detection from "./Detection.ts"
+import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import { type Lookup, findSource } from "./RouteKeys.ts"
 import * as Routes from "./Routes.ts"
@@ -155,9 +155,10 @@ const findCustomEndpoint = ({ lookup, settings }: TaskSurroundings): ConfiguredR
   const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")
   if (!isFree || baseUrl === undefined)
     return findSource(lookup, Routes.endpointVariable) === undefined ? undefined : {}
-  const { host, path } = Detection.parseAddress(baseUrl)
+  const { host, path } = RouteDetection.parseAddress(baseUrl)
   const isOther =
-    Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
+    RouteDetection.isUnder(host, "openrouter.ai") ||
+    (RouteDetection.isUnder(host, "chatgpt.com") && path.includes("codex"))
   return host === "" || isOther ? undefined : main
 }
 

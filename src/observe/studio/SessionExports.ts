@@ -6,7 +6,7 @@
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
-import type { ToolDefinition } from "../../base/domain/Model.ts"
+import type { ToolDefinition } from "../../base/domain/ModelCall.ts"
 import type * as Atif from "../Atif.ts"
 import * as FromRuns from "../atif/FromRuns.ts"
 import { toOutputText } from "../atif/RunContent.ts"

@@ -23,7 +23,7 @@ import * as Redaction from "../../base/domain/Redaction.ts"
 import { type Ask, JobAgent, selectTools } from "../../research/cron/JobAgent.ts"
 import * as JobFiles from "../../research/cron/JobFiles.ts"
 import { Delivery, type JobOutcome, type DeliveredResult } from "../../research/cron/JobRun.ts"
-import * as Tick from "../../research/cron/Tick.ts"
+import * as JobTick from "../../research/cron/JobTick.ts"
 import { layerPostgres } from "../../store/SessionStore.ts"
 import * as JobDraft from "../../tools/cron/JobDraft.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
@@ -84,8 +84,8 @@ const makeJobAgents = (options: Config.Options, own: RunSources) =>
 const toTickSettings = (
   { approvals, cron }: Values,
   places: JobFiles.Places,
-  skills: Tick.Settings["skills"]
-): Tick.Settings => ({
+  skills: JobTick.Settings["skills"]
+): JobTick.Settings => ({
   places,
   skills,
   approvals: approvals.cronMode,
@@ -114,7 +114,7 @@ const formatResult = ({ job, output, text }: DeliveredResult, isWrapped: boolean
 /** Shared parts of all ways of running jobs. */
 const withJobServices = <A, E, R>(
   own: RunSources,
-  work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>
+  work: (settings: JobTick.Settings, values: Values) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
     const output = yield* Output
@@ -139,13 +139,13 @@ const isFailure = ({ status }: JobOutcome): boolean => status === "error" || sta
 /** Runs one job now. */
 export const runNow = Effect.fn("hermes cron run")(function* ({ job, ...own }: RunSources & { readonly job: string }) {
   const run = yield* withJobServices(own, (settings) =>
-    Effect.catchTag(Tick.runNow(job, settings), ["CronRefused", "CronStoreError"], toCronFailure)
+    Effect.catchTag(JobTick.runNow(job, settings), ["CronRefused", "CronStoreError"], toCronFailure)
   )
   if (run.status === "silent") yield* printNote(`${run.job.name} has nothing to report`)
   if (isFailure(run)) return yield* makeSilentFailure(failed)
 })
 
-const recordLook = Effect.fnUntraced(function* (settings: Tick.Settings) {
+const recordLook = Effect.fnUntraced(function* (settings: JobTick.Settings) {
   const now = yield* Clock.currentTimeMillis
   yield* Effect.catch(JobFiles.recordLook(settings.places, now), ({ message }) => Effect.logWarning(message))
 })
@@ -153,7 +153,7 @@ const recordLook = Effect.fnUntraced(function* (settings: Tick.Settings) {
 /** Runs what is due. */
 export const tick = Effect.fn("hermes cron tick")(function* (own: RunSources) {
   const runs = yield* withJobServices(own, (settings) =>
-    Effect.andThen(recordLook(settings), Effect.catchTag(Tick.runOnce(settings), "CronStoreError", toCronFailure))
+    Effect.andThen(recordLook(settings), Effect.catchTag(JobTick.runOnce(settings), "CronStoreError", toCronFailure))
   )
   if (runs.some(isFailure)) return yield* makeSilentFailure(failed)
 })
@@ -163,7 +163,7 @@ export const serve = Effect.fn("hermes cron serve")(function* (own: RunSources) 
   yield* printNote("Checking for due jobs every minute. Press Ctrl+C to stop.")
   return yield* withJobServices(own, (settings) =>
     Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
-      Tick.runForever(settings, Effect.provideContext(recordLook(settings), context))
+      JobTick.runForever(settings, Effect.provideContext(recordLook(settings), context))
     )
   )
 })

@@ -30,7 +30,7 @@ import type { Command } from "../../agent/plugin/Plugin.ts"
 import { Plugins } from "../../agent/plugin/Plugins.ts"
 import type { ReservedNames } from "../../agent/plugin/Registration.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
-import * as Places from "../../tools/builtin/file/Places.ts"
+import * as PathRoots from "../../tools/builtin/file/PathRoots.ts"
 import * as ChatSkills from "./ChatSkills.ts"
 import { confirmAction } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
@@ -226,7 +226,7 @@ const runConversation = Effect.fnUntraced(function* (
     session,
     newSession: Ids.makeSessionId,
     input,
-    places: yield* Places.make({
+    places: yield* PathRoots.make({
       home: environment.get("HOME") ?? environment.get("USERPROFILE"),
       agentHome: home.root
     }),

@@ -13,7 +13,7 @@ import { Environment, Home } from "../../base/config/Environment.ts"
 import { Settings } from "../../base/config/Settings.ts"
 import { describeProgramSandbox, UserPrograms } from "../../base/config/UserPrograms.ts"
 import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
-import { McpConnector } from "../../tools/mcp/Connection.ts"
+import { McpConnector } from "../../tools/mcp/McpConnection.ts"
 import * as McpLogins from "../../tools/mcp/McpLogins.ts"
 import * as ServerConfig from "../../tools/mcp/ServerConfig.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -234,7 +234,7 @@ const test = Command.make(
       const section = yield* findSection(name)
       const [SdkClient, EgressGate, Urls] = yield* Effect.promise(() =>
         Promise.all([
-          import("../../tools/mcp/SdkClient.ts"),
+          import("../../tools/mcp/McpSdkClient.ts"),
           import("../../tools/fence/EgressGate.ts"),
           import("../../tools/fence/Urls.ts")
         ])

@@ -36,7 +36,7 @@ import * as SessionStore from "../../store/SessionStore.ts"
 import type { ApprovalJudge } from "../../tools/approval/ApprovalJudge.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import * as FileState from "../../tools/builtin/file/FileState.ts"
-import { Places } from "../../tools/builtin/file/Places.ts"
+import { PathRoots } from "../../tools/builtin/file/PathRoots.ts"
 import * as ProcessEvents from "../../tools/builtin/terminal/ProcessEvents.ts"
 import * as ProcessRegistry from "../../tools/builtin/terminal/ProcessRegistry.ts"
 import * as Todo from "../../tools/builtin/Todo.ts"
@@ -68,7 +68,7 @@ export type Services =
 
 /** Layers under an agent, besides the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
-  readonly places: Layer.Layer<Places, never, PlacesNeeds>
+  readonly places: Layer.Layer<PathRoots, never, PlacesNeeds>
   /** Places of long tool results, and of the changes of files. */
   readonly kept: Layer.Layer<never, never, ChildProcesses.Platform | CommandEnvironment.CommandEnvironment>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>

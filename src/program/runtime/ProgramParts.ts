@@ -49,16 +49,16 @@ export const loadToolsets = Effect.fnUntraced(function* (
 ) {
   const builtin = yield* Effect.promise(() =>
     Promise.all([
-      import("../../tools/builtin/Files.ts"),
-      import("../../tools/builtin/Terminal.ts"),
+      import("../../tools/builtin/FileTools.ts"),
+      import("../../tools/builtin/TerminalTools.ts"),
       import("../../tools/builtin/Todo.ts"),
       import("../../tools/builtin/Delegate.ts"),
-      import("../../tools/builtin/Web.ts"),
+      import("../../tools/builtin/WebTools.ts"),
       import("../../tools/builtin/Vision.ts"),
       import("../../tools/builtin/SessionSearchTool.ts"),
       import("../../tools/builtin/Clarify.ts"),
       import("../../tools/builtin/ExecuteCode.ts"),
-      import("../../tools/builtin/CronJob.ts"),
+      import("../../tools/builtin/CronJobTool.ts"),
       import("../../tools/builtin/SkillTools.ts")
     ])
   )
@@ -92,7 +92,7 @@ export const connectServers = (
           Effect.promise(() =>
             Promise.all([
               import("../../tools/mcp/McpServers.ts"),
-              import("../../tools/mcp/SdkClient.ts"),
+              import("../../tools/mcp/McpSdkClient.ts"),
               import("../../tools/mcp/McpLogins.ts")
             ])
           ),

@@ -22,8 +22,8 @@ import { readPrefill } from "../../tools/prompt/Prefill.ts"
 import type * as SkillStore from "../../tools/prompt/SkillStore.ts"
 import * as SystemPrompt from "../../tools/prompt/SystemPrompt.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
-import { detectRoute } from "../../models/routing/Detection.ts"
-import * as Places from "../../tools/builtin/file/Places.ts"
+import { detectRoute } from "../../models/routing/RouteDetection.ts"
+import * as PathRoots from "../../tools/builtin/file/PathRoots.ts"
 import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../../tools/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../../tools/calls/LoopGuard.ts"
 
@@ -280,7 +280,7 @@ export const makePlacesLayer = (
   { security }: Values,
   { environment, home, inherited }: Host & { readonly inherited: InheritedLimits.Limits | undefined }
 ) =>
-  Places.layer({
+  PathRoots.layer({
     home: environment.get("HOME") ?? environment.get("USERPROFILE"),
     agentHome: home.root,
     safeRoots: security.writeSafeRoot,

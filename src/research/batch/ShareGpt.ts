@@ -14,7 +14,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
-import type { ToolDefinition } from "../../base/domain/Model.ts"
+import type { ToolDefinition } from "../../base/domain/ModelCall.ts"
 
 /** A turn. */
 export interface Turn {

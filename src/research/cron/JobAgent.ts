@@ -6,9 +6,9 @@
  *
  * ```ts
  * import * as Layer from "effect/Layer"
- * import { CronAgent, Files, Runtime } from "hermes-effect"
+ * import { JobAgent, FileTools, Runtime } from "hermes-effect"
  *
- * export const agent = CronAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
+ * export const agent = JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [FileTools.toolset] })))
  * ```
  *
  * Source: `hermes-product.md` §2.5.

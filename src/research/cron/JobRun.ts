@@ -14,9 +14,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { CronRun } from "hermes-effect"
+ * import { JobRun } from "hermes-effect"
  *
- * export const posted = Effect.provideService(CronRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
+ * export const posted = Effect.provideService(JobRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
  * ```
  *
  * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.

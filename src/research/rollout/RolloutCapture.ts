@@ -36,7 +36,7 @@
 import * as Effect from "effect/Effect"
 import { ExecutionBlocked } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { ModelRequest, ModelResponse } from "../../base/domain/Model.ts"
+import type { ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
 import { RolloutRefused } from "../../base/domain/RolloutPort.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import { Episodes } from "./Episodes.ts"

@@ -20,7 +20,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { ModelCall, ModelRequest } from "../../base/domain/Model.ts"
+import type { ModelCall, ModelRequest } from "../../base/domain/ModelCall.ts"
 import {
   RolloutPort,
   RolloutRefused,

@@ -61,7 +61,7 @@ import {
   type SessionStoreError
 } from "../../base/domain/AgentError.ts"
 import * as Ids from "../../base/domain/Ids.ts"
-import type { ReasoningEffort } from "../../base/domain/Model.ts"
+import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"

@@ -20,14 +20,14 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Approvals, Permissions, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, Approvals, Permissions, Runtime, TerminalTools } from "hermes-effect"
  *
  * const settings = { allow: [], ask: [], deny: ["terminal(rm:*)"] }
  * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings(settings))
  * const approvals = Layer.provide(Approvals.layerDeny(), rules)
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'cd src && rm a.txt'." })
- * const agent = Runtime.layer({ tools: [Terminal.toolset], approvals })
+ * const agent = Runtime.layer({ tools: [TerminalTools.toolset], approvals })
  * const { text } = await Effect.runPromise(Effect.provide(program, agent))
  *
  * console.log(text.includes("BLOCKED: the rule `terminal(rm:*)`"))

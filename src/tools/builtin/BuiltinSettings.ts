@@ -5,13 +5,13 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, BuiltinSettings, Files, Runtime } from "hermes-effect"
+ * import { Agent, BuiltinSettings, FileTools, Runtime } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provideService(BuiltinSettings.FileLimits, { chars: 20_000, lines: 500, lineChars: 500 })
  * )
  *
- * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] })))).text)
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [FileTools.toolset] })))).text)
  * // => hello
  * ```
  *

@@ -6,9 +6,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Delegate, Files, Runtime, ToolRegistry } from "hermes-effect"
+ * import { Delegate, FileTools, Runtime, ToolRegistry } from "hermes-effect"
  *
- * const runtime = Runtime.layer({ tools: [Files.toolset, Delegate.toolset] })
+ * const runtime = Runtime.layer({ tools: [FileTools.toolset, Delegate.toolset] })
  *
  * const program = Effect.gen(function*() {
  *   const registry = yield* ToolRegistry.ToolRegistry

@@ -19,9 +19,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, ExecuteCode, Files, Runtime } from "hermes-effect"
+ * import { Agent, ExecuteCode, FileTools, Runtime } from "hermes-effect"
  *
- * const runtime = Runtime.layer({ tools: [Files.toolset, ExecuteCode.toolset] })
+ * const runtime = Runtime.layer({ tools: [FileTools.toolset, ExecuteCode.toolset] })
  *
  * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
  * // => hello

@@ -34,7 +34,7 @@ import { Timeout } from "../Annotations.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
-import type { Places } from "./file/Places.ts"
+import type { PathRoots } from "./file/PathRoots.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Fence.ts"
 import { SideModel } from "./SideModel.ts"
@@ -125,7 +125,7 @@ const handlers = toolkit.toLayer(
 
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
-const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> =
+const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | PathRoots> =
   EgressGate.guardAddresses(
     Toolset.fromBound(
       "vision",
@@ -135,4 +135,5 @@ const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem
   )
 
 /** The toolset `vision`, with the files of the environment. Without a side model there is nothing to offer. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places> = Toolset.inEnvironment(offered)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | PathRoots> =
+  Toolset.inEnvironment(offered)

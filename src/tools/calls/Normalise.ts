@@ -12,7 +12,7 @@
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
-import type { ContentPart } from "../../base/domain/Model.ts"
+import type { ContentPart } from "../../base/domain/ModelCall.ts"
 import type { Snapshot } from "../ToolRegistry.ts"
 import * as ArgumentRepair from "./ArgumentRepair.ts"
 import * as NameRepair from "./NameRepair.ts"

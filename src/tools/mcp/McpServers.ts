@@ -28,7 +28,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { Values } from "../../base/config/Settings.ts"
 import { ToolRegistry } from "../ToolRegistry.ts"
 import type * as Toolset from "../Toolset.ts"
-import { type Connection, McpConnector, McpError } from "./Connection.ts"
+import { type Connection, McpConnector, McpError } from "./McpConnection.ts"
 import * as ServerTools from "./ServerTools.ts"
 import * as ServerConfig from "./ServerConfig.ts"
 

@@ -3,7 +3,7 @@
  * loaded here: a protocol error has a numeric code, a client error a text code, an HTTP answer a status.
  */
 import * as Predicate from "effect/Predicate"
-import { McpError, toOneLine, type Reason } from "./Connection.ts"
+import { McpError, toOneLine, type Reason } from "./McpConnection.ts"
 
 const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
   ["REQUEST_TIMEOUT", "timeout"],

@@ -11,7 +11,7 @@
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as TextCut from "../../base/domain/TextCut.ts"
-import type { Block, CallResult } from "./Connection.ts"
+import type { Block, CallResult } from "./McpConnection.ts"
 
 /** Characters of a result that are kept. */
 const maxResultChars = 1_000_000

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Hash from "effect/Hash"
 import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../base/config/Settings.ts"
-import { type Hints, McpError } from "./Connection.ts"
+import { type Hints, McpError } from "./McpConnection.ts"
 
 // Names of MCP servers and tools as the model may see them, and which of a server's tools are offered. Pure.
 //

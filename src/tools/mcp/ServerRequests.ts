@@ -22,7 +22,7 @@ import { mostOfCommand } from "../approval/ShownText.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { McpError, toOneLine } from "./Connection.ts"
+import { McpError, toOneLine } from "./McpConnection.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
 /**

@@ -29,7 +29,7 @@ import * as Injection from "../../base/domain/Injection.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
 import { formatHost } from "../fence/Urls.ts"
 import * as Toolset from "../Toolset.ts"
-import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
+import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./McpConnection.ts"
 import { limitText, Failure, toMediaParts, fromBlocks, fromCall, Success, WithMedia } from "./ServerAnswer.ts"
 import {
   makeNameFilter,

@@ -36,7 +36,7 @@ import { UserPrograms } from "../../base/config/UserPrograms.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
-import { McpError, toOneLine, type Reason } from "./Connection.ts"
+import { McpError, toOneLine, type Reason } from "./McpConnection.ts"
 import type { Stdio } from "./ServerConfig.ts"
 
 /** Bytes of one message at most. */

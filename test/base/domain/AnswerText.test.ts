@@ -1,7 +1,7 @@
 // Arguments of calls on their way to every reader of a run: the terminal, events, protocols.
 import { assert, describe, it } from "@effect/vitest"
 import * as AnswerText from "../../../src/base/domain/AnswerText.ts"
-import { makeParamsDelta, type StreamPart } from "../../../src/base/domain/Model.ts"
+import { makeParamsDelta, type StreamPart } from "../../../src/base/domain/ModelCall.ts"
 import { redactKeys } from "../../../src/base/domain/Redaction.ts"
 import { selectedForeignKeys } from "../../support/plantedKeys.ts"
 

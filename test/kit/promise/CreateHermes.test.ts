@@ -11,7 +11,7 @@ import * as z from "zod"
 import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
-import * as Files from "../../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
 
 const errorOf = async (promise: Promise<unknown>): Promise<HermesError> => {
   const error: unknown = await promise.then(
@@ -51,7 +51,7 @@ describe("createHermes", () => {
       model: "offline",
       store: { sqlite: join(directory, "state.db") },
       cwd: directory,
-      tools: [Files.toolset],
+      tools: [FileTools.toolset],
       on: { on_session_end: async () => void told.push("end") }
     } as const
     let sessionId = ""

@@ -5,7 +5,7 @@ import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
 import type { RunEvent, RunResult } from "../../../src/base/domain/RunEvent.ts"
 import { createHermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
-import * as Files from "../../../src/tools/builtin/Files.ts"
+import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Same<A, B>): void => undefined
@@ -52,7 +52,7 @@ tool({ name: "none", description: "Without a schema", input: { type: "object" },
 
 const hermes = createHermes({
   model: "offline",
-  tools: [weather, Files.toolset],
+  tools: [weather, FileTools.toolset],
   on: {
     post_tool_call: ({ tool_name }) => same<typeof tool_name, string>(true),
     // @ts-expect-error there is no such hook

@@ -7,13 +7,12 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
-import type { ModelCall } from "../../../src/base/domain/Model.ts"
+import { makeTextDelta, type ModelCall } from "../../../src/base/domain/ModelCall.ts"
 import type { Route } from "../../../src/base/domain/Route.ts"
 import { fromResponse } from "../../../src/base/domain/Usage.ts"
 import * as AnthropicMessages from "../../../src/models/provider/AnthropicMessages.ts"
 import * as Exchange from "../../../src/models/provider/Exchange.ts"
 import { Provider } from "../../../src/models/provider/Provider.ts"
-import * as Model from "../../../src/base/domain/Model.ts"
 import * as Ask from "./Ask.ts"
 import * as HttpServer from "./HttpServer.ts"
 
@@ -281,7 +280,7 @@ describe("a streamed answer", () => {
           parts.some((part) => part.type === "text-end") ? parts.filter(({ type }) => type !== "text-delta") : parts
         )
       )
-      const delta = (text: string) => Model.makeTextDelta("t", text)
+      const delta = (text: string) => makeTextDelta("t", text)
       yield* heard.add([Response.makePart("text-start", { id: "t" }), delta("a")])
       yield* heard.add([delta("b")])
       assert.strictEqual(heard.seen(), heard.sent)

@@ -4,7 +4,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Redacted from "effect/Redacted"
 import * as Conversation from "../../../src/base/domain/Conversation.ts"
 import * as History from "../../../src/base/domain/History.ts"
-import type { ModelCall } from "../../../src/base/domain/Model.ts"
+import type { ModelCall } from "../../../src/base/domain/ModelCall.ts"
 import { abilities, type Route } from "../../../src/base/domain/Route.ts"
 import * as Request from "../../../src/models/provider/anthropic/Request.ts"
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../../src/base/domain/Model.ts"
+import type { ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../../src/base/domain/ModelCall.ts"
 import type { Service } from "../../../src/models/provider/Provider.ts"
 
 export const user = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })

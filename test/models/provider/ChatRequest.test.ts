@@ -1,7 +1,7 @@
 // What requests look like before anything is sent.
 import { assert, describe, it } from "@effect/vitest"
 import * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ReasoningEffort } from "../../../src/base/domain/Model.ts"
+import type { ModelCall, ReasoningEffort } from "../../../src/base/domain/ModelCall.ts"
 import type { Route } from "../../../src/base/domain/Route.ts"
 import * as Request from "../../../src/models/provider/chat/Request.ts"
 import { call, terminal, user } from "./Ask.ts"

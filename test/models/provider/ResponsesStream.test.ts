@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as Assembler from "../../../src/base/domain/Assembler.ts"
-import type { ContentPart, StreamPart } from "../../../src/base/domain/Model.ts"
+import type { ContentPart, StreamPart } from "../../../src/base/domain/ModelCall.ts"
 import * as Decode from "../../../src/models/provider/responses/Decode.ts"
 import * as Stream from "../../../src/models/provider/responses/Stream.ts"
 

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ApiMode } from "../../../src/base/domain/ApiMode.ts"
-import * as Detection from "../../../src/models/routing/Detection.ts"
+import * as RouteDetection from "../../../src/models/routing/RouteDetection.ts"
 
-const mode = (input: Partial<Detection.Input>): ApiMode =>
-  Detection.detectRoute({ model: "some-model", ...input }).apiMode
+const mode = (input: Partial<RouteDetection.Input>): ApiMode =>
+  RouteDetection.detectRoute({ model: "some-model", ...input }).apiMode
 
 describe("Detection", () => {
   it("follows the order of the rules", () => {
@@ -18,7 +18,7 @@ describe("Detection", () => {
 
   it("names the provider that an address implies, when none is named", () => {
     const at = (baseUrl: string) => {
-      const { apiMode, provider } = Detection.detectRoute({ model: "m", baseUrl })
+      const { apiMode, provider } = RouteDetection.detectRoute({ model: "m", baseUrl })
       return [provider, apiMode]
     }
     assert.deepStrictEqual(at("https://chatgpt.com/backend-api/codex"), ["openai-codex", "codex_responses"])
@@ -30,7 +30,7 @@ describe("Detection", () => {
 
   it("leaves a named provider alone at a foreign address", () => {
     assert.deepInclude(
-      Detection.detectRoute({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }),
+      RouteDetection.detectRoute({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }),
       { provider: "custom", apiMode: "chat_completions" }
     )
     assert.strictEqual(mode({ provider: "custom", baseUrl: "https://api.x.ai/v1" }), "chat_completions")
@@ -65,18 +65,18 @@ describe("Detection", () => {
   })
 
   it("takes the query off the address and keeps it as parameters", () => {
-    const found = Detection.detectRoute({
+    const found = RouteDetection.detectRoute({
       model: "gpt-5",
       baseUrl: "https://me.openai.azure.com/openai/deployments/x/?api-version=2025-01-01&a=b#top"
     })
     assert.strictEqual(found.baseUrl, "https://me.openai.azure.com/openai/deployments/x")
     assert.deepStrictEqual(found.query, { "api-version": "2025-01-01", a: "b" })
     assert.strictEqual(found.apiMode, "chat_completions")
-    assert.strictEqual(Detection.detectRoute({ model: "m", baseUrl: "https://h.example/v1/" }).query, undefined)
+    assert.strictEqual(RouteDetection.detectRoute({ model: "m", baseUrl: "https://h.example/v1/" }).query, undefined)
   })
 
   it("reads the region of a Bedrock host and of nothing else", () => {
-    const region = (input: Partial<Detection.Input>) => Detection.detectRoute({ model: "m", ...input }).region
+    const region = (input: Partial<RouteDetection.Input>) => RouteDetection.detectRoute({ model: "m", ...input }).region
     assert.strictEqual(region({ provider: "bedrock" }), "us-east-1")
     assert.strictEqual(region({ baseUrl: "https://bedrock-runtime.ap-south-1.amazonaws.com" }), "ap-south-1")
     assert.strictEqual(
@@ -91,7 +91,7 @@ describe("Detection", () => {
   })
 
   it("knows local hosts", () => {
-    const local = (baseUrl: string) => Detection.isLocal(Detection.parseAddress(baseUrl).host)
+    const local = (baseUrl: string) => RouteDetection.isLocal(RouteDetection.parseAddress(baseUrl).host)
     for (const baseUrl of [
       "http://localhost:1/v1",
       "http://127.0.0.1:1",

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
-import type { ModelCall } from "../../../src/base/domain/Model.ts"
+import type { ModelCall } from "../../../src/base/domain/ModelCall.ts"
 import * as Adaptation from "../../../src/models/routing/Adaptation.ts"
 import * as ImageScaling from "../../../src/models/routing/ImageScaling.ts"
 import * as Fake from "../../support/fakeModel.ts"

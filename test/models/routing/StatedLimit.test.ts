@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Probing from "../../../src/models/routing/Probing.ts"
+import * as WindowProbing from "../../../src/models/routing/WindowProbing.ts"
 
 describe("StatedLimit", () => {
   /** Refusals in the words of their providers, and the limit in them. */
@@ -84,13 +84,13 @@ describe("StatedLimit", () => {
 
   for (const [provider, message, limit] of fixtures) {
     it(`${provider} is understood`, () => {
-      const expected: Probing.StatedLimit =
+      const expected: WindowProbing.StatedLimit =
         limit === undefined
           ? { _tag: "Nothing" }
           : limit === "excess"
             ? { _tag: "Excess" }
             : { _tag: "Tokens", tokens: limit }
-      assert.deepStrictEqual(Probing.readStatedLimit(message), expected)
+      assert.deepStrictEqual(WindowProbing.readStatedLimit(message), expected)
     })
   }
 })

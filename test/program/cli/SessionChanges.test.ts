@@ -10,7 +10,7 @@ import { commands } from "../../../src/program/cli/interactive/ChangeCommands.ts
 import type { Dialog } from "../../../src/program/cli/interactive/Dialog.ts"
 import * as Paint from "../../../src/program/cli/render/Paint.ts"
 import * as LiveSession from "../../../src/serve/host/LiveSession.ts"
-import { Approvals, Files, Runtime, Scripted, SessionStore, Terminal } from "../../../src/index.ts"
+import { Approvals, FileTools, Runtime, Scripted, SessionStore, TerminalTools } from "../../../src/index.ts"
 import { sessionIdOf } from "../../support/hermes.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -156,7 +156,7 @@ const conversation = Effect.fnUntraced(function* (
       store: SessionStore.layerSqlite({ path: join(home, "state.db") }).pipe(Layer.provide(NodeServices.layer)),
       changes: { directory: join(home, "changes"), home },
       approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)),
-      tools: [Files.toolset, Terminal.toolset]
+      tools: [FileTools.toolset, TerminalTools.toolset]
     })
   )
   const live = yield* Effect.provideContext(LiveSession.make({ cwd }), context)

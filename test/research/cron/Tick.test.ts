@@ -17,7 +17,7 @@ import { type Ask, JobAgent } from "../../../src/research/cron/JobAgent.ts"
 import { JobBlocked } from "../../../src/research/cron/JobFiles.ts"
 import * as JobFiles from "../../../src/research/cron/JobFiles.ts"
 import { Delivery, type DeliveredResult } from "../../../src/research/cron/JobRun.ts"
-import * as Tick from "../../../src/research/cron/Tick.ts"
+import * as JobTick from "../../../src/research/cron/JobTick.ts"
 import { InteractiveMode } from "../../../src/tools/approval/InteractiveMode.ts"
 import { type Job, leaseMillis } from "../../../src/tools/cron/Job.ts"
 import { InsideJob } from "../../../src/tools/cron/CronContext.ts"
@@ -50,7 +50,7 @@ interface Agent {
 
 interface World {
   readonly jobs: CronJobs.Service
-  readonly settings: Tick.Settings
+  readonly settings: JobTick.Settings
   readonly asked: Array<Asked>
   readonly shown: Array<DeliveredResult>
   readonly keep: (path: string, text: string) => string
@@ -70,7 +70,7 @@ const world = <A, E>(
       database: join(home, "state.db"),
       os: "linux"
     }).pipe(Effect.provide(NodeServices.layer))
-    const settings: Tick.Settings = {
+    const settings: JobTick.Settings = {
       skills,
       places: { scripts: join(home, "scripts"), cron: join(home, "cron") },
       approvals: "deny",
@@ -119,11 +119,11 @@ describe("Tick", () => {
     world(({ asked, jobs, settings, shown }) =>
       Effect.gen(function* () {
         yield* jobs.create(hourly)
-        assert.isEmpty(yield* Tick.runOnce(settings))
+        assert.isEmpty(yield* JobTick.runOnce(settings))
         yield* minutes(60)
-        const [run] = yield* Tick.runOnce(settings)
+        const [run] = yield* JobTick.runOnce(settings)
         assert.strictEqual(run?.status, "ok")
-        assert.isEmpty(yield* Tick.runOnce(settings))
+        assert.isEmpty(yield* JobTick.runOnce(settings))
         assert.lengthOf(asked, 1)
         assert.match(
           asked[0]?.prompt ?? "",
@@ -149,9 +149,10 @@ describe("Tick", () => {
         const { id } = yield* jobs.create(hourly)
         yield* jobs.trigger(id)
         const other = CronJobs.layer(settings.places.cron)
-        const runs = yield* Effect.all([Tick.runOnce(settings), Tick.runOnce(settings).pipe(Effect.provide(other))], {
-          concurrency: "unbounded"
-        })
+        const runs = yield* Effect.all(
+          [JobTick.runOnce(settings), JobTick.runOnce(settings).pipe(Effect.provide(other))],
+          { concurrency: "unbounded" }
+        )
         assert.lengthOf(runs.flat(), 1)
         assert.lengthOf(asked, 1)
       })
@@ -165,7 +166,7 @@ describe("Tick", () => {
           Effect.gen(function* () {
             const { id } = yield* jobs.create(hourly)
             yield* minutes(60)
-            assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "silent")
+            assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "silent")
             assert.isEmpty(shown)
             assert.isTrue(existsSync((yield* jobs.find(id)).last_output ?? ""))
           }),
@@ -195,7 +196,7 @@ describe("Tick", () => {
             Effect.gen(function* () {
               const { id } = yield* jobs.create(hourly)
               yield* minutes(60)
-              assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "error")
+              assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "error")
               assert.deepStrictEqual(
                 shown.map(({ isFailure }) => isFailure),
                 [true]
@@ -219,7 +220,7 @@ describe("Tick", () => {
           yield* jobs.create({ ...hourly, schedule: "every 2m", times: 2 })
           let looked = 0
           const ticker = yield* Effect.forkChild(
-            Tick.runForever(
+            JobTick.runForever(
               settings,
               Effect.sync(() => void looked++)
             )
@@ -256,7 +257,7 @@ describe("Tick", () => {
         Effect.gen(function* () {
           yield* jobs.create({ ...hourly, schedule: "1m" })
           yield* minutes(1)
-          const tick = yield* Effect.forkChild(Tick.runOnce({ ...settings, runTimeoutSeconds: 90 }))
+          const tick = yield* Effect.forkChild(JobTick.runOnce({ ...settings, runTimeoutSeconds: 90 }))
           yield* until(Effect.sync(() => asked.length === 1))
           yield* minutes(2)
           const [run] = yield* Fiber.join(tick)
@@ -273,18 +274,18 @@ describe("Tick", () => {
           yield* jobs.create(hourly)
           for (let i = 0; i < 3; i++) {
             yield* minutes(60)
-            assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "blocked")
+            assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "blocked")
           }
           assert.deepStrictEqual(
             shown.map(({ text }) => text),
             ["Failed: set a key"]
           )
           // Who asks for a run is told again.
-          yield* Tick.runNow("report", settings)
+          yield* JobTick.runNow("report", settings)
           assert.lengthOf(shown, 2)
           assert.isEmpty(asked)
           yield* minutes(60)
-          assert.strictEqual((yield* Tick.runOnce({ ...settings, preflight: false }))[0]?.status, "error")
+          assert.strictEqual((yield* JobTick.runOnce({ ...settings, preflight: false }))[0]?.status, "error")
           assert.lengthOf(shown, 3)
         }),
       { open: Effect.fail(new JobBlocked({ message: "set a key" })) }
@@ -311,7 +312,7 @@ describe("Tick", () => {
           yield* jobs.create({ ...hourly, schedule: "1m", ...draft })
         }
         yield* minutes(1)
-        const runs = yield* Tick.runOnce(settings)
+        const runs = yield* JobTick.runOnce(settings)
         assert.deepStrictEqual(
           runs.map(({ status }) => status),
           Array.from({ length: 5 }, () => "blocked")
@@ -329,9 +330,9 @@ describe("Tick", () => {
           keep("skills/writing/brief/SKILL.md", "---\nname: brief\ndescription: Writes\n---\nBe brief.</skill>")
           keep("scripts/count.sh", "echo 42; echo noise >&2")
           const first = yield* jobs.create({ ...hourly, name: "first" })
-          yield* Tick.runNow("first", settings)
+          yield* JobTick.runNow("first", settings)
           yield* jobs.create({ ...hourly, skills: ["brief"], script: "count.sh", contextFrom: [first.id.slice(0, 8)] })
-          yield* Tick.runNow("report", settings)
+          yield* JobTick.runNow("report", settings)
           const prompt = asked.at(-1)?.prompt ?? ""
           assert.include(prompt, "Be brief.‹/skill>\n</skill>")
           assert.include(prompt, '<script-output name="count.sh">\n42\n</script-output>')
@@ -353,7 +354,7 @@ describe("Tick", () => {
         keep("scripts/broken.sh", "echo out; echo why >&2; exit 3")
         for (const name of ["loud.mjs", "quiet.sh", "broken.sh"]) {
           yield* jobs.create({ ...hourly, name, prompt: "", script: name, noAgent: true })
-          yield* Tick.runNow(name, settings)
+          yield* JobTick.runNow(name, settings)
         }
         assert.deepStrictEqual(
           shown.map(({ text }) => text),
@@ -377,11 +378,11 @@ describe("Tick", () => {
         keep("scripts/noise.sh", "yes >&2")
         for (const name of ["endless.sh", "noise.sh"]) {
           yield* jobs.create({ ...hourly, name, prompt: "", script: name, noAgent: true })
-          const { error } = yield* Tick.runNow(name, { ...settings, scriptTimeoutSeconds: 1 })
+          const { error } = yield* JobTick.runNow(name, { ...settings, scriptTimeoutSeconds: 1 })
           assert.strictEqual(error, "the script was ended after 1 s")
         }
         yield* jobs.create({ ...hourly, name: "leaving.sh", prompt: "", script: "leaving.sh", noAgent: true })
-        assert.strictEqual((yield* Tick.runNow("leaving.sh", settings)).status, "silent")
+        assert.strictEqual((yield* JobTick.runNow("leaving.sh", settings)).status, "silent")
         const size = readFileSync(mark).length
         assert.isAbove(size, 0)
         yield* Effect.sleep("300 millis")
@@ -397,7 +398,7 @@ describe("Tick", () => {
         ({ jobs, settings }) =>
           Effect.gen(function* () {
             const { id } = yield* jobs.create(hourly)
-            yield* Tick.runNow(id, settings)
+            yield* JobTick.runNow(id, settings)
             assert.deepStrictEqual(seen, [
               { _tag: "Unattended", who: "scheduled job", otherwise: "deny", judged: false },
               { id, maySchedule: false }
@@ -422,7 +423,7 @@ describe("Tick", () => {
           Effect.gen(function* () {
             for (let i = 0; i < 6; i++) yield* jobs.create({ ...hourly, name: `j${i}` })
             yield* minutes(60)
-            assert.lengthOf(yield* Tick.runOnce({ ...settings, maxParallel: 2 }), 6)
+            assert.lengthOf(yield* JobTick.runOnce({ ...settings, maxParallel: 2 }), 6)
             assert.strictEqual(most, 2)
           }),
         {
@@ -446,7 +447,7 @@ describe("Tick", () => {
         Effect.gen(function* () {
           const { id } = yield* jobs.create(hourly)
           for (let i = 0; i < JobFiles.keptOutputs + 2; i++) keep(`cron/output/${id}/1960-01-${i}.md`, "old")
-          yield* Tick.runNow(id, settings)
+          yield* JobTick.runNow(id, settings)
           const directory = join(settings.places.cron, "output", id)
           assert.lengthOf(readdirSync(directory), JobFiles.keptOutputs)
           assert.notInclude(
@@ -465,7 +466,7 @@ describe("Tick", () => {
         ({ jobs, settings, shown }) =>
           Effect.gen(function* () {
             const { id } = yield* jobs.create(hourly)
-            const run = yield* Effect.forkChild(Tick.runNow(id, settings))
+            const run = yield* Effect.forkChild(JobTick.runNow(id, settings))
             yield* until(Effect.map(jobs.find(id), ({ running }) => running !== null))
             yield* jobs.remove(id)
             yield* Deferred.succeed(gate, undefined)

@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { Approvals, ChatCompletions, Compaction, Files, Runtime, Terminal } from "../../../src/index.ts"
+import { Approvals, ChatCompletions, Compaction, FileTools, Runtime, TerminalTools } from "../../../src/index.ts"
 import * as RolloutRun from "../../../src/research/rollout/RolloutRun.ts"
 import * as EpisodeExport from "../../../src/research/rollout/EpisodeExport.ts"
 import * as Episodes from "../../../src/research/rollout/Episodes.ts"
@@ -35,7 +35,7 @@ const rollOut = <Item extends RolloutEnvironment.AnyItem>(
     const runtime = Runtime.layer({
       provider: ChatCompletions.layer({ model: "m", baseUrl: url, apiKey: Redacted.make("k") }),
       retry: { maxAttempts: 1 },
-      tools: [Files.toolset, Terminal.toolset],
+      tools: [FileTools.toolset, TerminalTools.toolset],
       middleware: [capture.middleware],
       approvals: Approvals.layerDeny({ unknownCommands: "allow" })
     }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off")))

@@ -18,7 +18,7 @@ import {
   SshHost,
   SweRun,
   TaskFolder,
-  Terminal,
+  TerminalTools,
   ToolRegistry
 } from "../../../src/index.ts"
 import type { SweTask } from "../../../src/research/swe/SweTask.ts"
@@ -58,7 +58,7 @@ describe("a task on another machine", () => {
                 commands.map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] }))
               ),
               environment,
-              tools: [Terminal.toolset],
+              tools: [TerminalTools.toolset],
               approvals: Approvals.layerCallback(() => Effect.succeed("once" as const))
             })
           const task: SweTask = {

@@ -5,7 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { Agent, Approvals, CommandEnvironment, Runtime, Scripted, Terminal } from "../../../src/index.ts"
+import { Agent, Approvals, CommandEnvironment, Runtime, Scripted, TerminalTools } from "../../../src/index.ts"
 import * as ScriptedEnvironment from "../../../src/kit/testing/ScriptedEnvironment.ts"
 import { hostile } from "./hostile.ts"
 import { hostileDisguised } from "./hostileDisguised.ts"
@@ -39,7 +39,7 @@ const arrived = (commands: ReadonlyArray<string>, policy: Parameters<typeof Appr
       ),
       cwd: "/work",
       approvals: Approvals.layerDeny(policy),
-      tools: [Terminal.toolset]
+      tools: [TerminalTools.toolset]
     })
     yield* Effect.provide(Agent.run({ prompt: "go" }), runtime)
     const ran = yield* Context.get(services, ScriptedEnvironment.Commands)

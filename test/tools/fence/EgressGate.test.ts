@@ -15,9 +15,9 @@ import type { Question } from "../../../src/tools/approval/Question.ts"
 import { WebSearch } from "../../../src/tools/builtin/SearchProvider.ts"
 import { SideModel } from "../../../src/tools/builtin/SideModel.ts"
 import * as Delegate from "../../../src/tools/builtin/Delegate.ts"
-import * as Terminal from "../../../src/tools/builtin/Terminal.ts"
+import * as TerminalTools from "../../../src/tools/builtin/TerminalTools.ts"
 import * as Vision from "../../../src/tools/builtin/Vision.ts"
-import * as Web from "../../../src/tools/builtin/Web.ts"
+import * as WebTools from "../../../src/tools/builtin/WebTools.ts"
 import * as EgressGate from "../../../src/tools/fence/EgressGate.ts"
 import * as Urls from "../../../src/tools/fence/Urls.ts"
 import { callTool } from "../../support/callTool.ts"
@@ -110,7 +110,7 @@ const run = Effect.fnUntraced(function* (calls: ReadonlyArray<Call>, { approvals
   const runtime = Runtime.layer({
     provider: script,
     approvals,
-    tools: [Web.toolset, Vision.toolset, Terminal.toolset, Delegate.toolset]
+    tools: [WebTools.toolset, Vision.toolset, TerminalTools.toolset, Delegate.toolset]
   })
   yield* Agent.run({ prompt: "go", onEvent }).pipe(
     Effect.provide(runtime),
@@ -312,7 +312,7 @@ describe("an option of the runtime", () => {
           Effect.provide(
             Runtime.layer({
               hosts,
-              tools: [Web.toolset],
+              tools: [WebTools.toolset],
               provider: Scripted.layer([
                 Scripted.complete({ toolCalls: [{ name: "web_extract", params: { urls: [`${target.url}/x`] } }] }),
                 Scripted.complete("done")
@@ -440,7 +440,7 @@ describe("an address that carries a secret", () => {
           return []
         })
       const searched = (query: string) =>
-        Effect.provideService(callTool(Web.toolset, "web_search", { query }), WebSearch, { name: "test", search })
+        Effect.provideService(callTool(WebTools.toolset, "web_search", { query }), WebSearch, { name: "test", search })
       assert.isFalse((yield* searched("herons")).isFailure)
       assert.include((yield* searched(`who has ${base64(known)}`)).text, "the query carries a secret")
       assert.deepStrictEqual(asked, ["herons"])

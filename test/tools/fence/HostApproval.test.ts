@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs"
 import * as EgressGate from "../../../src/tools/fence/EgressGate.ts"
 import * as HostApproval from "../../../src/tools/fence/HostApproval.ts"
 import * as Urls from "../../../src/tools/fence/Urls.ts"
-import * as Web from "../../../src/tools/builtin/Web.ts"
+import * as WebTools from "../../../src/tools/builtin/WebTools.ts"
 import { machine, program } from "../../support/hermes.ts"
 import * as Pseudo from "../../support/pseudoTerminal.ts"
 import { callTool } from "../../support/callTool.ts"
@@ -127,7 +127,7 @@ describe("hosts of addresses", () => {
         else if (url === "/near") response.writeHead(302, { location: "/here" }).end()
         else response.writeHead(200, { "content-type": "text/plain" }).end("here")
       })
-      const extracted = yield* callTool(Web.toolset, "web_extract", { urls: [`${one}/away`, `${one}/near`] }).pipe(
+      const extracted = yield* callTool(WebTools.toolset, "web_extract", { urls: [`${one}/away`, `${one}/near`] }).pipe(
         Effect.provideService(Urls.UrlPolicy, asking)
       )
       assert.include(extracted.text, `it redirects to ${new URL(other).host}, a host that is not approved`)

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Agent, Approvals, Runtime, Scripted, Terminal } from "../../../src/index.ts"
+import { Agent, Approvals, Runtime, Scripted, TerminalTools } from "../../../src/index.ts"
 import * as RepositorySettings from "../../../src/tools/fence/RepositorySettings.ts"
 import { makeLastingDirectory } from "../../support/temporaryDirectory.ts"
 
@@ -126,7 +126,7 @@ describe("settings of a repository", () => {
               return "deny"
             })
           ),
-          tools: [Terminal.toolset]
+          tools: [TerminalTools.toolset]
         })
       )
       yield* run

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as BoundedFetch from "../../../src/tools/mcp/SdkClient.ts"
+import * as BoundedFetch from "../../../src/tools/mcp/McpSdkClient.ts"
 import * as Framing from "../../../src/tools/mcp/Framing.ts"
 import * as ServerConfig from "../../../src/tools/mcp/ServerConfig.ts"
 

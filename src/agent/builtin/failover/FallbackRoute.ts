@@ -20,10 +20,10 @@ import * as AiError from "effect/ai/AiError"
 import * as Result from "effect/Result"
 import * as EndpointAddress from "../../../base/domain/EndpointAddress.ts"
 import * as Json from "../../../base/domain/Json.ts"
-import type { ModelCall, ReasoningEffort } from "../../../base/domain/Model.ts"
+import type { ModelCall, ReasoningEffort } from "../../../base/domain/ModelCall.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { ModelCallParams } from "../../../middleware/Middleware.ts"
-import * as Detection from "../../../models/routing/Detection.ts"
+import * as RouteDetection from "../../../models/routing/RouteDetection.ts"
 import * as Directory from "../../../models/routing/ProviderDirectory.ts"
 import type { Fallback, Fields } from "./Options.ts"
 
@@ -131,7 +131,7 @@ const buildRoute = (fallback: Fallback, primary: Route | undefined): Result.Resu
   const named = readText(config["provider"])
   const given =
     readText(config["base_url"]) ?? (named === undefined ? undefined : Directory.findProvider(named)?.baseUrl)
-  const address = Detection.parseAddress(given)
+  const address = RouteDetection.parseAddress(given)
   const baseUrl = given === undefined ? primary?.baseUrl : address.baseUrl
   const model = readText(config["model"]) ?? primary?.model
   if (model === undefined) return Result.fail(makeIncompleteError(fallback, "model"))
@@ -146,7 +146,7 @@ const buildRoute = (fallback: Fallback, primary: Route | undefined): Result.Resu
   return Result.succeed({
     provider,
     model,
-    apiMode: fallback.apiMode ?? detected ?? Detection.detectRoute({ provider: named, model, baseUrl }).apiMode,
+    apiMode: fallback.apiMode ?? detected ?? RouteDetection.detectRoute({ provider: named, model, baseUrl }).apiMode,
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(region === undefined ? {} : { region }),
     ...(requestTimeoutMillis === undefined ? {} : { requestTimeoutMillis }),

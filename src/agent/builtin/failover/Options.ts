@@ -7,7 +7,7 @@ import * as Result from "effect/Result"
 import { ConfigError } from "../../../base/domain/AgentError.ts"
 import { apiTypes, type Configurable } from "../../../base/domain/ApiMode.ts"
 import * as Json from "../../../base/domain/Json.ts"
-import * as Detection from "../../../models/routing/Detection.ts"
+import * as RouteDetection from "../../../models/routing/RouteDetection.ts"
 
 /** Any fields, by name. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -133,7 +133,7 @@ const readFallback = (value: unknown, index: number): Read<Fallback> =>
     const { llm_config, name } = toFields(value)
     const config = toFields(llm_config)
     const baseUrl = config["base_url"]
-    if (baseUrl !== undefined && (typeof baseUrl !== "string" || Detection.parseAddress(baseUrl).host === "")) {
+    if (baseUrl !== undefined && (typeof baseUrl !== "string" || RouteDetection.parseAddress(baseUrl).host === "")) {
       return yield* failOption(`${path}.llm_config.base_url`, "this is not an address: write it like https://host/v1")
     }
     const apiMode = yield* readApiMode(config, `${path}.llm_config`)

@@ -1,4 +1,4 @@
 /** Tools of MCP servers. */
-export * as McpClient from "../../../tools/mcp/SdkClient.ts"
-export * as McpConnection from "../../../tools/mcp/Connection.ts"
+export * as McpSdkClient from "../../../tools/mcp/McpSdkClient.ts"
+export * as McpConnection from "../../../tools/mcp/McpConnection.ts"
 export * as McpServers from "../../../tools/mcp/McpServers.ts"

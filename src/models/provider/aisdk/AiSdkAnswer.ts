@@ -17,7 +17,7 @@ import {
   makeReasoningDelta,
   type StreamPart,
   makeTextDelta
-} from "../../../base/domain/Model.ts"
+} from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
 
 /** Metadata of the provider, in the words of `effect/ai`; both are JSON by the name of the provider. */

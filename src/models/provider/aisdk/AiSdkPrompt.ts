@@ -10,7 +10,7 @@ import type {
 } from "@ai-sdk/provider"
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../base/domain/Json.ts"
-import type { ReasoningEffort, ToolChoice } from "../../../base/domain/Model.ts"
+import type { ReasoningEffort, ToolChoice } from "../../../base/domain/ModelCall.ts"
 
 /** Question to a model, as the request has it. */
 export interface ModelQuestion {

@@ -18,7 +18,13 @@
 import { memoize } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import type * as Prompt from "effect/ai/Prompt"
-import type { ContextEdits, ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../../base/domain/Model.ts"
+import type {
+  ContextEdits,
+  ModelCall,
+  ModelRequest,
+  ToolChoice,
+  ToolDefinition
+} from "../../../base/domain/ModelCall.ts"
 import * as Route from "../../../base/domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as BlockMessages from "../BlockMessages.ts"

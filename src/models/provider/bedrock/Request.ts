@@ -17,7 +17,7 @@
 import { memoize } from "effect/Function"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../base/domain/Json.ts"
-import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../../base/domain/Model.ts"
+import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../../base/domain/ModelCall.ts"
 import * as Route from "../../../base/domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as BlockMessages from "../BlockMessages.ts"

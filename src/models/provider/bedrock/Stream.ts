@@ -17,7 +17,7 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
-import type { StreamPart } from "../../../base/domain/Model.ts"
+import type { StreamPart } from "../../../base/domain/ModelCall.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 import type * as StreamMachine from "../StreamMachine.ts"

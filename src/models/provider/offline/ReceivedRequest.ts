@@ -3,7 +3,7 @@
  * their results.
  */
 import * as Json from "../../../base/domain/Json.ts"
-import type { ModelRequest } from "../../../base/domain/Model.ts"
+import type { ModelRequest } from "../../../base/domain/ModelCall.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
 /** A call that was made, and its result when there is one. */

@@ -3,7 +3,7 @@
  */
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
-import type { ModelRequest } from "../../../base/domain/Model.ts"
+import type { ModelRequest } from "../../../base/domain/ModelCall.ts"
 import type { Answer, Call } from "./Completion.ts"
 import * as Instructions from "./Instructions.ts"
 import * as ReceivedRequest from "./ReceivedRequest.ts"

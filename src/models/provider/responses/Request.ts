@@ -20,7 +20,7 @@ import type {
   ResponseFormat,
   ToolChoice,
   ToolDefinition
-} from "../../../base/domain/Model.ts"
+} from "../../../base/domain/ModelCall.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as CacheMarks from "../CacheMarks.ts"

@@ -27,7 +27,7 @@ import type { HttpClientError } from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Json from "../../../base/domain/Json.ts"
 import type { Route } from "../../../base/domain/Route.ts"
-import * as Detection from "../Detection.ts"
+import * as RouteDetection from "../RouteDetection.ts"
 import * as HomeFile from "../HomeFile.ts"
 
 /** One model of a list. Everything but the id may be missing. */
@@ -211,7 +211,7 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
       const isFresh = ({ at }: Entry): boolean => now - at < hour
       const known = memory.get(url)
       if (known !== undefined && isFresh(known)) return known.models
-      const isLocal = Detection.isLocal(Detection.parseAddress(url).host)
+      const isLocal = RouteDetection.isLocal(RouteDetection.parseAddress(url).host)
       const saved = isLocal ? undefined : (yield* load).lists[url]
       if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
       const models = readList(yield* get(`${url}/models`, key))

@@ -16,7 +16,7 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
 import * as Fence from "../../../tools/builtin/file/Fence.ts"
-import * as Places from "../../../tools/builtin/file/Places.ts"
+import * as PathRoots from "../../../tools/builtin/file/PathRoots.ts"
 import { type Dialog, showNote } from "./Dialog.ts"
 
 /** Bytes of one file, and files of one message, at most. */
@@ -87,16 +87,16 @@ type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { 
 
 const readAttachment = Effect.fnUntraced(function* (
   cwd: string,
-  places: Places.Service,
+  places: PathRoots.Service,
   { from, path, to }: NamedFile
 ): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const file = paths.resolve(cwd, Places.expandHome(path, places.home))
+  const file = paths.resolve(cwd, PathRoots.expandHome(path, places.home))
   const info = yield* Effect.orElseSucceed(files.stat(file), () => undefined)
   if (info === undefined || info.type !== "File") return undefined
   const shown = SafeText.toLine(path)
-  const real = yield* Effect.orElseSucceed(Places.toCanonicalPath(file), () => file)
+  const real = yield* Effect.orElseSucceed(PathRoots.toCanonicalPath(file), () => file)
   const denial = Fence.judgeRead(file, places) ?? Fence.judgeRead(real, places)
   if (denial !== undefined) return { note: `${shown} is not attached: ${denial.reason}.` }
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
@@ -124,7 +124,7 @@ const readAttachment = Effect.fnUntraced(function* (
 const attachFiles = Effect.fnUntraced(function* (
   text: string,
   cwd: string,
-  places: Places.Service
+  places: PathRoots.Service
 ): Effect.fn.Return<MessageWithFiles, never, FileSystem.FileSystem | Path.Path> {
   const parts: Array<Part> = []
   const named = [...findNamedFiles(text), ...findPictures(text)]
@@ -139,7 +139,7 @@ const attachFiles = Effect.fnUntraced(function* (
   return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes }
 })
 
-const nowhere: Places.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
+const nowhere: PathRoots.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
 
 /** The prompt of a message with the files that it names; says what is not attached. */
 export const attachNamedFiles = Effect.fnUntraced(function* (

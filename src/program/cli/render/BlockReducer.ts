@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as FileChange from "../../../base/domain/FileChange.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import type { RunEvent, RunResult } from "../../../base/domain/RunEvent.ts"
-import * as Schedule from "../../../tools/Schedule.ts"
+import * as ToolSchedule from "../../../tools/ToolSchedule.ts"
 import type * as Block from "./Block.ts"
 import type { Paint } from "./Paint.ts"
 import * as RunText from "./RunText.ts"
@@ -239,7 +239,11 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
       // Below the line of its call.
       return { state: { ...state, changes: [...state.changes, event] }, changes: [] }
     case "ToolsScheduled":
-      return putBlocks(state, { _tag: "Notice", level: "detail", text: `┊ ${Schedule.explain(event.calls, event)}` })
+      return putBlocks(state, {
+        _tag: "Notice",
+        level: "detail",
+        text: `┊ ${ToolSchedule.explain(event.calls, event)}`
+      })
     case "SubagentStarted":
     case "SubagentFinished":
       return putBlocks(

@@ -6,7 +6,7 @@
 import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk/unstable"
 import * as Effect from "effect/Effect"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
-import type { ReasoningEffort } from "../../../base/domain/Model.ts"
+import type { ReasoningEffort } from "../../../base/domain/ModelCall.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { LiveSettings } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"

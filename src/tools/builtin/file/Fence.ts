@@ -46,7 +46,7 @@ import * as Danger from "../../danger/Danger.ts"
 import * as RepositorySettings from "../../fence/RepositorySettings.ts"
 import * as TreePrograms from "../../fence/TreePrograms.ts"
 import * as V4A from "../patch/V4A.ts"
-import { toCanonicalPath, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
+import { toCanonicalPath, expandHome, PathRoots, type Service as PathRootsService } from "./PathRoots.ts"
 import * as Problem from "./Problem.ts"
 
 /** Refusal of a path: the reason, and an alternative. */
@@ -114,7 +114,7 @@ const foldHome = (home: string): string => (home === "/" ? "" : home).toLowerCas
 
 const askTheUser = "Ask the user for the one value that you need."
 
-const isCredential = (path: string, places: PlacesOf): boolean =>
+const isCredential = (path: string, places: PathRootsService): boolean =>
   isPlainSecret(path) ||
   processMaps.test(path) ||
   places.agentHomes.some(
@@ -130,7 +130,7 @@ const isCredential = (path: string, places: PlacesOf): boolean =>
   })
 
 /** Refuses to read `path` (absolute, normalised, `/` between its parts); undefined when it may be read. */
-export const judgeRead = (path: string, places: PlacesOf): Denial | undefined => {
+export const judgeRead = (path: string, places: PathRootsService): Denial | undefined => {
   const key = path.toLowerCase()
   if (endlessDevice.test(key)) {
     return { reason: "it is a device that never ends or waits for input", advice: "Read a regular file." }
@@ -139,7 +139,7 @@ export const judgeRead = (path: string, places: PlacesOf): Denial | undefined =>
 }
 
 /** Refuses to write `path` (absolute, normalised, `/` between its parts); undefined when it may be written. */
-export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined => {
+export const judgeWrite = (path: string, places: PathRootsService): Denial | undefined => {
   const key = path.toLowerCase()
   const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
   if (
@@ -218,49 +218,51 @@ interface Service {
 
 /** The one way from a path that a model wrote to a path that a tool may touch. */
 export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
-  /** Over the file system and the machine's {@link Places}. */
-  static readonly layer: Layer.Layer<Targets, never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> =
-    Layer.effect(
-      Targets,
-      Effect.gen(function* () {
-        const path = yield* Path.Path
-        const places = yield* Places
-        const environment = yield* CommandEnvironment
-        // On another machine the user's files lie in another home directory.
-        const around =
-          environment.processes === "here"
-            ? Effect.succeed(places)
-            : Effect.map(environment.home, (home): PlacesOf =>
-                home === undefined ? places : { ...places, home, homes: [...places.homes, home] }
-              )
-        const files = yield* platformOfFiles
+  /** Over the file system and the machine's {@link PathRoots}. */
+  static readonly layer: Layer.Layer<
+    Targets,
+    never,
+    CommandEnvironment | FileSystem.FileSystem | Path.Path | PathRoots
+  > = Layer.effect(
+    Targets,
+    Effect.gen(function* () {
+      const path = yield* Path.Path
+      const places = yield* PathRoots
+      const environment = yield* CommandEnvironment
+      // On another machine the user's files lie in another home directory.
+      const around =
+        environment.processes === "here"
+          ? Effect.succeed(places)
+          : Effect.map(environment.home, (home): PathRootsService =>
+              home === undefined ? places : { ...places, home, homes: [...places.homes, home] }
+            )
+      const files = yield* platformOfFiles
 
-        const toSlashPath = (name: string): string => (path.sep === "/" ? name : name.replaceAll(path.sep, "/"))
-        const judgeAccess = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
-          (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
-          (access === "read" ? undefined : judgeWrite(toSlashPath(name), places))
+      const toSlashPath = (name: string): string => (path.sep === "/" ? name : name.replaceAll(path.sep, "/"))
+      const judgeAccess = (places: PathRootsService, name: string, access: Access): Denial | undefined =>
+        (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
+        (access === "read" ? undefined : judgeWrite(toSlashPath(name), places))
 
-        const resolve: Service["resolve"] = Effect.fnUntraced(function* (given, access) {
-          if (given.trim() === "") return yield* Problem.fail("the path is empty")
-          if (given.length > maxPathChars)
-            return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
-          if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
-          const { cwd } = yield* ToolContext
-          const machine = yield* around
-          const literal = path.resolve(cwd, expandHome(given, machine.home))
-          const refuseAccess = ({ reason, advice }: Denial) =>
-            Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
-          const denied = judgeAccess(machine, literal, access)
-          if (denied !== undefined) return yield* refuseAccess(denied)
-          const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
-          const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
-          if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
-          return { given, path: literal, real }
-        })
-
-        return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
+      const resolve: Service["resolve"] = Effect.fnUntraced(function* (given, access) {
+        if (given.trim() === "") return yield* Problem.fail("the path is empty")
+        if (given.length > maxPathChars) return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
+        if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
+        const { cwd } = yield* ToolContext
+        const machine = yield* around
+        const literal = path.resolve(cwd, expandHome(given, machine.home))
+        const refuseAccess = ({ reason, advice }: Denial) =>
+          Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
+        const denied = judgeAccess(machine, literal, access)
+        if (denied !== undefined) return yield* refuseAccess(denied)
+        const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
+        const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
+        if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
+        return { given, path: literal, real }
       })
-    )
+
+      return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
+    })
+  )
 }
 
 const systemTemporary = [
@@ -287,7 +289,7 @@ interface WorkingTree {
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
-/** Makes the working tree from the file system and, if known, the machine's {@link Places}. */
+/** Makes the working tree from the file system and, if known, the machine's {@link PathRoots}. */
 const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =
   Effect.gen(function* () {
     const environmentOfCalls = yield* CommandEnvironment
@@ -295,7 +297,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     const path = yield* Path.Path
     const platform = yield* platformOfFiles
     const environment = yield* ProcessEnvironment
-    const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
+    const places = Option.getOrUndefined(yield* Effect.serviceOption(PathRoots))
     const home = places?.home
     const homeFor = makeHomeResolver(environmentOfCalls, home)
     const trees = yield* WorkingTrees.make(home)

@@ -9,7 +9,7 @@ import type {
   ModelResponse,
   StreamPart,
   ToolDefinition
-} from "../../../../src/base/domain/Model.ts"
+} from "../../../../src/base/domain/ModelCall.ts"
 import type { Service } from "../../../../src/models/provider/Provider.ts"
 
 /** A tool by what it gives back; `parameters` are the names of its arguments, all needed and all text. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url"
 import { mcpServer } from "../../../../src/base/config/SettingSections.ts"
 import { SessionId, TaskId, TurnId } from "../../../../src/base/domain/Ids.ts"
 import * as McpServers from "../../../../src/tools/mcp/McpServers.ts"
-import * as SdkClient from "../../../../src/tools/mcp/SdkClient.ts"
+import * as McpSdkClient from "../../../../src/tools/mcp/McpSdkClient.ts"
 import type { Section } from "../../../../src/tools/mcp/ServerConfig.ts"
 import { ToolContext } from "../../../../src/tools/ToolContext.ts"
 import * as ToolRegistry from "../../../../src/tools/ToolRegistry.ts"
@@ -67,7 +67,7 @@ export const connected = Effect.fnUntraced(function* (sections: Record<string, S
     Layer.fresh(
       McpServers.layer(sections).pipe(
         Layer.provideMerge(Layer.effect(ToolRegistry.ToolRegistry, ToolRegistry.make)),
-        Layer.provide(SdkClient.layer),
+        Layer.provide(McpSdkClient.layer),
         Layer.provide(NodeServices.layer)
       )
     )

@@ -15,13 +15,13 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, Terminal } from "hermes-effect"
+ * import { Agent, Runtime, TerminalTools } from "hermes-effect"
  *
  * const program = Agent.run({
  *   prompt: "Use the terminal tool exactly once to run 'echo hello'. Then reply with exactly the command output."
  * })
  *
- * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset] })))).text)
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [TerminalTools.toolset] })))).text)
  * // => hello
  * ```
  *
@@ -50,7 +50,7 @@ import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
-import { expandHome } from "./file/Places.ts"
+import { expandHome } from "./file/PathRoots.ts"
 import * as Fence from "./file/Fence.ts"
 import * as Process from "./Process.ts"
 import * as Guidance from "./terminal/Guidance.ts"

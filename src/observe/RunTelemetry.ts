@@ -31,10 +31,10 @@
  * import * as Layer from "effect/Layer"
  * import { layer as http } from "effect/http/FetchHttpClient"
  * import * as Otlp from "effect/observability/Otlp"
- * import { Agent, Runtime, Telemetry } from "hermes-effect"
+ * import { Agent, Runtime, RunTelemetry } from "hermes-effect"
  *
  * const exporting = Otlp.layerJson({ baseUrl: "http://localhost:4318", resource: { serviceName: "my-service" } }).pipe(Layer.provide(http))
- * const agent = Runtime.layer({ ...Telemetry.make({ agentName: "helper" }) })
+ * const agent = Runtime.layer({ ...RunTelemetry.make({ agentName: "helper" }) })
  *
  * const program = Agent.run({ prompt: "hello" }).pipe(Effect.withSpan("my request"), Effect.provide(Layer.merge(agent, exporting)))
  * ```
@@ -246,7 +246,7 @@ export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
     build: buildContribution(options)
   })
 
-/** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
+/** The plugin as an option of a runtime: `Runtime.layer({ ...RunTelemetry.make(), … })`. */
 export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({
   plugins: [makePlugin(options)]
 })
@@ -261,10 +261,10 @@ export const make = (options?: Options): { readonly plugins: readonly [Plugin.Pl
  * import * as Layer from "effect/Layer"
  * import { layer as http } from "effect/http/FetchHttpClient"
  * import * as Otlp from "effect/observability/Otlp"
- * import { Telemetry } from "hermes-effect"
+ * import { RunTelemetry } from "hermes-effect"
  *
  * const exporting = Otlp.layer({ baseUrl: "http://localhost:4318", resource: { serviceName: "my-service" } }).pipe(
- *   Layer.provide([http, Telemetry.layerProtobuf])
+ *   Layer.provide([http, RunTelemetry.layerProtobuf])
  * )
  * ```
  */

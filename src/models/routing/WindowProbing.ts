@@ -23,9 +23,9 @@
  * **Example** (Guessing a smaller window)
  *
  * ```ts
- * import { Probing } from "hermes-effect"
+ * import { WindowProbing } from "hermes-effect"
  *
- * console.log(Probing.findTierBelow(200_000), Probing.findTierBelow(64_000))
+ * console.log(WindowProbing.findTierBelow(200_000), WindowProbing.findTierBelow(64_000))
  * // => 128000 32000
  * ```
  *

@@ -13,11 +13,11 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Places } from "hermes-effect"
+ * import { PathRoots } from "hermes-effect"
  *
- * const confined = Places.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
+ * const confined = PathRoots.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
  *
- * const program = Effect.map(Places.Places, ({ safeRoots }) => safeRoots)
+ * const program = Effect.map(PathRoots.PathRoots, ({ safeRoots }) => safeRoots)
  *
  * console.log(await Effect.runPromise(Effect.provide(program, Layer.provide(confined, NodeServices.layer))))
  * // => [ '/home/ada/project' ]
@@ -89,7 +89,7 @@ export interface NamedDirectories {
 }
 
 /** The directories of this machine that the path rules speak of. */
-export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {}
+export class PathRoots extends Context.Service<PathRoots, Service>()("hermes-effect/tool/Places") {}
 
 /** Places by name. A name that cannot be followed (no permission) counts as written. */
 export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, safeRoots = [] }: NamedDirectories) {
@@ -107,7 +107,7 @@ export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, s
       ),
       (lists) => lists.flat()
     )
-  return Places.of({
+  return PathRoots.of({
     home,
     homes: yield* listAllForms([home]),
     agentHomes: yield* listAllForms([agentHome]),
@@ -117,12 +117,12 @@ export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, s
 })
 
 /** Places by name, as a Layer. */
-export const layer = (named: NamedDirectories): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(Places, make(named))
+export const layer = (named: NamedDirectories): Layer.Layer<PathRoots, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(PathRoots, make(named))
 
 /** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
-export const layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
-  Places,
+export const layerConfig: Layer.Layer<PathRoots, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
+  PathRoots,
   Effect.gen(function* () {
     const readVariable = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
     const path = yield* Path.Path

@@ -11,13 +11,13 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SearchProvider, Web } from "hermes-effect"
+ * import { Agent, Runtime, SearchProvider, WebTools } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provideService(SearchProvider.WebSearch, SearchProvider.fromEnvironment((name) => process.env[name]))
  * )
  *
- * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Web.toolset] })))).text)
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [WebTools.toolset] })))).text)
  * // => hello
  * ```
  *

@@ -13,12 +13,12 @@
  *
  * ```ts
  * import * as Tool from "effect/ai/Tool"
- * import { Annotations, Schedule } from "hermes-effect"
+ * import { Annotations, ToolSchedule } from "hermes-effect"
  *
  * const facts = Annotations.readFacts(Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
  * const calls = ["notes.md", "./notes.md"].map((path) => ({ name: "save", facts, params: { path } }))
  *
- * console.log(Schedule.explain(calls.length, Schedule.decide(calls, "/home/me")))
+ * console.log(ToolSchedule.explain(calls.length, ToolSchedule.decide(calls, "/home/me")))
  * // => 2 calls one after another: save and save touch /home/me/notes.md
  * ```
  *

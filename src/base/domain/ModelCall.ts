@@ -7,9 +7,9 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Prompt from "effect/ai/Prompt"
- * import { type Model, Offline } from "hermes-effect"
+ * import { type ModelCall, Offline } from "hermes-effect"
  *
- * const call: Model.ModelCall = {
+ * const call: ModelCall.ModelCall = {
  *   messages: [Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "Reply exactly hello" })] })],
  *   tools: [],
  *   toolChoice: "auto",

@@ -4,7 +4,7 @@
  * **Details**
  *
  * It works on the files of the runtime's environment under the rules of `file/Fence.ts`. {@link FileState} is shared
- * with the runtime, which reports session events to it. {@link Places} names the directories used by the rules.
+ * with the runtime, which reports session events to it. {@link PathRoots} names the directories used by the rules.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -17,7 +17,7 @@ import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
 import { type StoredTexts, ResultKeeper } from "../ResultText.ts"
 import * as Toolset from "../Toolset.ts"
 import type { FileState } from "./file/FileState.ts"
-import type { Places } from "./file/Places.ts"
+import type { PathRoots } from "./file/PathRoots.ts"
 import { guardFiles, Targets } from "./file/Fence.ts"
 import * as Patch from "./Patch.ts"
 import * as ReadFile from "./ReadFile.ts"
@@ -72,7 +72,7 @@ const includeKeptResults = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Tools
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
-const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places | FileState> =
+const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | PathRoots | FileState> =
   guardFiles(
     Toolset.make(
       "file",
@@ -91,5 +91,5 @@ const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem
   )
 
 /** The toolset `file`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> =
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | PathRoots | FileState> =
   Toolset.inEnvironment(includeKeptResults(guarded))

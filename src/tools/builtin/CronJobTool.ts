@@ -11,9 +11,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, CronJob, CronJobs, Runtime } from "hermes-effect"
+ * import { Agent, CronJobTool, CronJobs, Runtime } from "hermes-effect"
  *
- * const runtime = Runtime.layer({ tools: [CronJob.toolset] })
+ * const runtime = Runtime.layer({ tools: [CronJobTool.toolset] })
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provide(runtime),
  *   Effect.provide(CronJobs.layerMemory)

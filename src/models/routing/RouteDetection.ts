@@ -14,9 +14,9 @@
  * **Example** (What an address says)
  *
  * ```ts
- * import { Detection } from "hermes-effect"
+ * import { RouteDetection } from "hermes-effect"
  *
- * const { apiMode, provider } = Detection.detectRoute({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
+ * const { apiMode, provider } = RouteDetection.detectRoute({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
  *
  * console.log(provider, apiMode)
  * // => anthropic anthropic_messages

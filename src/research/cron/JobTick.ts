@@ -12,13 +12,13 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { CronAgent, CronJobs, CronTick, Runtime } from "hermes-effect"
+ * import { JobAgent, CronJobs, JobTick, Runtime } from "hermes-effect"
  *
- * const services = CronAgent.layer().pipe(
+ * const services = JobAgent.layer().pipe(
  *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))
  * )
  *
- * const ran = CronTick.runOnce({
+ * const ran = JobTick.runOnce({
  *   places: { cron: "cron", scripts: "cron/scripts" },
  *   approvals: "deny",
  *   preflight: true,

@@ -12,9 +12,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Events } from "hermes-effect"
+ * import { AgentEvents } from "hermes-effect"
  *
- * export const events = Events.make({ emit: (event) => Effect.logInfo(event.type) })
+ * export const events = AgentEvents.make({ emit: (event) => Effect.logInfo(event.type) })
  * ```
  *
  * Source: `nexau.md` §5.

@@ -17,10 +17,10 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { McpClient, McpServers, Runtime } from "hermes-effect"
+ * import { McpSdkClient, McpServers, Runtime } from "hermes-effect"
  *
  * const servers = McpServers.layer({}).pipe(
- *   Layer.provide(McpClient.layer),
+ *   Layer.provide(McpSdkClient.layer),
  *   Layer.provideMerge(Runtime.layer()),
  *   Layer.provide(NodeServices.layer)
  * )
@@ -57,7 +57,7 @@ import * as Json from "../../base/domain/Json.ts"
 import * as TraceContext from "../../hooks/TraceContext.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 import * as Urls from "../fence/Urls.ts"
-import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
+import { type Block, type Connection, McpConnector, McpError } from "./McpConnection.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Fetch } from "./ServerFetch.ts"
