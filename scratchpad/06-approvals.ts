@@ -3,7 +3,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, ApprovalJudge, Approvals, Approver, type RunEvent, Runtime, Scripted, Toolset } from "../src/index.ts"
+import { Agent, Approvals, Approver, type RunEvent, Runtime, Scripted, Toolset } from "../src/index.ts"
+import { ApprovalJudge } from "../src/kit/entry/approvals.ts"
 
 const Publish = Tool.make("publish", {
   description: "Publishes a version",

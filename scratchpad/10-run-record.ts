@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Agent, FileTools, type RecordEvent, RunRecord, Runtime } from "../src/index.ts"
+import { Agent, FileTools, RunRecord, Runtime } from "../src/index.ts"
+import type { RecordEvent } from "../src/kit/entry/observability.ts"
 
 // Every run is recorded whole, with secrets masked: messages, requests, answers, calls, times, usage, cost.
 const line = ({ event }: RecordEvent.Entry): ReadonlyArray<string> => {

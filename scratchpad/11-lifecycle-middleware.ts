@@ -4,7 +4,8 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, LlmFailover, Logging, LongToolOutput, Middleware, Runtime, Scripted, Toolset } from "../src/index.ts"
+import { Agent, Middleware, Runtime, Scripted, Toolset } from "../src/index.ts"
+import { LlmFailover, Logging, LongToolOutput } from "../src/kit/entry/middleware.ts"
 
 // Every example of the lifecycle document. A class with the methods of the document, in its own spelling.
 class AuditMiddleware {

@@ -2,7 +2,9 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Logger from "effect/Logger"
-import { Agent, AgentFile, FolderTrust, MiddlewareImports, Runtime } from "../src/index.ts"
+import { Agent, Runtime } from "../src/index.ts"
+import { AgentFile, FolderTrust } from "../src/kit/entry/config.ts"
+import { MiddlewareImports } from "../src/kit/entry/middleware.ts"
 
 // Agent files of the lifecycle document, in an application. `hermes chat --agent scratchpad/agents/my_agent.yaml` does
 // the same.

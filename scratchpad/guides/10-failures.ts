@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
 import * as AiError from "effect/ai/AiError"
-import { Agent, AgentError, Middleware, Retry, Runtime, Scripted } from "../../src/index.ts"
+import { Agent, AgentError, Middleware, Runtime, Scripted } from "../../src/index.ts"
+import { Retry } from "../../src/kit/entry/middleware.ts"
 
 const overloaded = Scripted.fail(new AiError.InternalProviderError({ description: "overloaded" }))
 

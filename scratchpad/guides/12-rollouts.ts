@@ -1,19 +1,17 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { FileTools, Runtime, Scripted } from "../../src/index.ts"
+import { Compaction } from "../../src/kit/entry/prompt.ts"
 import {
-  Compaction,
   EpisodeExport,
-  Episodes,
   EpisodeStore,
-  FileTools,
+  Episodes,
   RolloutCapture,
   RolloutEnvironment,
   RolloutGroup,
-  RolloutSettings,
-  Runtime,
-  Scripted
-} from "../../src/index.ts"
+  RolloutSettings
+} from "../../src/kit/entry/rollouts.ts"
 
 interface Task {
   readonly id: string

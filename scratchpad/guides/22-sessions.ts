@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Agent, Conversation, Runtime, SessionSearch, SessionStore } from "../../src/index.ts"
+import { Agent, Conversation, Runtime, SessionStore } from "../../src/index.ts"
+import { SessionSearch } from "../../src/kit/entry/sessions.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "sessions-"))
 // One file for sessions, their search index and the run record.

@@ -1,6 +1,5 @@
 /**
- * The agent: takes a user's message, asks a model, runs the tools that it asks for, and goes on until there is an
- * answer.
+ * The agent: takes a user's message, asks a model, runs the tools that the model calls, and repeats until an answer.
  *
  * **Details**
  *
@@ -65,6 +64,7 @@ import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
+export type { AgentSettings, RunInput } from "./RunInput.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256

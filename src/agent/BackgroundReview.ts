@@ -23,7 +23,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, BackgroundReview, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { BackgroundReview } from "hermes-effect/delegation"
  *
  * const runtime = Runtime.layer({ reviews: { memoryTurns: 10 } })
  *

@@ -6,7 +6,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, BackgroundWork, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { BackgroundWork } from "hermes-effect/delegation"
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })

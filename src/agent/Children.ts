@@ -12,7 +12,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Children, Delegate, Runtime } from "hermes-effect"
+ * import { Delegate, Runtime } from "hermes-effect"
+ * import { Children } from "hermes-effect/delegation"
  *
  * const program = Effect.gen(function*() {
  *   const children = yield* Children.Children

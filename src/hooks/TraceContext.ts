@@ -12,7 +12,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, TraceContext } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { TraceContext } from "hermes-effect/observability"
  *
  * const span = TraceContext.parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
  * const run = Agent.run({ prompt: "Reply exactly hello" })

@@ -19,7 +19,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Schema from "effect/Schema"
- * import { Middleware, MiddlewareDefinition } from "hermes-effect"
+ * import { Middleware } from "hermes-effect"
+ * import { MiddlewareDefinition } from "hermes-effect/middleware"
  *
  * export const audit = MiddlewareDefinition.make({
  *   name: "audit",

@@ -12,7 +12,7 @@
  *
  * ```ts
  * import * as Result from "effect/Result"
- * import { Atif } from "hermes-effect"
+ * import { Atif } from "hermes-effect/observability"
  *
  * const read = Atif.decode({
  *   schema_version: Atif.version,

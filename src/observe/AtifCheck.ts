@@ -10,7 +10,7 @@
  * **Example** (What is wrong with a document)
  *
  * ```ts
- * import { Atif, AtifCheck } from "hermes-effect"
+ * import { Atif, AtifCheck } from "hermes-effect/observability"
  *
  * const issues = AtifCheck.check({
  *   schema_version: Atif.version,

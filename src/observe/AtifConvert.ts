@@ -19,7 +19,7 @@
  * **Example** (The trajectories of a stream of events)
  *
  * ```ts
- * import { AtifConvert, Atof } from "hermes-effect"
+ * import { AtifConvert, Atof } from "hermes-effect/observability"
  *
  * const { events, faults } = Atof.parse("")
  * const { trajectories } = AtifConvert.convert(events)

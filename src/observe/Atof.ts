@@ -16,7 +16,7 @@
  *
  * ```ts
  * import * as Result from "effect/Result"
- * import { Atof } from "hermes-effect"
+ * import { Atof } from "hermes-effect/observability"
  *
  * const line = Atof.encode({
  *   kind: "mark",

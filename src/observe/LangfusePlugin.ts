@@ -17,7 +17,8 @@
  *
  * ```ts
  * import * as Redacted from "effect/Redacted"
- * import { LangfusePlugin, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { LangfusePlugin } from "hermes-effect/observability"
  *
  * const layer = Runtime.layer({
  *   plugins: [LangfusePlugin.make({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1"), tags: ["nightly"] })]

@@ -21,7 +21,8 @@
  * **Example** (In an application)
  *
  * ```ts
- * import { NemoRelayPlugin, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { NemoRelayPlugin } from "hermes-effect/observability"
  *
  * const relay = NemoRelayPlugin.make({
  *   trace: { agent: { name: "my agent", version: "1.0.0" }, atof: undefined, atif: undefined },

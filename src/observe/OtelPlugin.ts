@@ -17,7 +17,8 @@
  * **Example** (In an application)
  *
  * ```ts
- * import { OtelPlugin, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { OtelPlugin } from "hermes-effect/observability"
  *
  * const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_SERVICE_NAME: "my-agents" }
  * const layer = Runtime.layer({ plugins: [OtelPlugin.make(variables)] })

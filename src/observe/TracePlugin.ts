@@ -10,7 +10,8 @@
  * **Example** (In an application)
  *
  * ```ts
- * import { Runtime, TracePlugin } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { TracePlugin } from "hermes-effect/observability"
  *
  * const tracing = TracePlugin.make({
  *   agent: { name: "my agent", version: "1.0.0" },

@@ -26,7 +26,8 @@
  * ```ts
  * import * as Duration from "effect/Duration"
  * import * as Effect from "effect/Effect"
- * import { Agent, Container, Runtime, TerminalTools } from "hermes-effect"
+ * import { Agent, Runtime, TerminalTools } from "hermes-effect"
+ * import { Container } from "hermes-effect/environments"
  *
  * const environment = Container.layer({
  *   ...Container.defaults,

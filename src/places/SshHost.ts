@@ -17,7 +17,8 @@
  * ```ts
  * import * as Duration from "effect/Duration"
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SshHost, TerminalTools } from "hermes-effect"
+ * import { Agent, Runtime, TerminalTools } from "hermes-effect"
+ * import { SshHost } from "hermes-effect/environments"
  *
  * const environment = SshHost.layer({ host: "build.example.com", user: "ada", directory: "/home/ada/project", lifetime: Duration.minutes(5) })
  *

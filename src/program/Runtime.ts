@@ -212,8 +212,18 @@ const ofApplication = <
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import {
- *   Agent, Approvals, CommandEnvironment, FileState, Hooks, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, SessionStore, ToolRegistry
+ *   Agent,
+ *   Approvals,
+ *   CommandEnvironment,
+ *   Hooks,
+ *   ModelRouter,
+ *   Offline,
+ *   Runtime,
+ *   SessionStore,
+ *   ToolRegistry
  * } from "hermes-effect"
+ * import { FileState } from "hermes-effect/tools/files"
+ * import { ProcessEvents, ProcessRegistry } from "hermes-effect/tools/terminal"
  *
  * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
  *   Layer.provide([

@@ -13,7 +13,7 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { ChangeContents } from "hermes-effect"
+ * import { ChangeContents } from "hermes-effect/sessions"
  *
  * const contents = ChangeContents.layerFile("changes").pipe(Layer.provide(NodeServices.layer))
  *

@@ -11,7 +11,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, ChangeSets, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { ChangeSets } from "hermes-effect/sessions"
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })

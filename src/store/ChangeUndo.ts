@@ -19,7 +19,7 @@
  * **Example** (Whether an undo would overwrite anything)
  *
  * ```ts
- * import type { ChangeUndo } from "hermes-effect"
+ * import type { ChangeUndo } from "hermes-effect/sessions"
  *
  * const isSafe = ({ conflicts, lost }: Pick<ChangeUndo.Plan, "conflicts" | "lost">): boolean => conflicts.length + lost.length === 0
  *

@@ -15,7 +15,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, RunRecordFile, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { RunRecordFile } from "hermes-effect/observability"
  *
  * const record = RunRecordFile.layer({ path: "runs.jsonl" }).pipe(Layer.provide(NodeServices.layer))
  *

@@ -17,7 +17,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Stream from "effect/Stream"
- * import { SessionActivity, SessionStore } from "hermes-effect"
+ * import { SessionStore } from "hermes-effect"
+ * import { SessionActivity } from "hermes-effect/sessions"
  *
  * const news = Effect.gen(function*() {
  *   const activity = yield* SessionActivity.SessionActivity

@@ -6,7 +6,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SessionChain, SessionStore } from "hermes-effect"
+ * import { Agent, Runtime, SessionStore } from "hermes-effect"
+ * import { SessionChain } from "hermes-effect/sessions"
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })

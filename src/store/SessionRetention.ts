@@ -17,7 +17,7 @@
  * ```ts
  * import * as Clock from "effect/Clock"
  * import * as Effect from "effect/Effect"
- * import { SessionRetention } from "hermes-effect"
+ * import { SessionRetention } from "hermes-effect/sessions"
  *
  * export const prune = Effect.gen(function*() {
  *   const retention = yield* SessionRetention.SessionRetention

@@ -10,7 +10,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SessionSearch } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { SessionSearch } from "hermes-effect/sessions"
  *
  * const program = Effect.gen(function*() {
  *   yield* Agent.run({ prompt: "Reply exactly hello" })

@@ -11,7 +11,9 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, type ChangeRecording, FileTools, FileUndo, Runtime } from "hermes-effect"
+ * import { Agent, FileTools, Runtime } from "hermes-effect"
+ * import type { ChangeRecording } from "hermes-effect/sessions"
+ * import { FileUndo } from "hermes-effect/tools/files"
  *
  * const changes: ChangeRecording.Options = { directory: "/var/lib/app/changes", home: undefined }
  *

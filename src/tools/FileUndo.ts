@@ -7,7 +7,9 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Option from "effect/Option"
- * import { ChangeSets, FileUndo, type Ids } from "hermes-effect"
+ * import type { Ids } from "hermes-effect"
+ * import { ChangeSets } from "hermes-effect/sessions"
+ * import { FileUndo } from "hermes-effect/tools/files"
  *
  * export const takeBack = Effect.fnUntraced(function*(sessionId: Ids.SessionId) {
  *   const undo = yield* FileUndo.FileUndo

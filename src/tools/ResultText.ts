@@ -23,7 +23,7 @@
  * **Example** (What a small window allows)
  *
  * ```ts
- * import { ResultText } from "hermes-effect"
+ * import { ResultText } from "hermes-effect/tools"
  *
  * const { perResult, perTurn } = ResultText.computeLimits(32_000)
  *
@@ -39,7 +39,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, ResultText, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { ResultText } from "hermes-effect/tools"
  *
  * const results = ResultText.layerFile("results").pipe(Layer.provide(NodeServices.layer))
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide([Runtime.layer(), results]))

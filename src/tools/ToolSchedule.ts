@@ -13,7 +13,8 @@
  *
  * ```ts
  * import * as Tool from "effect/ai/Tool"
- * import { Annotations, ToolSchedule } from "hermes-effect"
+ * import { Annotations } from "hermes-effect"
+ * import { ToolSchedule } from "hermes-effect/tools"
  *
  * const facts = Annotations.readFacts(Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
  * const calls = ["notes.md", "./notes.md"].map((path) => ({ name: "save", facts, params: { path } }))

@@ -9,7 +9,7 @@ import { spawn, type ChildProcess } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { createInterface } from "node:readline"
-import { Cluster } from "../../src/index.ts"
+import { Cluster } from "../../src/kit/entry/cluster.ts"
 import { startServer } from "../support/postgresServer.ts"
 import { commandOf } from "../support/runScript.ts"
 

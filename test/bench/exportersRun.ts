@@ -2,6 +2,7 @@
 // makes it. Arguments: off, on (all plugins that export) or telemetry (Effect's exporter, with the spans and metrics of
 // `RunTelemetry`), turns, address of the server, directory of the files. Prints milliseconds of CPU.
 import type * as Index from "../../src/index.ts"
+import type * as Observability from "../../src/kit/entry/observability.ts"
 import { join } from "node:path"
 
 /** Milliseconds of CPU, from building the layer to its end. */
@@ -14,8 +15,11 @@ export interface Sample {
 
 const [exporters = "off", turns = "20", url = "", directory = ""] = process.argv.slice(2)
 
-const library = (await import(join(import.meta.dirname, "../../dist/index.js"))) as typeof Index
-const { Agent, ChatCompletions, LangfusePlugin, OtelPlugin, Runtime, RunTelemetry, Toolset, TracePlugin } = library
+const dist = join(import.meta.dirname, "../../dist")
+const library = (await import(join(dist, "index.js"))) as typeof Index
+const { Agent, ChatCompletions, Runtime, RunTelemetry, Toolset } = library
+const plugins = (await import(join(dist, "kit/entry/observability.js"))) as typeof Observability
+const { LangfusePlugin, OtelPlugin, TracePlugin } = plugins
 const Effect = await import("effect/Effect")
 const Redacted = await import("effect/Redacted")
 const Schema = await import("effect/Schema")

@@ -11,20 +11,9 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import {
-  Agent,
-  ChatCompletions,
-  Delegate,
-  Hooks,
-  LangfusePlugin,
-  Middleware,
-  OtelPlugin,
-  Runtime,
-  SessionStore,
-  Toolset,
-  TracePlugin
-} from "../../src/index.ts"
-import type { RunInput } from "../../src/index.ts"
+import { Agent, ChatCompletions, Delegate, Hooks, Middleware, Runtime, SessionStore, Toolset } from "../../src/index.ts"
+import { LangfusePlugin, OtelPlugin, TracePlugin } from "../../src/kit/entry/observability.ts"
+import type { RunInput } from "../../src/agent/RunInput.ts"
 
 interface Options {
   readonly tool: (text: string) => string | Promise<string>

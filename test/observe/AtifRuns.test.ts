@@ -9,18 +9,9 @@ import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import {
-  Agent,
-  Auxiliary,
-  Delegate,
-  Ids,
-  type RecordEvent,
-  RunRecord,
-  Runtime,
-  Scripted,
-  SessionStore,
-  Toolset
-} from "../../src/index.ts"
+import { Agent, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import type { RecordEvent } from "../../src/kit/entry/observability.ts"
+import { Auxiliary } from "../../src/kit/entry/routing.ts"
 import type * as Atif from "../../src/observe/Atif.ts"
 import * as AtifCheck from "../../src/observe/AtifCheck.ts"
 import * as FromRuns from "../../src/observe/atif/FromRuns.ts"

@@ -8,15 +8,8 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
-import {
-  Conversation,
-  type ModelCall,
-  type RecordEvent,
-  RunRecord,
-  RunRecordFile,
-  SessionStore,
-  Usage
-} from "../../src/index.ts"
+import { Conversation, type ModelCall, RunRecord, SessionStore, Usage } from "../../src/index.ts"
+import { type RecordEvent, RunRecordFile } from "../../src/kit/entry/observability.ts"
 import * as History from "../../src/base/domain/History.ts"
 import * as Secrets from "../../src/base/domain/Secrets.ts"
 import * as Route from "../../src/base/domain/Route.ts"

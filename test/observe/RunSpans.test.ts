@@ -12,14 +12,9 @@ import { writeFileSync } from "node:fs"
 import {
   Agent,
   Approvals,
-  Auxiliary,
   Delegate,
-  ExecuteCode,
   FileTools,
   Ids,
-  LangfusePlugin,
-  OtelPlugin,
-  RecordEvent,
   Runtime,
   Scripted,
   SessionStore,
@@ -27,6 +22,9 @@ import {
   Toolset,
   Usage
 } from "../../src/index.ts"
+import { LangfusePlugin, OtelPlugin, RecordEvent } from "../../src/kit/entry/observability.ts"
+import { Auxiliary } from "../../src/kit/entry/routing.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
 import * as LangfuseSettings from "../../src/observe/langfuse/LangfuseSettings.ts"
 import * as Observations from "../../src/observe/langfuse/Observations.ts"
 import * as OtelSettings from "../../src/observe/otel/OtelSettings.ts"

@@ -12,7 +12,6 @@ import { join } from "node:path"
 import {
   Agent,
   Approvals,
-  ExecuteCode,
   FileTools,
   type RunEvent,
   Runtime,
@@ -20,6 +19,7 @@ import {
   Scripted,
   TerminalTools
 } from "../../src/index.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 

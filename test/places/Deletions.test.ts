@@ -22,8 +22,6 @@ import { join } from "node:path"
 import {
   Agent,
   Approvals,
-  ChangeSets,
-  FileUndo,
   type RunEvent,
   Runtime,
   Sandbox,
@@ -31,6 +29,8 @@ import {
   SessionStore,
   TerminalTools
 } from "../../src/index.ts"
+import { ChangeSets } from "../../src/kit/entry/sessions.ts"
+import { FileUndo } from "../../src/kit/entry/tools/files.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 

@@ -18,19 +18,10 @@ import * as Environment from "../../src/base/config/Environment.ts"
 import { Home } from "../../src/base/config/Environment.ts"
 import { Settings } from "../../src/base/config/Settings.ts"
 import type { CommandEnvironment } from "../../src/places/CommandEnvironment.ts"
-import {
-  Agent,
-  Approvals,
-  ResultText,
-  Container,
-  ExecuteCode,
-  FileTools,
-  type RunEvent,
-  Runtime,
-  Scripted,
-  SshHost,
-  TerminalTools
-} from "../../src/index.ts"
+import { Agent, Approvals, FileTools, type RunEvent, Runtime, Scripted, TerminalTools } from "../../src/index.ts"
+import { Container, SshHost } from "../../src/kit/entry/environments.ts"
+import { ResultText } from "../../src/kit/entry/tools.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
 import * as ChildProcesses from "../../src/base/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"

@@ -6,17 +6,9 @@ import { spawnSync } from "node:child_process"
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
-import {
-  Agent,
-  Approvals,
-  ExecuteCode,
-  Permissions,
-  type RunEvent,
-  Runtime,
-  Sandbox,
-  Scripted,
-  TerminalTools
-} from "../../src/index.ts"
+import { Agent, Approvals, type RunEvent, Runtime, Sandbox, Scripted, TerminalTools } from "../../src/index.ts"
+import { Permissions } from "../../src/kit/entry/approvals.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
 import { bubblewrap } from "../../src/places/Bubblewrap.ts"
 import { makeSeatbelt } from "../../src/places/Seatbelt.ts"
 import type { ApprovalsLayer } from "../../src/program/runtime/Assembly.ts"

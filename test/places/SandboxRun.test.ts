@@ -13,15 +13,15 @@ import { Settings } from "../../src/base/config/Settings.ts"
 import {
   Agent,
   Approvals,
-  ExecuteCode,
   FileTools,
   type RunEvent,
   Runtime,
   Sandbox,
   Scripted,
-  TerminalTools,
-  Urls
+  TerminalTools
 } from "../../src/index.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
+import { Urls } from "../../src/kit/entry/tools/web.ts"
 import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
 import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 

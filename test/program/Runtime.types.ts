@@ -14,13 +14,10 @@ import {
   Approvals,
   CommandEnvironment,
   FileTools,
-  FileState,
   Hooks,
   Middleware,
   ModelRouter,
   Offline,
-  ProcessEvents,
-  ProcessRegistry,
   Provider,
   RunContext,
   Runtime,
@@ -29,6 +26,8 @@ import {
   ToolRegistry,
   Toolset
 } from "../../src/index.ts"
+import { FileState } from "../../src/kit/entry/tools/files.ts"
+import { ProcessEvents, ProcessRegistry } from "../../src/kit/entry/tools/terminal.ts"
 import * as Todo from "../../src/tools/builtin/Todo.ts"
 
 class Weather extends Context.Service<Weather, { readonly celsius: number }>()("test/Weather") {}

@@ -2,7 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { ChangeSets, type FileChange, Ids, type RecordEvent, RunRecord } from "../../src/index.ts"
+import { Ids, RunRecord } from "../../src/index.ts"
+import type { RecordEvent } from "../../src/kit/entry/observability.ts"
+import { ChangeSets, type FileChange } from "../../src/kit/entry/sessions.ts"
 
 const hash = (content: string) => content.padEnd(64, "0")
 const state = (content: string): FileChange.FileState => ({

@@ -26,20 +26,20 @@ import type { Platform } from "../../src/base/platform/ChildProcesses.ts"
 import {
   Agent,
   Approvals,
-  ChangeSets,
   type CommandEnvironment,
-  ExecuteCode,
   FileTools,
-  FileUndo,
   type Ids,
-  RunRecord,
   type RunEvent,
+  RunRecord,
   Runtime,
   Sandbox,
   Scripted,
   SessionStore,
   TerminalTools
 } from "../../src/index.ts"
+import { ChangeSets } from "../../src/kit/entry/sessions.ts"
+import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
+import { FileUndo } from "../../src/kit/entry/tools/files.ts"
 import { makeLastingDirectory, markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 type Call = readonly [name: string, params: Readonly<Record<string, unknown>>]

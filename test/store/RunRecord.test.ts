@@ -14,19 +14,9 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { statSync, truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import {
-  Agent,
-  Auxiliary,
-  Delegate,
-  Ids,
-  SessionStore,
-  type RecordEvent,
-  RunRecord,
-  RunRecordFile,
-  Runtime,
-  Scripted,
-  Toolset
-} from "../../src/index.ts"
+import { Agent, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import { type RecordEvent, RunRecordFile } from "../../src/kit/entry/observability.ts"
+import { Auxiliary } from "../../src/kit/entry/routing.ts"
 import { foreignKeys } from "../support/plantedKeys.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"

@@ -23,20 +23,19 @@ import {
   Agent,
   Annotations,
   Approvals,
-  Auxiliary,
-  CompactionPort,
   Delegate,
   Hooks,
   Ids,
   Middleware,
   Provider,
-  type RecordEvent,
   RunRecord,
   Runtime,
   Scripted,
   SessionStore,
   Toolset
 } from "../../src/index.ts"
+import type { RecordEvent } from "../../src/kit/entry/observability.ts"
+import { Auxiliary, CompactionPort } from "../../src/kit/entry/routing.ts"
 import * as Secrets from "../../src/base/domain/Secrets.ts"
 import * as Catalogue from "../../src/models/routing/Catalogue.ts"
 import * as TraceSettings from "../../src/observe/TraceSettings.ts"

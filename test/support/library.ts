@@ -55,18 +55,35 @@ export const loopModules = async (): Promise<ReadonlySet<string>> => {
 }
 
 /**
- * Parts of the root that others load without the rest of it, the leanest first. Each is one file with all that it
- * imports and no file before it has.
+ * Parts of the package that several entries load, the leanest first. Each is one file with all that it imports and no
+ * file before it has. Of a part with `sharedOnly`, a module that one entry alone loads is in the file of that entry.
  */
 const parts = [
   {
     name: "tools",
     modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `kit/entry/tools/${name}`)
   },
-  { name: "observability", modules: ["kit/entry/observability"] },
+  { name: "telemetry", modules: ["observe/RunTelemetry"] },
+  { name: "root", modules: ["index"] },
   { name: "host", modules: ["kit/entry/host"] },
-  { name: "clients", modules: ["ai-sdk", "effect-ai", "promise", "server"].map((name) => `kit/entry/${name}`) },
-  { name: "root", modules: ["index"] }
+  { name: "observability", modules: ["kit/entry/observability"] },
+  {
+    name: "library",
+    modules: ["approvals", "config", "delegation", "environments", "jobs", "middleware", "plugins"]
+      .concat(["prompt", "routing", "sessions", "tools"])
+      .map((name) => `kit/entry/${name}`),
+    sharedOnly: true
+  },
+  {
+    name: "research",
+    modules: ["batch", "evaluation", "rollouts", "swe"].map((name) => `kit/entry/${name}`),
+    sharedOnly: true
+  },
+  {
+    name: "clients",
+    modules: ["ai-sdk", "cluster", "effect-ai", "promise", "server"].map((name) => `kit/entry/${name}`),
+    sharedOnly: true
+  }
 ]
 
 /**
@@ -82,6 +99,8 @@ export const outputOptions = async (): Promise<OutputOptions> => {
       imports
     )
   const ofRoot = closure(["index"])
+  const ofEntries = entries().map(({ name }) => closure([name]))
+  const isShared = (id: string): boolean => ofEntries.filter((own) => own.has(id)).length > 1
   const ofRouting = closure(["models/routing/RoutedModelRouter"])
   const lateOfAgent = closureOf([join(src, "kit/entry/agent.ts")], withLate)
   const ofClient = closure(["kit/entry/providers/openai"])
@@ -94,10 +113,10 @@ export const outputOptions = async (): Promise<OutputOptions> => {
     { name: "providers", test: isProtocol },
     { name: "common", minShareCount: 8 },
     { name: "routing", test: (id: string) => ofRouting.has(id) && ofRoot.has(id) },
-    { name: "late", test: (id: string) => lateOfAgent.has(id) && ofRoot.has(id) },
-    ...parts.map(({ modules, name }) => {
+    { name: "late", test: (id: string) => lateOfAgent.has(id) && isShared(id) },
+    ...parts.map(({ modules, name, sharedOnly = false }) => {
       const own = closure(modules)
-      return { name, test: (id: string) => own.has(id) && ofRoot.has(id) }
+      return { name, test: (id: string) => own.has(id) && (!sharedOnly || isShared(id)) }
     })
   ]
   return {

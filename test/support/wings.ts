@@ -29,7 +29,20 @@ export const wings: Readonly<Record<string, ReadonlyArray<string>>> = {
     "serve",
     "research"
   ],
-  kit: ["base", "store", "places", "hooks", "middleware", "models", "tools", "agent", "observe", "serve", "program"]
+  kit: [
+    "base",
+    "store",
+    "places",
+    "hooks",
+    "middleware",
+    "models",
+    "tools",
+    "agent",
+    "observe",
+    "serve",
+    "research",
+    "program"
+  ]
 }
 
 /** The wing of a module; `undefined` for the modules of `src` itself. */

@@ -8,20 +8,18 @@ import {
   Agent,
   Approvals,
   FileTools,
-  FileState,
   Hooks,
-  SessionStore,
   ModelRouter,
-  PathRoots,
-  ProcessEvents,
-  ProcessRegistry,
   RunEvent,
   Runtime,
   Scripted,
+  SessionStore,
   TerminalTools,
-  Todo,
   ToolRegistry
 } from "../../src/index.ts"
+import { FileState, PathRoots } from "../../src/kit/entry/tools/files.ts"
+import { Todo } from "../../src/kit/entry/tools/planning.ts"
+import { ProcessEvents, ProcessRegistry } from "../../src/kit/entry/tools/terminal.ts"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"

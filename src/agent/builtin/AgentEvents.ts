@@ -12,7 +12,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { AgentEvents } from "hermes-effect"
+ * import { AgentEvents } from "hermes-effect/middleware"
  *
  * export const events = AgentEvents.make({ emit: (event) => Effect.logInfo(event.type) })
  * ```

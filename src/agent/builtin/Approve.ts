@@ -23,7 +23,8 @@
  * import * as Schema from "effect/Schema"
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
- * import { Agent, Approvals, Approve, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import { Agent, Approvals, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import { Approve } from "hermes-effect/middleware"
  *
  * const parameters = Schema.Struct({ amount: Schema.Finite })
  * const payTool = Tool.make("pay", { parameters, success: Schema.String }).annotate(Tool.Readonly, false)

@@ -21,7 +21,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Audit, FileTools, Runtime } from "hermes-effect"
+ * import { Agent, FileTools, Runtime } from "hermes-effect"
+ * import { Audit } from "hermes-effect/middleware"
  *
  * const audit = Audit.make({ write: (entry) => Effect.sync(() => console.log(entry.kind, entry.phase, entry.name)) })
  *

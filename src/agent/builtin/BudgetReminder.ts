@@ -13,7 +13,7 @@
  * **Example** (A window of 128,000 tokens)
  *
  * ```ts
- * import { BudgetReminder } from "hermes-effect"
+ * import { BudgetReminder } from "hermes-effect/middleware"
  *
  * export const reminder = BudgetReminder.make({ maxContextTokens: 128_000 })
  * ```

@@ -4,14 +4,14 @@
  * **Details**
  *
  * A name is ours (`long-tool-output`) or a path of the lifecycle document
- * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema. `AgentEvents`
- * and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
+ * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema.
+ * `AgentEvents` and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
  *
  * **Example** (An entry of a file)
  *
  * ```ts
  * import * as Result from "effect/Result"
- * import { BuiltinMiddleware } from "hermes-effect"
+ * import { BuiltinMiddleware } from "hermes-effect/middleware"
  *
  * const made = BuiltinMiddleware.read([{ import: "reminder", params: { text: "Stay within budget." } }])
  *

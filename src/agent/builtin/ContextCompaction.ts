@@ -34,7 +34,7 @@
  * **Example** (Summaries from two thirds of the window on)
  *
  * ```ts
- * import { ContextCompaction } from "hermes-effect"
+ * import { ContextCompaction } from "hermes-effect/middleware"
  *
  * export const compaction = ContextCompaction.make({
  *   threshold: 0.66,

@@ -24,7 +24,7 @@
  * **Example** (A backup gateway)
  *
  * ```ts
- * import { LlmFailover } from "hermes-effect"
+ * import { LlmFailover } from "hermes-effect/middleware"
  *
  * export const failover = LlmFailover.make({
  *   trigger: { statusCodes: [500, 502, 503, 529], exceptionTypes: ["RateLimitError"] },

@@ -18,7 +18,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Logging, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { Logging } from "hermes-effect/middleware"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provide(Runtime.layer({ middleware: [Logging.make({ toolPreviewChars: 80 })] }))

@@ -23,7 +23,7 @@
  * **Example** (As in the lifecycle document)
  *
  * ```ts
- * import { LongToolOutput } from "hermes-effect"
+ * import { LongToolOutput } from "hermes-effect/middleware"
  *
  * export const cut = LongToolOutput.make({
  *   maxOutputChars: 10000,

@@ -25,7 +25,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { AgentFile, MiddlewareImports } from "hermes-effect"
+ * import { AgentFile } from "hermes-effect/config"
+ * import { MiddlewareImports } from "hermes-effect/middleware"
  *
  * export const middlewareOf = Effect.fn("middlewareOf")(function*(path: string) {
  *   const agent = yield* AgentFile.load(path)

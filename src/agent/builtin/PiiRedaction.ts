@@ -17,7 +17,7 @@
  * **Example** (Numbers of customers too)
  *
  * ```ts
- * import { PiiRedaction } from "hermes-effect"
+ * import { PiiRedaction } from "hermes-effect/middleware"
  *
  * export const mask = PiiRedaction.make({ kinds: ["email", "credit_card"], patterns: { customer: "C-[0-9]{6}" } })
  *
@@ -28,7 +28,8 @@
  * **Example** (Under its name in the kit)
  *
  * ```ts
- * import { PiiRedaction, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { PiiRedaction } from "hermes-effect/middleware"
  *
  * export const runtime = Runtime.layer({ middleware: [PiiRedaction.make({ kinds: ["email", "phone"] })] })
  * ```

@@ -27,7 +27,8 @@
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import * as RateLimiter from "effect/persistence/RateLimiter"
- * import { Agent, RateLimit, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { RateLimit } from "hermes-effect/middleware"
  *
  * const limit = RateLimit.modelCalls({ limit: 1, window: "1 hour", exceeded: "refuse" })
  * const runtime = Runtime.layer({ middleware: [limit] }).pipe(

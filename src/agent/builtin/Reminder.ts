@@ -12,7 +12,7 @@
  * **Example** (As in the lifecycle document)
  *
  * ```ts
- * import { Reminder } from "hermes-effect"
+ * import { Reminder } from "hermes-effect/middleware"
  *
  * export const reminder = Reminder.make({ text: "Reminder: stay within budget." })
  * ```

@@ -18,7 +18,8 @@
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import * as Persistence from "effect/persistence/Persistence"
- * import { Agent, ResponseCache, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { ResponseCache } from "hermes-effect/middleware"
  *
  * const cached = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 60 })] }).pipe(
  *   Layer.provide(Persistence.layerMemory)
@@ -31,7 +32,8 @@
  * **Example** (Under its name in the kit)
  *
  * ```ts
- * import { ResponseCache, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { ResponseCache } from "hermes-effect/middleware"
  *
  * // Needs `Persistence`: in memory, in SQL or in Redis.
  * export const runtime = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 300 })] })

@@ -31,7 +31,8 @@
  * import * as Schema from "effect/Schema"
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
- * import { Agent, Retry, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import { Agent, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import { Retry } from "hermes-effect/middleware"
  *
  * const toolkit = Toolkit.make(Tool.make("weather", { success: Schema.String }).annotate(Tool.Readonly, true))
  * let calls = 0

@@ -16,7 +16,7 @@
  * **Example** (A sandbox)
  *
  * ```ts
- * import { RuntimeEnvironment } from "hermes-effect"
+ * import { RuntimeEnvironment } from "hermes-effect/middleware"
  *
  * export const place = RuntimeEnvironment.make({ operatingSystem: "Debian 12", shell: "bash" })
  * ```

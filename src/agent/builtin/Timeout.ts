@@ -23,7 +23,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, Timeout } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { Timeout } from "hermes-effect/middleware"
  *
  * const runtime = Runtime.layer({
  *   middleware: [Timeout.modelCalls({ duration: "2 minutes" }), Timeout.toolCalls({ duration: "10 seconds" })]

@@ -12,7 +12,7 @@
  * **Example** (Warn of calls over ten seconds)
  *
  * ```ts
- * import { Timing } from "hermes-effect"
+ * import { Timing } from "hermes-effect/middleware"
  *
  * export const timing = Timing.make({ slowMillis: 10_000 })
  * ```

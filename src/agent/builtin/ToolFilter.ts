@@ -16,7 +16,7 @@
  * **Example** (Without shell commands)
  *
  * ```ts
- * import { ToolFilter } from "hermes-effect"
+ * import { ToolFilter } from "hermes-effect/middleware"
  *
  * export const filter = ToolFilter.make({ deny: ["system_command"] })
  * ```

@@ -50,6 +50,8 @@ import type { Toolset } from "../../tools/Toolset.ts"
 import type { ContextEngine } from "./ContextEngines.ts"
 import { contractVersion } from "./Manifest.ts"
 
+export type { RegisterContext } from "./RegisterContext.ts"
+
 const TypeId = "~hermes-effect/plugin/Plugin"
 
 /** A slash command of a conversation: `/name args`. */

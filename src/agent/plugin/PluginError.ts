@@ -4,7 +4,7 @@
  * **Example** (Telling the user)
  *
  * ```ts
- * import { PluginError } from "hermes-effect"
+ * import { PluginError } from "hermes-effect/plugins"
  *
  * const error = new PluginError.PluginError({ plugin: "audit", message: "audit: plugin.yaml has no name: add one" })
  *

@@ -95,7 +95,11 @@ const renderTypeSettings = (): string => {
         ...compilerOptions,
         types: types === undefined ? [] : ["node"],
         ...(types === undefined ? {} : { typeRoots: [types] }),
-        paths: { "hermes-effect": [hermes], "effect/*": [`${effect}/*`] }
+        paths: {
+          "hermes-effect": [hermes],
+          "hermes-effect/*": [hermes.replace(/index(?=(?:\.d)?\.ts$)/, "kit/entry/*")],
+          "effect/*": [`${effect}/*`]
+        }
       }
     },
     undefined,

@@ -5,7 +5,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Hooks, Plugin, Plugins, Runtime } from "hermes-effect"
+ * import { Hooks, Plugin, Runtime } from "hermes-effect"
+ * import { Plugins } from "hermes-effect/plugins"
  *
  * const audit = Plugin.fromValue({ name: "audit", hooks: [Hooks.on("post_tool_call", () => Effect.void)] })
  *

@@ -26,7 +26,7 @@
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
- * import { AgentFile } from "hermes-effect"
+ * import { AgentFile } from "hermes-effect/config"
  *
  * export const agentOf = (path: string, home: string) =>
  *   AgentFile.load(path).pipe(Effect.provide(AgentFile.layerAt(home)), Effect.provide(NodeServices.layer))

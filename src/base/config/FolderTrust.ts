@@ -27,7 +27,7 @@
  * **Example** (Before a file of a project is used)
  *
  * ```ts
- * import { FolderTrust } from "hermes-effect"
+ * import { FolderTrust } from "hermes-effect/config"
  * import * as Effect from "effect/Effect"
  *
  * export const skillsOf = Effect.fn("skillsOf")(function*(folder: string) {

@@ -5,7 +5,7 @@
  *
  * ```ts
  * import * as Schema from "effect/Schema"
- * import { ApiMode } from "hermes-effect"
+ * import { ApiMode } from "hermes-effect/routing"
  *
  * console.log(Schema.decodeUnknownSync(ApiMode.ApiMode)("codex_responses"))
  * // => codex_responses

@@ -10,7 +10,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Cost, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { Cost } from "hermes-effect/routing"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.map(({ cost }) => Cost.formatTotal(cost)))
  *

@@ -11,7 +11,7 @@
  * **Example** (A difference, and its lines)
  *
  * ```ts
- * import { FileChange } from "hermes-effect"
+ * import { FileChange } from "hermes-effect/sessions"
  *
  * const diff = FileChange.makeUnifiedDiff("notes.txt", "one\n", "two\nthree\n")
  *

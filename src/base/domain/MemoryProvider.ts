@@ -17,7 +17,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, MemoryProvider, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { MemoryProvider } from "hermes-effect/prompt"
  *
  * const notes: MemoryProvider.Service = {
  *   name: "notes",

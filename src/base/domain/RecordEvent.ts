@@ -13,7 +13,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Stream from "effect/Stream"
- * import { Agent, type RecordEvent, RunRecord, Runtime } from "hermes-effect"
+ * import { Agent, RunRecord, Runtime } from "hermes-effect"
+ * import type { RecordEvent } from "hermes-effect/observability"
  *
  * const told = ({ event }: RecordEvent.Entry): ReadonlyArray<string> =>
  *   event._tag === "AttemptStarted" ? [event.route.model] : event._tag === "RunEnded" ? [event.exit] : []

@@ -25,7 +25,7 @@
  * **Example** (Before something is shown)
  *
  * ```ts
- * import { Redaction } from "hermes-effect"
+ * import { Redaction } from "hermes-effect/observability"
  *
  * console.log(Redaction.redactValue({ user: "ada", password: "hunter2" }))
  * // => { user: 'ada', password: '<redacted>' }

@@ -6,7 +6,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { RolloutPort } from "hermes-effect"
+ * import { RolloutPort } from "hermes-effect/rollouts"
  *
  * export const program = Effect.gen(function*() {
  *   const { model, open } = yield* RolloutPort.RolloutPort

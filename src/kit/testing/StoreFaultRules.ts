@@ -12,7 +12,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { AgentError, SessionSearch, SessionStore } from "hermes-effect"
+ * import { AgentError, SessionStore } from "hermes-effect"
+ * import { SessionSearch } from "hermes-effect/sessions"
  * import { Conformance, StoreFaultRules } from "hermes-effect/testing"
  *
  * const subject = Layer.effect(StoreFaultRules.Subject, Effect.gen(function*() {

@@ -20,7 +20,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Offline, Provider, Replay, Runtime } from "hermes-effect"
+ * import { Agent, Offline, Provider, Runtime } from "hermes-effect"
+ * import { Replay } from "hermes-effect/testing"
  *
  * const lines: Array<string> = []
  * const recording = Layer.effect(

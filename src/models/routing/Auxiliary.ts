@@ -23,7 +23,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Prompt from "effect/ai/Prompt"
- * import type { Auxiliary } from "hermes-effect"
+ * import type { Auxiliary } from "hermes-effect/routing"
  *
  * export const titleOf = (auxiliary: Auxiliary.Service, text: string, context: Auxiliary.TaskRequest["context"]) =>
  *   auxiliary.call("title", {

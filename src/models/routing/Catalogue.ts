@@ -18,7 +18,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Catalogue, type Route, type Usage } from "hermes-effect"
+ * import type { Route, Usage } from "hermes-effect"
+ * import { Catalogue } from "hermes-effect/routing"
  *
  * export const left = (route: Route.Route, usage: Usage.Usage) =>
  *   Effect.gen(function*() {

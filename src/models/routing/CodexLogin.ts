@@ -17,7 +17,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import type { CodexLogin } from "hermes-effect"
+ * import type { CodexLogin } from "hermes-effect/routing"
  *
  * export const logIn = (codex: CodexLogin.Service) =>
  *   codex.login(({ code, page }) => Effect.logInfo(`open ${page} and type ${code}`))

@@ -11,7 +11,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { CompactionPort, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { CompactionPort } from "hermes-effect/routing"
  *
  * const newest: CompactionPort.Service = {
  *   compact: ({ messages: [system, ...rest] }) =>

@@ -12,7 +12,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, ImageScaling, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { ImageScaling } from "hermes-effect/routing"
  *
  * const half: ImageScaling.Scale = (image) => Effect.succeed({ data: image.subarray(0, image.length >> 1), mediaType: "image/png" })
  *

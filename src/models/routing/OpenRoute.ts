@@ -25,7 +25,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Offline, OpenRoute } from "hermes-effect"
+ * import { Offline } from "hermes-effect"
+ * import { OpenRoute } from "hermes-effect/routing"
  *
  * const program = Effect.scoped(Effect.map(OpenRoute.open(Offline.route), ({ info }) => info.provider))
  *

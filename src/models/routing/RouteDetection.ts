@@ -14,7 +14,7 @@
  * **Example** (What an address says)
  *
  * ```ts
- * import { RouteDetection } from "hermes-effect"
+ * import { RouteDetection } from "hermes-effect/routing"
  *
  * const { apiMode, provider } = RouteDetection.detectRoute({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
  *

@@ -183,7 +183,6 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
 
 export { type CallSituation, classify, type Decision, explainDecision, Reason } from "./Classification.ts"
 export type { Recovery } from "./Recovery.ts"
-export * as RateGuard from "./RateGuard.ts"
 export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
 
 /** A route of the chain with its keys. */

@@ -15,7 +15,7 @@
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
- * import { TokenStore } from "hermes-effect"
+ * import { TokenStore } from "hermes-effect/routing"
  *
  * const program = Effect.gen(function*() {
  *   const tokens = yield* TokenStore.openFile("home")

@@ -23,7 +23,7 @@
  * **Example** (Guessing a smaller window)
  *
  * ```ts
- * import { WindowProbing } from "hermes-effect"
+ * import { WindowProbing } from "hermes-effect/routing"
  *
  * console.log(WindowProbing.findTierBelow(200_000), WindowProbing.findTierBelow(64_000))
  * // => 128000 32000

@@ -22,7 +22,7 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as FileSystem from "effect/FileSystem"
- * import { Dataset } from "hermes-effect"
+ * import { Dataset } from "hermes-effect/batch"
  *
  * const program = Effect.gen(function*() {
  *   const fs = yield* FileSystem.FileSystem

@@ -19,7 +19,7 @@
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
- * import { RowJournal, RowPool } from "hermes-effect"
+ * import { RowJournal, RowPool } from "hermes-effect/batch"
  *
  * const program = Effect.gen(function*() {
  *   const journal = yield* RowJournal.open({ directory: "pool-run" })

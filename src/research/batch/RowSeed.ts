@@ -5,7 +5,7 @@
  * **Example** (The same again for the same row)
  *
  * ```ts
- * import { RowSeed } from "hermes-effect"
+ * import { RowSeed } from "hermes-effect/batch"
  *
  * console.log(RowSeed.computeSeed("7", "row-1") === RowSeed.computeSeed("7", "row-1"))
  * // => true

@@ -6,7 +6,8 @@
  *
  * ```ts
  * import * as Layer from "effect/Layer"
- * import { JobAgent, FileTools, Runtime } from "hermes-effect"
+ * import { FileTools, Runtime } from "hermes-effect"
+ * import { JobAgent } from "hermes-effect/jobs"
  *
  * export const agent = JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [FileTools.toolset] })))
  * ```

@@ -14,7 +14,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { JobRun } from "hermes-effect"
+ * import { JobRun } from "hermes-effect/jobs"
  *
  * export const posted = Effect.provideService(JobRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
  * ```

@@ -12,7 +12,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { JobAgent, CronJobs, JobTick, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { CronJobs, JobAgent, JobTick } from "hermes-effect/jobs"
  *
  * const services = JobAgent.layer().pipe(
  *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))

@@ -15,7 +15,7 @@
  * **Example** (The report and the page of stored attempts)
  *
  * ```ts
- * import { EvalPage, EvalReport } from "hermes-effect"
+ * import { EvalPage, EvalReport } from "hermes-effect/evaluation"
  *
  * const fields = { item: "a", run: 1, passed: true, scores: {}, answer: "4", exit: "text_response", model: "m" }
  * const attempts = [EvalReport.parseAttempt({ fields })].filter((attempt) => attempt !== undefined)

@@ -11,7 +11,7 @@
  * **Example** (What is asked how often)
  *
  * ```ts
- * import { EvalRun } from "hermes-effect"
+ * import { EvalRun } from "hermes-effect/evaluation"
  *
  * const rules: EvalRun.Rules = {
  *   scorers: [{ kind: "judge" }],

@@ -16,7 +16,7 @@
  * **Example** (Three of five runs passed)
  *
  * ```ts
- * import { EvalStatistics } from "hermes-effect"
+ * import { EvalStatistics } from "hermes-effect/evaluation"
  *
  * console.log(EvalStatistics.passAtK(5, 3, 1), EvalStatistics.passAtK(5, 3, 3))
  * // => 0.6 1

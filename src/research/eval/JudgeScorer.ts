@@ -17,7 +17,7 @@
  * **Example** (How far a judge agrees with the labels of people)
  *
  * ```ts
- * import { JudgeScorer } from "hermes-effect"
+ * import { JudgeScorer } from "hermes-effect/evaluation"
  *
  * const opinion = { judge: "main", passed: true, reason: "names the capital" }
  * const [agreed] = JudgeScorer.computeAgreements([

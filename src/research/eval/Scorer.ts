@@ -18,7 +18,7 @@
  * **Example** (A number in a sentence)
  *
  * ```ts
- * import { Scorer } from "hermes-effect"
+ * import { Scorer } from "hermes-effect/evaluation"
  *
  * console.log(Scorer.compare({ kind: "number" }, "So it costs $1,250.00.", { references: ["1250"], pattern: undefined }).passed)
  * // => true

@@ -18,7 +18,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Atropos } from "hermes-effect"
+ * import { Atropos } from "hermes-effect/rollouts"
  *
  * const program = Effect.gen(function*() {
  *   const { status } = yield* Atropos.make("http://127.0.0.1:1")

@@ -13,7 +13,7 @@
  * **Example** (Bundled environments)
  *
  * ```ts
- * import { EnvironmentCatalogue } from "hermes-effect"
+ * import { EnvironmentCatalogue } from "hermes-effect/rollouts"
  *
  * console.log(EnvironmentCatalogue.list.map(({ name }) => name))
  * // => [ 'arithmetic', 'files' ]

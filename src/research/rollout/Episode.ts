@@ -11,7 +11,7 @@
  * **Example** (A request that goes on from an episode)
  *
  * ```ts
- * import { Episode } from "hermes-effect"
+ * import { Episode } from "hermes-effect/rollouts"
  *
  * const place = Episode.locateMessages({ nodes: [] }, [{ role: "user", content: "hi" }])
  *

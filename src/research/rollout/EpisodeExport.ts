@@ -12,7 +12,7 @@
  * **Example** (Advantages in a group)
  *
  * ```ts
- * import { EpisodeExport } from "hermes-effect"
+ * import { EpisodeExport } from "hermes-effect/rollouts"
  *
  * console.log(EpisodeExport.computeAdvantages([1, 0, 0, 1]))
  * // => [ 1, -1, -1, 1 ]

@@ -14,7 +14,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, EpisodeStore, Episodes, RolloutCapture, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { EpisodeStore, Episodes, RolloutCapture } from "hermes-effect/rollouts"
  *
  * const program = Effect.gen(function*() {
  *   const episodes = yield* Episodes.Episodes

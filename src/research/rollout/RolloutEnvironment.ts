@@ -11,7 +11,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { RolloutEnvironment } from "hermes-effect"
+ * import { RolloutEnvironment } from "hermes-effect/rollouts"
  *
  * let next = 0
  *

@@ -16,7 +16,7 @@
  * **Example** (The best member of a group)
  *
  * ```ts
- * import type { RolloutGroup } from "hermes-effect"
+ * import type { RolloutGroup } from "hermes-effect/rollouts"
  *
  * export const best = ({ members }: RolloutGroup.ScoredRollouts): string | undefined =>
  *   members.toSorted((a, b) => b.score.reward - a.score.reward)[0]?.rolloutId

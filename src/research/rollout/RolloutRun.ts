@@ -14,9 +14,17 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
+ * import { Runtime } from "hermes-effect"
+ * import { Compaction } from "hermes-effect/prompt"
  * import {
- *   Compaction, Episodes, EpisodeStore, RolloutCapture, RolloutEnvironment, RolloutRun, RolloutSettings, Runtime, TrainingOutput
- * } from "hermes-effect"
+ *   EpisodeStore,
+ *   Episodes,
+ *   RolloutCapture,
+ *   RolloutEnvironment,
+ *   RolloutRun,
+ *   RolloutSettings,
+ *   TrainingOutput
+ * } from "hermes-effect/rollouts"
  *
  * const environment = RolloutEnvironment.make({
  *   name: "echo",

@@ -4,7 +4,7 @@
  * **Example** (Defaults of the contract)
  *
  * ```ts
- * import { RolloutSettings } from "hermes-effect"
+ * import { RolloutSettings } from "hermes-effect/rollouts"
  *
  * console.log(RolloutSettings.defaults.maxAgentTurns, RolloutSettings.defaults.sampling)
  * // => 30 { temperature: 1 }

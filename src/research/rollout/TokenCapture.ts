@@ -16,7 +16,7 @@
  * **Example** (An answer of vLLM)
  *
  * ```ts
- * import { TokenCapture } from "hermes-effect"
+ * import { TokenCapture } from "hermes-effect/rollouts"
  *
  * const { logprobs, tokens } = TokenCapture.read({
  *   prompt_token_ids: [1, 2],

@@ -21,7 +21,7 @@
  * **Example** (A call of a Hermes model)
  *
  * ```ts
- * import { ToolCallParser } from "hermes-effect"
+ * import { ToolCallParser } from "hermes-effect/rollouts"
  *
  * const { calls } = ToolCallParser.parsers.hermes('<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>', [])
  * console.log(calls[0]?.name, calls[0]?.arguments)

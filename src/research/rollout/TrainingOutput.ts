@@ -17,7 +17,7 @@
  *
  * ```ts
  * import * as Layer from "effect/Layer"
- * import { TrainingOutput } from "hermes-effect"
+ * import { TrainingOutput } from "hermes-effect/rollouts"
  *
  * export const output = Layer.merge(TrainingOutput.layerFiles("data/rl"), TrainingOutput.layerMetrics("data/rl"))
  *

@@ -13,7 +13,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Runtime, TrainingService, TrainingTools } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { TrainingService, TrainingTools } from "hermes-effect/rollouts"
  *
  * const service = TrainingService.layerRecorder({
  *   directory: "training",

@@ -9,7 +9,7 @@
  * **Example** (The tools of an agent that trains)
  *
  * ```ts
- * import { TrainingTools } from "hermes-effect"
+ * import { TrainingTools } from "hermes-effect/rollouts"
  *
  * console.log(TrainingTools.toolset.tools.length)
  * // => 10

@@ -12,7 +12,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { type CommandEnvironment, type SweEvaluation, SwePool, SweRun, type SweTask } from "hermes-effect"
+ * import type { CommandEnvironment } from "hermes-effect"
+ * import { type SweEvaluation, SwePool, SweRun, type SweTask } from "hermes-effect/swe"
  *
  * export const statusOf = ({ status }: SweEvaluation.PatchEvaluation): string => status
  *

@@ -16,7 +16,7 @@
  * **Example** (Reading instances whose clones are in one directory)
  *
  * ```ts
- * import { SweTask } from "hermes-effect"
+ * import { SweTask } from "hermes-effect/swe"
  *
  * export const tasks = SweTask.read("instances.jsonl", {
  *   cwd: undefined,

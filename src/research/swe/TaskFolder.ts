@@ -26,7 +26,7 @@
  * **Example** (A script of a container, for a workspace)
  *
  * ```ts
- * import { TaskFolder } from "hermes-effect"
+ * import { TaskFolder } from "hermes-effect/swe"
  *
  * console.log(TaskFolder.replacePlaces("cat /app/out.txt /application", { "/app": "/work" }))
  * // => cat /work/out.txt /application

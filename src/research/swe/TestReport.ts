@@ -14,7 +14,7 @@
  * **Example** (A fixed test and a broken one)
  *
  * ```ts
- * import { TestReport } from "hermes-effect"
+ * import { TestReport } from "hermes-effect/swe"
  *
  * const tests = TestReport.read("ok 1 - adds\nnot ok 2 - divides\n")
  * const score = TestReport.score({ tests, exitCode: 1 }, { failToPass: ["adds"], passToPass: ["divides"] })

@@ -25,7 +25,7 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as FileSystem from "effect/FileSystem"
- * import { WorkingCopy } from "hermes-effect"
+ * import { WorkingCopy } from "hermes-effect/swe"
  *
  * const program = Effect.gen(function*() {
  *   const fs = yield* FileSystem.FileSystem

@@ -21,7 +21,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Cluster, Runtime, SessionStore } from "hermes-effect"
+ * import { Runtime, SessionStore } from "hermes-effect"
+ * import { Cluster } from "hermes-effect/cluster"
  *
  * const store = SessionStore.layerSqlite({ path: "durable.db" })
  * const agent = Runtime.layer({ store }).pipe(Layer.provideMerge(store))

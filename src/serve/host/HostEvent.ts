@@ -10,7 +10,7 @@
  * **Example** (The text of every turn)
  *
  * ```ts
- * import type { HostEvent } from "hermes-effect"
+ * import type { HostEvent } from "hermes-effect/host"
  *
  * const textOf = (event: HostEvent.HostEvent): string =>
  *   event._tag === "RunEvents" ? event.events.map((one) => one._tag === "TextDelta" ? one.text : "").join("") : ""

@@ -21,7 +21,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { LiveSession, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { LiveSession } from "hermes-effect/host"
  *
  * const program = Effect.gen(function*() {
  *   const live = yield* LiveSession.make()

@@ -7,7 +7,9 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { EpisodeStore, Episodes, HermesServer, RolloutModel, Runtime } from "hermes-effect"
+ * import { Runtime } from "hermes-effect"
+ * import { EpisodeStore, Episodes, RolloutModel } from "hermes-effect/rollouts"
+ * import { HermesServer } from "hermes-effect/server"
  *
  * const rollouts = RolloutModel.layer({}).pipe(
  *   Layer.provide(Episodes.layer),

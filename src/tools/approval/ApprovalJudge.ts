@@ -7,7 +7,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { ApprovalJudge, Approvals } from "hermes-effect"
+ * import { Approvals } from "hermes-effect"
+ * import { ApprovalJudge } from "hermes-effect/approvals"
  *
  * const judge = Layer.succeed(ApprovalJudge.ApprovalJudge, {
  *   judge: ({ command }) => Effect.succeed(command.startsWith("git ") ? "approve" as const : "escalate" as const)

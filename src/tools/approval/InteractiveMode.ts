@@ -6,7 +6,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, InteractiveMode, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { InteractiveMode } from "hermes-effect/approvals"
  *
  * const program = Agent.run({ prompt: "Reply exactly done" }).pipe(
  *   Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("nightly job"))

@@ -25,7 +25,7 @@
  *
  * ```ts
  * import * as Result from "effect/Result"
- * import { PermissionRule } from "hermes-effect"
+ * import { PermissionRule } from "hermes-effect/approvals"
  *
  * const rule = PermissionRule.parse("terminal(npm test:*)", "allow")
  *

@@ -20,7 +20,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Approvals, Permissions, Runtime, TerminalTools } from "hermes-effect"
+ * import { Agent, Approvals, Runtime, TerminalTools } from "hermes-effect"
+ * import { Permissions } from "hermes-effect/approvals"
  *
  * const settings = { allow: [], ask: [], deny: ["terminal(rm:*)"] }
  * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings(settings))

@@ -5,7 +5,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, BuiltinSettings, FileTools, Runtime } from "hermes-effect"
+ * import { Agent, FileTools, Runtime } from "hermes-effect"
+ * import { BuiltinSettings } from "hermes-effect/tools"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provideService(BuiltinSettings.FileLimits, { chars: 20_000, lines: 500, lineChars: 500 })

@@ -5,7 +5,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Clarifier } from "hermes-effect"
+ * import { Clarifier } from "hermes-effect/tools/planning"
  *
  * const first: Clarifier.Ask = ({ choices }) => Effect.succeed(choices.slice(0, 1))
  *

@@ -10,7 +10,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Clarifier, Clarify, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { Clarifier, Clarify } from "hermes-effect/tools/planning"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provideService(Clarifier.Clarifier, ({ choices }) => Effect.succeed(choices.slice(0, 1)))

@@ -11,7 +11,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, CronJobTool, CronJobs, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { CronJobTool, CronJobs } from "hermes-effect/jobs"
  *
  * const runtime = Runtime.layer({ tools: [CronJobTool.toolset] })
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(

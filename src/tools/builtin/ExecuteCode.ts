@@ -19,7 +19,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, ExecuteCode, FileTools, Runtime } from "hermes-effect"
+ * import { Agent, FileTools, Runtime } from "hermes-effect"
+ * import { ExecuteCode } from "hermes-effect/tools/code"
  *
  * const runtime = Runtime.layer({ tools: [FileTools.toolset, ExecuteCode.toolset] })
  *

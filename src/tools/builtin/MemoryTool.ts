@@ -16,7 +16,9 @@
  * import { mkdtempSync } from "node:fs"
  * import { tmpdir } from "node:os"
  * import { join } from "node:path"
- * import { Agent, MemoryStore, MemoryTool, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { MemoryStore } from "hermes-effect/prompt"
+ * import { MemoryTool } from "hermes-effect/tools/planning"
  *
  * const home = mkdtempSync(join(tmpdir(), "memory-"))
  *

@@ -5,7 +5,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { SearchProvider } from "hermes-effect"
+ * import { SearchProvider } from "hermes-effect/tools/web"
  *
  * const intranet: SearchProvider.SearchProvider = {
  *   name: "intranet",

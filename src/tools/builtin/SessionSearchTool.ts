@@ -17,7 +17,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SessionSearchTool } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { SessionSearchTool } from "hermes-effect/tools/planning"
  *
  * const runtime = Runtime.layer({ tools: [SessionSearchTool.toolset] })
  *

@@ -5,7 +5,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SideModel, Vision } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { SideModel, Vision } from "hermes-effect/tools/vision"
  *
  * const look: SideModel.Ask = (task) => Effect.succeed(`nothing to see (${task})`)
  *

@@ -17,7 +17,9 @@
  * import { mkdtempSync } from "node:fs"
  * import { tmpdir } from "node:os"
  * import { join } from "node:path"
- * import { Agent, Runtime, SkillStore, SkillTools } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { SkillStore } from "hermes-effect/prompt"
+ * import { SkillTools } from "hermes-effect/tools/planning"
  *
  * const home = mkdtempSync(join(tmpdir(), "skills-"))
  *

@@ -14,7 +14,7 @@
  *
  * ```ts
  * import * as Result from "effect/Result"
- * import { Todo } from "hermes-effect"
+ * import { Todo } from "hermes-effect/tools/planning"
  *
  * const list = Todo.update([], [{ id: "1", content: "write the test", status: "pending" }], false)
  *
@@ -26,7 +26,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Ids, Todo } from "hermes-effect"
+ * import { Ids } from "hermes-effect"
+ * import { Todo } from "hermes-effect/tools/planning"
  *
  * const session = Ids.SessionId.make("s1")
  *

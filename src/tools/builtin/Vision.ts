@@ -9,7 +9,7 @@
  * **Example** (What a file is)
  *
  * ```ts
- * import { Vision } from "hermes-effect"
+ * import { Vision } from "hermes-effect/tools/vision"
  *
  * console.log(Vision.detectMediaType(Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)))
  * // => image/png

@@ -11,7 +11,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SearchProvider, WebTools } from "hermes-effect"
+ * import { Agent, Runtime, WebTools } from "hermes-effect"
+ * import { SearchProvider } from "hermes-effect/tools/web"
  *
  * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
  *   Effect.provideService(SearchProvider.WebSearch, SearchProvider.fromEnvironment((name) => process.env[name]))

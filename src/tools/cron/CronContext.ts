@@ -5,7 +5,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, CronContext } from "hermes-effect"
+ * import { Agent } from "hermes-effect"
+ * import { CronContext } from "hermes-effect/jobs"
  *
  * export const program = Agent.run({ prompt: "Remind me of the report every Friday at four." }).pipe(
  *   Effect.provideService(CronContext.CronDefaults, { timezone: "Europe/Oslo" })

@@ -16,7 +16,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { CronJobs } from "hermes-effect"
+ * import { CronJobs } from "hermes-effect/jobs"
  *
  * const program = Effect.gen(function*() {
  *   const jobs = yield* CronJobs.CronJobs

@@ -15,7 +15,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Urls } from "hermes-effect"
+ * import { Urls } from "hermes-effect/tools/web"
  *
  * const fence = Urls.make({ resolve: () => Effect.succeed(["127.0.0.1"]) })
  *

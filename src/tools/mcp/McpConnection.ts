@@ -6,7 +6,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { McpConnection } from "hermes-effect"
+ * import { McpConnection } from "hermes-effect/tools/mcp"
  *
  * // They never answer.
  * export const silent = Layer.succeed(McpConnection.McpConnector, { connect: () => Effect.never })

@@ -17,7 +17,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { McpSdkClient, McpServers, Runtime } from "hermes-effect"
+ * import { McpServers, Runtime } from "hermes-effect"
+ * import { McpSdkClient } from "hermes-effect/tools/mcp"
  *
  * const servers = McpServers.layer({}).pipe(
  *   Layer.provide(McpSdkClient.layer),

@@ -20,7 +20,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Compaction, Runtime } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { Compaction } from "hermes-effect/prompt"
  *
  * const agent = Runtime.layer().pipe(
  *   Layer.provide(Layer.succeed(Compaction.CompactionSettings, { threshold: 0.7, targetRatio: 0.4 }))

@@ -20,7 +20,7 @@
  * import { mkdtempSync } from "node:fs"
  * import { tmpdir } from "node:os"
  * import { join } from "node:path"
- * import { MemoryStore } from "hermes-effect"
+ * import { MemoryStore } from "hermes-effect/prompt"
  *
  * const home = mkdtempSync(join(tmpdir(), "memory-"))
  *

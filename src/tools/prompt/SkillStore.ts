@@ -24,7 +24,7 @@
  * import { mkdtempSync } from "node:fs"
  * import { tmpdir } from "node:os"
  * import { join } from "node:path"
- * import { SkillStore } from "hermes-effect"
+ * import { SkillStore } from "hermes-effect/prompt"
  *
  * const home = mkdtempSync(join(tmpdir(), "skills-"))
  * const locations = { directory: join(home, "skills"), database: join(home, "state.db") }

@@ -21,7 +21,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, Runtime, SystemPrompt } from "hermes-effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { SystemPrompt } from "hermes-effect/prompt"
  *
  * const agent = Runtime.layer().pipe(
  *   Layer.provide(SystemPrompt.layerSources({ project: true })),

@@ -13,21 +13,17 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { Agent, Approvals, type Middleware, Runtime, Toolset } from "../../../src/index.ts"
 import {
-  Agent,
-  Approvals,
   Approve,
   Audit,
   BuiltinMiddleware,
-  type Middleware,
   PiiRedaction,
   RateLimit,
   ResponseCache,
   Retry,
-  Runtime,
-  Timeout,
-  Toolset
-} from "../../../src/index.ts"
+  Timeout
+} from "../../../src/kit/entry/middleware.ts"
 import { Provider } from "../../../src/models/provider/Provider.ts"
 import * as Fake from "../../support/fakeModel.ts"
 import { withWarnings } from "../../support/middlewareContexts.ts"

@@ -73,7 +73,8 @@ describe("MiddlewareImports", () => {
           "project/audit.ts",
           `
 import * as Schema from "effect/Schema"
-import { Middleware, MiddlewareDefinition } from "hermes-effect"
+import { Middleware } from "hermes-effect"
+import { MiddlewareDefinition } from "hermes-effect/middleware"
 export const defined = MiddlewareDefinition.make({
   name: "defined",
   params: Schema.Struct({ logFile: Schema.String, folder: Schema.String, bare: Schema.String }),

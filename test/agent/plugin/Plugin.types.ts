@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Hooks, Middleware, Plugin, type PluginContext, Runtime, Toolset } from "../../../src/index.ts"
+import { Hooks, Middleware, Plugin, Runtime, Toolset } from "../../../src/index.ts"
 
 class Clockwork extends Context.Service<Clockwork, { readonly tick: Effect.Effect<void> }>()("test/Clockwork") {}
 class Ledger extends Context.Service<Ledger, { readonly note: (line: string) => Effect.Effect<void> }>()(
@@ -103,7 +103,7 @@ Runtime.layer({
 })
 
 // Plain callbacks know what they get.
-export const register = (ctx: PluginContext): void => {
+export const register = (ctx: Plugin.RegisterContext): void => {
   ctx.registerMiddleware("tool_request", ({ args, tool_name }) => ({ args: { ...args, tool: tool_name.trim() } }))
   ctx.register_middleware("llm_execution", ({ next_call, request }) => next_call({ ...request }))
   ctx.registerMiddleware("llm_request", (call) => {

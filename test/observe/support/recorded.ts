@@ -10,17 +10,8 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { Entry } from "../../../src/base/domain/RecordEvent.ts"
 import type { Hook } from "../../../src/hooks/Hook.ts"
-import {
-  type Agent,
-  type Auxiliary,
-  Delegate,
-  Ids,
-  RunRecord,
-  Runtime,
-  Scripted,
-  SessionStore,
-  Toolset
-} from "../../../src/index.ts"
+import { type Agent, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../../src/index.ts"
+import type { Auxiliary } from "../../../src/kit/entry/routing.ts"
 import type * as Atif from "../../../src/observe/Atif.ts"
 import * as AtifCheck from "../../../src/observe/AtifCheck.ts"
 import * as AtifConvert from "../../../src/observe/AtifConvert.ts"

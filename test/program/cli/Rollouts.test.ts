@@ -157,7 +157,7 @@ describe("hermes rl", () => {
           join(cwd, "env.ts"),
           `
 import * as Effect from "effect/Effect"
-import { RolloutEnvironment } from "hermes-effect"
+import { RolloutEnvironment } from "hermes-effect/rollouts"
 let left = 1
 export const once = RolloutEnvironment.make({
   name: "once", toolsets: [], nextItem: Effect.sync(() => left-- > 0 ? { id: "x" } : undefined),

@@ -15,12 +15,11 @@ import {
   Runtime,
   Scripted,
   SessionStore,
-  SshHost,
-  SweRun,
-  TaskFolder,
   TerminalTools,
   ToolRegistry
 } from "../../../src/index.ts"
+import { SshHost } from "../../../src/kit/entry/environments.ts"
+import { SweRun, TaskFolder } from "../../../src/kit/entry/swe.ts"
 import type { SweTask } from "../../../src/research/swe/SweTask.ts"
 import { sshReason, sshServer } from "../../support/containerMachine.ts"
 import { makeLastingDirectory } from "../../support/temporaryDirectory.ts"

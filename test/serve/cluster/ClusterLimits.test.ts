@@ -3,7 +3,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Cluster } from "../../../src/index.ts"
+import { Cluster } from "../../../src/kit/entry/cluster.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 import { machine } from "../../support/hermes.ts"
 import * as Inference from "../../support/inferenceServer.ts"

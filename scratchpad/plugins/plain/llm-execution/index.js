@@ -1,4 +1,4 @@
-/** @param {import("hermes-effect").PluginContext} ctx */
+/** @param {import("hermes-effect").Plugin.RegisterContext} ctx */
 export const register = (ctx) => {
   ctx.registerMiddleware("llm_execution", async ({ next_call, request }) => {
     const started = performance.now()

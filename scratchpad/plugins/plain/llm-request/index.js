@@ -1,4 +1,4 @@
-/** @param {import("hermes-effect").PluginContext} ctx */
+/** @param {import("hermes-effect").Plugin.RegisterContext} ctx */
 export const register = (ctx) => {
   ctx.registerMiddleware("llm_request", ({ request }) => {
     const extraBody = Object(request["extra_body"])

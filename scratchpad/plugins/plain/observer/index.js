@@ -1,7 +1,7 @@
 /** @type {(span: Record<string, unknown>) => void} */
 const report = (span) => console.log(JSON.stringify(span))
 
-/** @param {import("hermes-effect").PluginContext} ctx */
+/** @param {import("hermes-effect").Plugin.RegisterContext} ctx */
 export const register = (ctx) => {
   ctx.registerHook("pre_api_request", ({ api_request_id, model, request, turn_id }) => {
     report({ span: "llm", at: "start", id: api_request_id, turn: turn_id, model, method: request.method })

@@ -1,4 +1,4 @@
-/** @param {import("hermes-effect").PluginContext} ctx */
+/** @param {import("hermes-effect").Plugin.RegisterContext} ctx */
 export const register = (ctx) => {
   ctx.registerMiddleware("tool_execution", async ({ args, next_call }) => {
     const result = await next_call(args)

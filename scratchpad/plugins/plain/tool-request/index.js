@@ -1,4 +1,4 @@
-/** @param {import("hermes-effect").PluginContext} ctx */
+/** @param {import("hermes-effect").Plugin.RegisterContext} ctx */
 export const register = (ctx) => {
   ctx.registerMiddleware("tool_request", ({ args, tool_name }) => {
     if (tool_name !== "terminal") return undefined

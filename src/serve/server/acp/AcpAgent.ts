@@ -16,7 +16,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { LiveSession } from "hermes-effect"
+ * import { LiveSession } from "hermes-effect/host"
  * import type { AcpAgent, AcpSession } from "hermes-effect/server"
  *
  * export const open = ({ cwd, id }: AcpAgent.OpenRequest) =>

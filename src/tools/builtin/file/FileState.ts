@@ -15,7 +15,8 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { FileState, Ids } from "hermes-effect"
+ * import { Ids } from "hermes-effect"
+ * import { FileState } from "hermes-effect/tools/files"
  *
  * const session = Ids.SessionId.make("s1")
  *

@@ -13,7 +13,7 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { PathRoots } from "hermes-effect"
+ * import { PathRoots } from "hermes-effect/tools/files"
  *
  * const confined = PathRoots.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
  *

@@ -14,7 +14,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { CommandEnvironment, Ids, ProcessEvents, ProcessRegistry } from "hermes-effect"
+ * import { CommandEnvironment, Ids } from "hermes-effect"
+ * import { ProcessEvents, ProcessRegistry } from "hermes-effect/tools/terminal"
  *
  * const session = Ids.SessionId.make("s1")
  *

@@ -1,0 +1,8 @@
+/** Decisions on dangerous calls: approvers, the judge, permission modes and lists of rules. */
+export * as ApprovalJudge from "../../tools/approval/ApprovalJudge.ts"
+export * as Approvals from "../../tools/Approvals.ts"
+export * as Approver from "../../tools/approval/Approver.ts"
+export * as InteractiveMode from "../../tools/approval/InteractiveMode.ts"
+export * as PermissionMode from "../../base/config/PermissionMode.ts"
+export * as PermissionRule from "../../tools/approval/PermissionRule.ts"
+export * as Permissions from "../../tools/approval/Permissions.ts"

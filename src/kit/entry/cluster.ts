@@ -1,0 +1,2 @@
+/** Durable runs over several processes that share a database. */
+export * as Cluster from "../../serve/cluster/Cluster.ts"
