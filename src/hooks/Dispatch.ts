@@ -191,8 +191,9 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     return Effect.andThen(
       Effect.andThen(interrupted, startQueue(pace, defaultCapacity, first)),
       warn(
-        `hook ${listener.event}: ${listener.label} took longer than ${Duration.format(listener.deadline)}; from now on the events of ` +
-          `${pace.label} are queued and the run no longer waits. Register it with delivery "queued" to have that from the start.`
+        `hook ${listener.event}: ${listener.label} took longer than ${Duration.format(listener.deadline)}; ` +
+          `from now on the events of ${pace.label} are queued and the run no longer waits. ` +
+          'Register it with delivery "queued" to have that from the start.'
       )
     )
   }

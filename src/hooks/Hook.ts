@@ -187,6 +187,6 @@ export const fromPlain = <const Name extends string>(
   fn: (event: EventOf<Name>) => unknown,
   options?: OptionsOf<Name>
 ): Hook => {
-  const handle = (payload: EventOf<Name>): Effect.Effect<unknown, unknown> => toEffect(fn(payload))
-  return makeSingleHook(name, fn.name, eraseHandleType(handle), options ?? {})
+  const handleEvent = (payload: EventOf<Name>): Effect.Effect<unknown, unknown> => toEffect(fn(payload))
+  return makeSingleHook(name, fn.name, eraseHandleType(handleEvent), options ?? {})
 }

@@ -107,7 +107,8 @@ export const makeRefusal = (kind: Kind, name: string): Error =>
     kind === "llm_execution" || kind === "tool_execution"
       ? `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
           `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
-      : `${kind} middleware "${name}" called next() while its last call of it was still running: wait for that one before you repeat it`
+      : `${kind} middleware "${name}" called next() while its last call of it was still running: wait for that ` +
+          "one before you repeat it"
   )
 
 /**

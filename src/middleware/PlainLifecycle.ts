@@ -242,7 +242,8 @@ export const make = (
   const shared = toLifecycleMethods(name, given)
   if (Object.keys(shared).length === 0) {
     throw new TypeError(
-      `registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.toSnakeCase).join(", ")}`
+      `registerLifecycle: "${name}" has none of the methods ` +
+        `${Lifecycle.methodNames.map(Lifecycle.toSnakeCase).join(", ")}`
     )
   }
   return Middleware.lifecycleUndeclared({

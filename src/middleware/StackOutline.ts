@@ -87,7 +87,8 @@ export const renderText = ({ phases, stack }: Outline): string => {
     "Stack, outermost first:",
     ...stack.map(
       ({ name, onFailure, phases, source }, index) =>
-        `  ${index + 1}. ${name.padEnd(width)}  ${source.padEnd(from)}  ${onFailure === "closed" ? "fails closed" : "fails open  "}  ${phases.join(", ")}`
+        `  ${index + 1}. ${name.padEnd(width)}  ${source.padEnd(from)}  ` +
+        `${onFailure === "closed" ? "fails closed" : "fails open  "}  ${phases.join(", ")}`
     ),
     "",
     "Order by phase:",

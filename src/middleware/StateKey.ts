@@ -66,7 +66,9 @@ export const findConflict = (entries: ReadonlyArray<DeclaringEntry>): ConfigErro
       if (other !== undefined && other.state !== one) {
         return new ConfigError({
           path: one.key,
-          message: `the middleware "${other.name}" and "${name}" both keep state of a run under ${JSON.stringify(one.key)}: rename one key, or let both use one stateKey`
+          message:
+            `the middleware "${other.name}" and "${name}" both keep state of a run under ` +
+            `${JSON.stringify(one.key)}: rename one key, or let both use one stateKey`
         })
       }
       known.set(one.key, { state: one, name })

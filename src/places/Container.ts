@@ -141,7 +141,9 @@ export interface Engine {
 const makeUnavailableError = (reason: string, remedy: string): ConfigError =>
   new ConfigError({
     path: "terminal.backend",
-    message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local`
+    message:
+      `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to ` +
+      "sandbox or local"
   })
 
 /** The line of an engine's error that says something. */
@@ -558,7 +560,9 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     variables: options.variables,
     refused: (errors) => `the container does not answer: ${takeLastLine(errors)}`,
     notices: {
-      lost: "The container ended while the command ran: it was stopped from outside, or it ran out of memory. The next command starts a new one.",
+      lost:
+        "The container ended while the command ran: it was stopped from outside, or it ran out of memory. " +
+        "The next command starts a new one.",
       again: (reason) =>
         `A new container was started, because the last one ${
           reason === "idle" ? `was not used for ${Duration.format(options.lifetime)}` : "had ended"

@@ -326,7 +326,8 @@ export const read = Effect.fnUntraced(function* (
         const isWhole = files.size + tally.files <= maxFiles && bytes + tally.bytes <= maxBytes
         if (!isWhole)
           gaps.add(
-            `${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`
+            `${part === "" ? "the working tree" : part} ` +
+              `(${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`
           )
         else bytes += tally.bytes
         for (const [file, state] of kept) files.set(file, state)

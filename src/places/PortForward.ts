@@ -71,6 +71,7 @@ socket.on("error", ({ message }) => { console.error(message); process.exit(1) })
 export const carrierScript = [
   `if command -v node >/dev/null; then exec node -e '${carrier}' "$1"`,
   `elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"`,
-  `elif command -v bash >/dev/null; then exec bash -c 'exec 3<>"/dev/tcp/localhost/$0" && { cat <&3 & cat >&3; wait; }' "$1"`,
+  `elif command -v bash >/dev/null; then exec bash -c 'exec 3<>"/dev/tcp/localhost/$0" && { cat <&3 & cat >&3; ` +
+    `wait; }' "$1"`,
   `else echo "a port of this environment needs node, nc or bash in it" >&2; exit 127; fi`
 ].join("\n")

@@ -152,7 +152,8 @@ export const make = (
 
   const readFile = Effect.fnUntraced(function* (path: string) {
     const { code, errors, output } = yield* ask(
-      `[ -f ${quotePath(path)} ] || exit ${elsewhere}\ns=$(stat -L -c %s ${quotePath(path)}) && [ "$s" -le ${blockBytes} ] || exit ${elsewhere}\ncat ${quotePath(path)}`
+      `[ -f ${quotePath(path)} ] || exit ${elsewhere}\ns=$(stat -L -c %s ${quotePath(path)}) && [ "$s" -le ` +
+        `${blockBytes} ] || exit ${elsewhere}\ncat ${quotePath(path)}`
     )
     if (code === 0) return output
     return code === elsewhere
@@ -172,7 +173,10 @@ export const make = (
           : flag.startsWith("a")
             ? `: >> ${at}`
             : `[ -e ${at} ] || { echo "No such file" >&2; exit 1; }; : >> ${at}`
-    return `n=\n${fresh}( ${open} ) || exit 1\n${mode === undefined ? "" : `[ -z "$n" ] || chmod ${mode.toString(8)} ${at}`}`
+    return (
+      `n=\n${fresh}( ${open} ) || exit ` +
+      `1\n${mode === undefined ? "" : `[ -z "$n" ] || chmod ${mode.toString(8)} ${at}`}`
+    )
   }
 
   const appendBytes = (method: string, path: string, data: Uint8Array) =>
@@ -358,7 +362,9 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
         runProcess(
           "copy",
           from,
-          `${overwrite ? "" : `[ ! -e ${quotePath(to)} ] || { echo "File exists" >&2; exit 1; }; `}if [ -d "$1" ]; then mkdir -p ${quotePath(to)} && cp -R${preserveTimestamps ? "p" : ""} "$1"/. ${quotePath(to)}; else cp ${preserveTimestamps ? "-p " : ""}"$1" ${quotePath(to)}; fi`,
+          `${overwrite ? "" : `[ ! -e ${quotePath(to)} ] || { echo "File exists" >&2; exit 1; }; `}if [ -d "$1" ` +
+            `]; then mkdir -p ${quotePath(to)} && cp -R${preserveTimestamps ? "p" : ""} "$1"/. ${quotePath(to)}; ` +
+            `else cp ${preserveTimestamps ? "-p " : ""}"$1" ${quotePath(to)}; fi`,
           "ignore"
         )
       ),
@@ -393,7 +399,8 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
         readText(
           "readLink",
           path,
-          `[ -L ${quotePath(path)} ] || { stat -c x ${quotePath(path)} >/dev/null && echo "not a link" >&2; exit 1; }\nreadlink ${quotePath(path)}`
+          `[ -L ${quotePath(path)} ] || { stat -c x ${quotePath(path)} >/dev/null && echo "not a link" >&2; exit ` +
+            `1; }\nreadlink ${quotePath(path)}`
         ),
         (line) => line.replace(/\n$/, "")
       ),
@@ -402,7 +409,8 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
       readText(
         "realPath",
         path,
-        `stat -L -c x ${quotePath(path)} >/dev/null || exit 1\np=$(readlink -f ${quotePath(path)} && echo .) || exit 1\nprintf %s "\${p%??}"`
+        `stat -L -c x ${quotePath(path)} >/dev/null || exit 1\np=$(readlink -f ${quotePath(path)} && echo .) || ` +
+          `exit 1\nprintf %s "\${p%??}"`
       ),
     remove: (path, { force = false, recursive = false } = {}) =>
       runAction(
@@ -410,7 +418,8 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
         path,
         recursive
           ? `${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1\n`}rm -rf ${quotePath(path)}`
-          : `if [ -d ${quotePath(path)} ] && [ ! -L ${quotePath(path)} ]; then rmdir ${quotePath(path)}; else ${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1; `}rm -f ${quotePath(path)}; fi`
+          : `if [ -d ${quotePath(path)} ] && [ ! -L ${quotePath(path)} ]; then rmdir ${quotePath(path)}; else ` +
+              `${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1; `}rm -f ${quotePath(path)}; fi`
       ),
     rename: (from, to) => runAction("rename", from, `mv -fT ${quotePath(from)} ${quotePath(to)}`),
     stat: (path) => statPath("stat", path, true),
@@ -420,7 +429,8 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
       const toSeconds = (time: Date | number): number => (time instanceof Date ? time.getTime() / 1000 : time)
       // BusyBox takes whole seconds only.
       const buildTouch = (which: "a" | "m", time: number) =>
-        `{ touch -${which} -d @${time.toFixed(3)} ${quotePath(path)} 2>/dev/null || touch -${which} -d @${Math.floor(time)} ${quotePath(path)}; }`
+        `{ touch -${which} -d @${time.toFixed(3)} ${quotePath(path)} 2>/dev/null || touch -${which} -d ` +
+        `@${Math.floor(time)} ${quotePath(path)}; }`
       return runAction("utimes", path, `${buildTouch("a", toSeconds(atime))} && ${buildTouch("m", toSeconds(mtime))}`)
     },
     watch: (path) => Stream.fail(makeSystemError("watch", path, "files of this environment cannot be watched")),

@@ -88,7 +88,9 @@ const boot = [
 ].join("; ")
 
 /** Sets `g` to the process group of the shell. */
-const readGroup = `g=$$; if read -r l </proc/$$/stat; then l=\${l##*) }; set -- $l; g=$3; else g=$(ps -o pgid= -p $$ | tr -d " "); fi 2>/dev/null`
+const readGroup =
+  `g=$$; if read -r l </proc/$$/stat; then l=\${l##*) }; set -- $l; g=$3; else g=$(ps -o pgid= ` +
+  `-p $$ | tr -d " "); fi 2>/dev/null`
 
 const toWords = ({ args, command, options }: ChildProcess.StandardCommand): ReadonlyArray<string> => {
   const plain = [command, ...args.map((word) => (Redacted.isRedacted(word) ? Redacted.value(word) : word))]

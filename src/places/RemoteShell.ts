@@ -72,7 +72,8 @@ const loop = [
   `printf "\\001%s 0 \\001%s.\\n" "$m" "$m"`,
   `while IFS= read -r l; do s=; until [ "$l" = "$m" ]; do s="$s$l$n"; IFS= read -r l || break 2; done`,
   `e=$( ( eval "$s" ) 2>&1 >&3 3>&- </dev/null ); c=$?; printf "\\001%s %s %s\\001%s.\\n" "$m" "$c" "$e" "$m"; done`,
-  `for e in $(grep -lsF ${commandMark}=$m /proc/[0-9]*/environ); do e=\${e#/proc/}; kill -KILL \${e%/environ}; done 2>/dev/null`
+  `for e in $(grep -lsF ${commandMark}=$m /proc/[0-9]*/environ); do e=\${e#/proc/}; kill -KILL \${e%/environ}; ` +
+    "done 2>/dev/null"
 ].join("; ")
 
 const maxErrorBytes = 4096

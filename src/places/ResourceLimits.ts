@@ -181,7 +181,9 @@ const watchSpace = Effect.fnUntraced(function* (
   const once = Effect.gen(function* () {
     if (!(yield* TemporarySpace.isOverBound(space, bytes))) return
     if ((yield* TemporarySpace.findMainWriter(fs, space)) !== writer) return
-    const reason = `more than ${bound} MB in ${temporaryPlaces} (terminal.limits.temporary_mb), and what it wrote there was removed`
+    const reason =
+      `more than ${bound} MB in ${temporaryPlaces} (terminal.limits.temporary_mb), and what it ` +
+      "wrote there was removed"
     // The end of the command would interrupt the removal.
     const pids = yield* writer.processes
     yield* Effect.uninterruptible(
@@ -291,7 +293,8 @@ export const layer = <E, R>(
         return yield* new ConfigError({
           path: "terminal.limits",
           message:
-            "terminal.limits: they hold for commands on this machine only. Remove it; a container has terminal.container_memory, container_cpu and container_pids."
+            "terminal.limits: they hold for commands on this machine only. Remove it; a container has " +
+            "terminal.container_memory, container_cpu and container_pids."
         })
       const isSeen = yield* Effect.orElseSucceed(fs.exists("/proc/self/status"), () => false)
       if (!isSeen)
@@ -304,7 +307,8 @@ export const layer = <E, R>(
         return yield* new ConfigError({
           path: "terminal.limits.temporary_mb",
           message:
-            "terminal.limits.temporary_mb: it holds in a sandbox only, whose temporary files are separate. Remove it, or turn the sandbox on (terminal.backend)."
+            "terminal.limits.temporary_mb: it holds in a sandbox only, whose temporary files are separate. " +
+            "Remove it, or turn the sandbox on (terminal.backend)."
         })
       }
       const findSpace = temporaryDirectories === undefined ? undefined : rememberSpaces(temporaryDirectories)

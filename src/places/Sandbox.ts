@@ -275,7 +275,8 @@ const makeUntriedError = (reason: string): ConfigError =>
   new ConfigError({
     path: "terminal.backend",
     message:
-      `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
+      `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, ` +
+      "processes or space " +
       "(ulimit -a, df) and start again, or set terminal.backend to local to run commands without a sandbox"
   })
 

@@ -102,7 +102,8 @@ const base = [
   "(allow mach-host*)",
   "(allow mach-priv-task-port (target same-sandbox))",
   `(allow mach-lookup ${renderFilters("global-name", services)})`,
-  `(allow sysctl-read ${renderFilters("sysctl-name-prefix", ["hw.", "machdep.", "net.routetable."])} ${renderFilters("sysctl-name", facts)})`,
+  `(allow sysctl-read ${renderFilters("sysctl-name-prefix", ["hw.", "machdep.", "net.routetable."])} ` +
+    `${renderFilters("sysctl-name", facts)})`,
   "(allow ipc-posix-sem)",
   "(allow system-socket (socket-domain AF_UNIX))",
   "(allow pseudo-tty)",
@@ -231,7 +232,8 @@ export const makeSeatbelt = (program = "/usr/bin/sandbox-exec"): WallKind => ({
   name: "Seatbelt",
   requirement: "start hermes outside of another sandbox, on a macOS that has sandbox-exec",
   untried:
-    "its profile was compared as text and never tried on a Mac by its tests: what it keeps commands from, the programs that it lets start, and file tools by /.vol",
+    "its profile was compared as text and never tried on a Mac by its tests: what it keeps commands from, the " +
+    "programs that it lets start, and file tools by /.vol",
   paths: "judged",
   stoppedBy: (output) => (noNetwork.test(output) ? "network" : noPermission.test(output) ? "files" : undefined),
   make: make(program)

@@ -88,14 +88,18 @@ const describeFailure = ({ host, key, port, user }: Options, errors: string): st
   if (/host key verification failed|REMOTE HOST IDENTIFICATION/i.test(errors))
     return `${where}: the key of the host is not known or has changed: check it, and connect once by \`${by}\``
   if (/permission denied/i.test(errors))
-    return `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set terminal.ssh_user and terminal.ssh_key, or load the key into your agent`
+    return (
+      `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set ` +
+      "terminal.ssh_user and terminal.ssh_key, or load the key into your agent"
+    )
   const last = TextCut.takeHead(errors.trim().split("\n").at(-1) ?? "", 300)
   return `${where} cannot be reached: ${last === "" ? "the connection was closed" : last}`
 }
 
 /** Description of another machine for the model that works there. */
 export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
-  `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are started on are not there.`
+  `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are ` +
+  "started on are not there."
 
 /** Environment on another machine. Fails if `ssh` is not installed here. The first command connects. */
 export const make = Effect.fnUntraced(function* (options: Options) {
@@ -191,11 +195,14 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     variables: {},
     refused: (errors) => describeFailure(options, errors),
     notices: {
-      lost: `The connection to ${host} broke while the command ran: it may run on there. The next command connects again.`,
+      lost:
+        `The connection to ${host} broke while the command ran: it may run on there. The next command ` +
+        "connects again.",
       again: (reason) =>
         reason === "idle"
           ? undefined
-          : `The connection to ${host} was opened again: background processes of this session are not followed any more.`
+          : `The connection to ${host} was opened again: background processes of this session are not followed ` +
+            "any more."
     }
   })
   const { directory = "~" } = options

@@ -196,7 +196,9 @@ const makeReadingObserver = (
                 })
               }
               const { ino, mode, mtime, size } = yield* files.stat(entry.path)
-              const stamp = `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)} ${mode}`
+              const stamp =
+                `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ` +
+                `${Option.getOrElse(ino, () => 0)} ${mode}`
               const before = known.get(entry.relative)
               const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
               if (!isKept) left++

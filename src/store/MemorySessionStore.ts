@@ -147,7 +147,8 @@ const make = (
     if (hasWarned || surplus.length === 0) return undefined
     hasWarned = true
     return Effect.logWarning(
-      `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the oldest conversations are dropped. ` +
+      `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the ` +
+        "oldest conversations are dropped. " +
         "Use SessionStore.layerSqlite to keep them, or SessionStore.layerMemoryWith for other bounds."
     )
   }

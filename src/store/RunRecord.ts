@@ -249,7 +249,8 @@ export const appendChecked = Effect.fnUntraced(function* (
     return yield* new SessionStoreError({
       operation: "record",
       message:
-        "The entry could not be written: free some space, or end the program that has the database locked, and try again."
+        "The entry could not be written: free some space, or end the program that has the database locked, and " +
+        "try again."
     })
   }
   return at

@@ -51,7 +51,8 @@ const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => 
   return first === undefined
     ? Effect.void
     : Effect.logWarning(
-        `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
+        "A message is left out: " +
+          `${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
       )
 }
 

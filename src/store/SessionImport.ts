@@ -85,7 +85,8 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
     const one = StoredForm.decode(JSON.stringify(message))
     if (Result.isFailure(one)) {
       return Result.fail(
-        `message ${index} ${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`
+        `message ${index} ` +
+          `${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`
       )
     }
     decoded.push(one.success)

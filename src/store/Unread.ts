@@ -48,12 +48,14 @@ export const renderNotices = ({ damaged, newer, partial }: Unread, place = "the 
     ...(newer === 0
       ? []
       : [
-          `${formatEntryCount(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`
+          `${formatEntryCount(newer)} cannot be read, because a newer version wrote ` +
+            `${newer === 1 ? "it" : "them"}. Update hermes to see all.`
         ]),
     ...(partial === 0
       ? []
       : [
-          `${formatEntryCount(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`
+          `${formatEntryCount(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as ` +
+            `this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`
         ]),
     ...(damaged === 0
       ? []

@@ -65,7 +65,8 @@ export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): R
       new ConfigError({
         path: "bedrock.guardrail",
         message:
-          `bedrock.guardrail: ${route.model} (${route.provider}) would be called without it, only Bedrock applies it; ` +
+          `bedrock.guardrail: ${route.model} (${route.provider}) would be called without it, ` +
+          "only Bedrock applies it; " +
           "choose provider bedrock, or remove bedrock.guardrail"
       })
     )

@@ -90,7 +90,8 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
         return Effect.fail(
           makeKeyError(
             key,
-            `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`
+            `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a ` +
+              `name as \\.`
           )
         )
       }

@@ -145,7 +145,8 @@ export const tightenSettings = (
     },
     warnings: isLooser
       ? [
-          `approvals.mode: "${approvals.mode}" does not hold here; the run of hermes that started this one asks (${limits.mode})`
+          `approvals.mode: "${approvals.mode}" does not hold here; the run of hermes that started this one asks ` +
+            `(${limits.mode})`
         ]
       : []
   }
@@ -176,7 +177,9 @@ export const findRefusal = (limits: Limits | undefined): ConfigError | undefined
     ? undefined
     : new ConfigError({
         path: variable,
-        message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
+        message:
+          `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is ` +
+          "the limit. Do the work in this run."
       })
 
 /** Limits of the programs that this runtime starts; the strictest by default. */

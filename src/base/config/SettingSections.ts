@@ -403,7 +403,8 @@ export const mcpServer = F.openSection({
       })
     ]).annotate({
       expected:
-        "true, or client_id, client_secret, client_metadata_url, scope, redirect_port, grant, private_key and signing_algorithm"
+        "true, or client_id, client_secret, client_metadata_url, scope, redirect_port, grant, private_key and " +
+        "signing_algorithm"
     })
   ),
   /** Lets the server ask a model in the middle of a call, which costs money. */

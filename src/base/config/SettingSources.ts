@@ -288,7 +288,8 @@ const formatPlace = (origin: Origin, path: Tree.Path): string =>
   formatLabel(collectOrigins([{ path: path.map(String), value: undefined, origin }]), path)
 
 const formatUnused = ({ by, origin, path }: DroppedValue): string =>
-  `${formatPlace(origin, path)} is not used: it is for another route than ${by._tag === "File" ? "config.yaml" : formatPlace(by, by.path)} names`
+  `${formatPlace(origin, path)} is not used: it is for another route than ` +
+  `${by._tag === "File" ? "config.yaml" : formatPlace(by, by.path)} names`
 
 /** The sources of loaded settings. */
 export const make = (origins: Origins, dropped: ReadonlyArray<DroppedValue>): RouteSources => ({

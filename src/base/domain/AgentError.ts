@@ -53,7 +53,10 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
 ) {
   override get message(): string {
     if (this.folder !== undefined) {
-      return `there is no session of this folder (${this.folder}): \`hermes sessions list\` lists those of others, \`--resume ID\` goes on with one`
+      return (
+        `there is no session of this folder (${this.folder}): \`hermes sessions list\` lists those of ` +
+        `others, \`--resume ID\` goes on with one`
+      )
     }
     if (this.meant !== undefined) return `no session "${this.sessionId}": did you mean "${this.meant}"?`
     return this.candidates.length === 0

@@ -59,7 +59,10 @@ const renderRefusal = (refused: ProxyRefusal, caller: string | undefined): strin
   const more = Object.entries(challenge)
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join("")
-  return `HTTP/1.1 ${status}\r\n${more}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+  return (
+    `HTTP/1.1 ${status}\r\n${more}content-type: text/plain; charset=utf-8\r\ncontent-length: ` +
+    `${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+  )
 }
 
 /** Headers that speak of the connection to the proxy. */

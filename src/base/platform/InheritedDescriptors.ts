@@ -67,7 +67,8 @@ const nodeScript = [
   "const [list, command, ...args] = process.argv.slice(1)",
   "const fs = require('node:fs'), path = require('node:path')",
   "for (const one of list.split(',')) try { fs.closeSync(Number(one)) } catch {}",
-  "const places = command.includes('/') ? [command] : (process.env.PATH || '/usr/bin:/bin').split(':').map((at) => path.join(at, command))",
+  "const places = command.includes('/') ? [command] : (process.env.PATH || '/usr/bin:/bin').split(':').map((at) " +
+    "=> path.join(at, command))",
   "for (const at of places) if (fs.existsSync(at)) process.execve(at, [command, ...args], process.env)",
   "process.exit(127)"
 ].join("\n")

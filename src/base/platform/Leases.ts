@@ -39,7 +39,10 @@ export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/Le
   isOwn: Schema.Boolean
 }) {
   override get message(): string {
-    return `${this.name} is in use by ${this.isOwn ? "this process" : `process ${this.pid}`}: wait for it to end, or end it`
+    return (
+      `${this.name} is in use by ${this.isOwn ? "this process" : `process ${this.pid}`}: wait for it to ` +
+      "end, or end it"
+    )
   }
 }
 
@@ -119,7 +122,8 @@ export const listHeldSessions = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<Row & { readonly name: string }>`
-    SELECT name, machine, pid, start_time, expires_at FROM leases WHERE substr(name, 1, length(${sessionPrefix})) = ${sessionPrefix}`
+    SELECT name, machine, pid, start_time, expires_at FROM leases
+    WHERE substr(name, 1, length(${sessionPrefix})) = ${sessionPrefix}`
   return rows.filter((row) => !isOver(row, now)).map(({ name }) => name.slice(sessionPrefix.length))
 })
 

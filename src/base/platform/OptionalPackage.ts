@@ -39,7 +39,9 @@ export const load = <Module>(
       ? Effect.fail(
           new ConfigError({
             path: names.join(" "),
-            message: `${purpose} ${names.join(" and ")}, which ${names.length === 1 ? "is" : "are"} not installed: npm install ${names.join(" ")}`
+            message:
+              `${purpose} ${names.join(" and ")}, which ${names.length === 1 ? "is" : "are"} not ` +
+              `installed: npm install ${names.join(" ")}`
           })
         )
       : Effect.die(error)

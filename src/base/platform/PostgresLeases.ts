@@ -98,7 +98,8 @@ export const hostOfProcess = hostname
 
 /** Tests the advisory lock of a process by its number. */
 export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
-  SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace} AND objid = CAST(${process} AS oid)
+  SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace}
+  AND objid = CAST(${process} AS oid)
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )`
 
@@ -154,10 +155,12 @@ export const make = <E>(
       Effect.gen(function* () {
         const taken = yield* sql`
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
-        SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${getCurrentProcess().pid} AS INTEGER), ${until}
+        SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER),
+          CAST(${hostname()} AS TEXT), CAST(${getCurrentProcess().pid} AS INTEGER), ${until}
         WHERE ${hasLock}
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
-          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner IN ${sql.in([owner, ...(left.get(name) ?? [])])}
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver}
+          OR leases.owner IN ${sql.in([owner, ...(left.get(name) ?? [])])}
         RETURNING name`
         if (taken.length > 0) return undefined
         const [row] = yield* sql<{
@@ -174,7 +177,8 @@ export const make = <E>(
     let isOurs = true
     const renew = Effect.flatMap(
       write(
-        sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name} AND owner = ${owner} RETURNING name`
+        sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name}
+          AND owner = ${owner} RETURNING name`
       ),
       (rows) => (rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false))
     )

@@ -29,7 +29,10 @@ const describeSqliteCode = (code: number | undefined): string | undefined => {
     case 11: // CORRUPT
       return "is damaged: `hermes sessions repair` rescues what is readable and keeps the damaged file"
     case 26: // NOTADB
-      return "is damaged or no database: move it away to start a new one, or try `hermes sessions repair`, which keeps the damaged file"
+      return (
+        "is damaged or no database: move it away to start a new one, or try `hermes sessions repair`, which " +
+        "keeps the damaged file"
+      )
     default:
       return undefined
   }

@@ -105,7 +105,8 @@ const addSchema = (
   messages: ReadonlyArray<Prompt.Message>,
   format: NonNullable<Request["response_format"]>
 ): ReadonlyArray<Prompt.Message> => {
-  const text = `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${Json.toText(format.schema)}`
+  const text =
+    "Answer with one JSON object that fits this JSON Schema, and nothing else:\n" + Json.toText(format.schema)
   const [first, ...rest] = messages
   return first?.role === "system"
     ? [Prompt.systemMessage({ content: `${first.content}\n\n${text}`, options: first.options }), ...rest]

@@ -38,7 +38,8 @@ import type * as ProviderPort from "./Provider.ts"
 
 /** Notice to the user, once, on stderr. */
 export const notice =
-  "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions (read, list, " +
+  "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions " +
+  "(read, list, " +
   "search, run, write, reply exactly) and answers no open questions; run `hermes model`, or set model.provider and " +
   "model.default in config.yaml"
 

@@ -133,14 +133,16 @@ const toCompletionAnswer = (said: Reply, turn: number): Completion.Answer => ({
   finishReason: said.finishReason?.replace("-", "_")
 })
 
-const makeExhaustedError = (turns: number, turn: number): AiError.AiError =>
-  AiError.make({
+const makeExhaustedError = (turns: number, turn: number): AiError.AiError => {
+  const count = turns === 1 ? "1 turn" : `${turns} turns`
+  return AiError.make({
     module: "Scripted",
     method: "execute",
     reason: new AiError.InvalidRequestError({
-      description: `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
+      description: `the script is exhausted: it has ${count} and was asked for turn ${turn}`
     })
   })
+}
 
 const playTurn = Effect.fnUntraced(function* (
   turn: Turn,

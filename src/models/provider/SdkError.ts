@@ -374,7 +374,10 @@ const describeNetworkError = (code: string | undefined, name: string, error: Err
       break
   }
   if (code !== undefined && /CERT|SIGNATURE|UNABLE_TO_|TLS|SSL/.test(code)) {
-    return `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by NODE_EXTRA_CA_CERTS`
+    return (
+      `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by ` +
+      "NODE_EXTRA_CA_CERTS"
+    )
   }
   if (code?.startsWith("HPE_") === true) return `${name} does not answer in HTTP: correct the base URL`
   const { message } = findRootCause(error)

@@ -130,7 +130,9 @@ export const migrate = Effect.fnUntraced(function* (
     if (version <= known) return version
     return yield* new SessionStoreError({
       operation: "open",
-      message: `${place} was written by a newer version (schema ${version}; supported: ${known}): update hermes on this machine to use it`
+      message:
+        `${place} was written by a newer version (schema ${version}; supported: ${known}): update hermes ` +
+        "on this machine to use it"
     })
   })
   if ((yield* readVersion) === known) return
@@ -143,7 +145,8 @@ export const migrate = Effect.fnUntraced(function* (
       if (from === 0) {
         yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
         yield* sql.unsafe(
-          `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())`
+          "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, " +
+            "applied_at TIMESTAMPTZ NOT NULL DEFAULT now())"
         ).unprepared
       }
       for (const { name, statements, version } of all) {

@@ -115,7 +115,8 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
     while (true) {
       const rows = yield* sql<Row>`
         SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls,
-          b.role AS before_role, substr(b.content, 1, ${length}) AS before_text, a.role AS after_role, substr(a.content, 1, ${length}) AS after_text
+          b.role AS before_role, substr(b.content, 1, ${length}) AS before_text, a.role AS after_role,
+            substr(a.content, 1, ${length}) AS after_text
         FROM messages m JOIN sessions s ON s.id = m.session_id
           LEFT JOIN messages b ON b.session_id = m.session_id AND b.position = m.position - 1
           LEFT JOIN messages a ON a.session_id = m.session_id AND a.position = m.position + 1

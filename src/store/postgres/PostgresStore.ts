@@ -85,8 +85,10 @@ const makeActivity = (
           readonly body: string | null
         }>`
         SELECT m.session_id AS id, m.created_at AS at, substr(m.content, 1, ${promptLength}) AS text, r.body
-        FROM messages m LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
-        WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until} AND substr(m.content, 1, 6) = '<skill'`
+        FROM messages m
+        LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
+        WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until}
+        AND substr(m.content, 1, 6) = '<skill'`
         const spoken = new Map<
           string,
           { messages: number; userMessages: number; skills: Array<SpokenCounts["skills"][number]> }
@@ -174,17 +176,22 @@ const make = (
       Effect.gen(function* () {
         const [after] = yield* sql<{ readonly message_count: number; readonly xact: string }>`
         WITH counted AS (
-          UPDATE sessions SET message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
+          UPDATE sessions SET message_count = message_count + ${rows.length},
+            tool_call_count = tool_call_count + ${calls},
             updated_at = ${now}, ended_at = NULL, end_reason = NULL
           WHERE id = ${id} AND ${isOurs(id)} RETURNING message_count
         ), added AS (
-          INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words, envelope)
-          SELECT ${id}, counted.message_count - ${rows.length} + a.index, a.role, ${now}, a.content, a.tool_name, a.tool_calls, a.folded, array_to_tsvector(a.words), a.envelope
+          INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words,
+            envelope)
+          SELECT ${id}, counted.message_count - ${rows.length} + a.index, a.role, ${now}, a.content, a.tool_name,
+            a.tool_calls, a.folded, array_to_tsvector(a.words), a.envelope
           FROM counted, json_to_recordset(CAST(${added} AS json))
-            AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, words TEXT[], envelope TEXT)
+            AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, words TEXT[],
+              envelope TEXT)
         ), closed AS (
           DELETE FROM begun_calls USING counted
-          WHERE session_id = ${id} AND call_id IN (SELECT json_array_elements_text(CAST(${JSON.stringify(answered.map(exact.encode))} AS json)))
+          WHERE session_id = ${id}
+          AND call_id IN (SELECT json_array_elements_text(CAST(${JSON.stringify(answered.map(exact.encode))} AS json)))
         )
         SELECT message_count, ${xact} AS xact FROM counted`
         yield* sql.identified(after?.xact)
@@ -208,10 +215,12 @@ const make = (
           )
           const [end] = yield* sql<{ readonly missing: string | null; readonly xact: string | null }>`
           WITH added AS (
-            SELECT a.*, row_number() OVER () AS place FROM json_to_recordset(CAST(${added} AS json)) AS a (session_id TEXT, turn_id TEXT,
+            SELECT a.*, row_number() OVER () AS place
+            FROM json_to_recordset(CAST(${added} AS json)) AS a (session_id TEXT, turn_id TEXT,
               at DOUBLE PRECISION, version INTEGER, kind TEXT, content_key TEXT, position INTEGER, body TEXT)
           ), missing AS (
-            SELECT session_id FROM added WHERE session_id NOT IN (SELECT id FROM sessions WHERE id IN (SELECT session_id FROM added)) LIMIT 1
+            SELECT session_id FROM added
+            WHERE session_id NOT IN (SELECT id FROM sessions WHERE id IN (SELECT session_id FROM added)) LIMIT 1
           ), done AS (
             INSERT INTO run_record (session_id, turn_id, at, version, kind, content_key, position, body)
             SELECT session_id, turn_id, at, version, kind, content_key, position, body FROM added
@@ -241,7 +250,8 @@ const make = (
           sql<{ readonly is_ours: boolean }>`
           WITH found AS (SELECT id, ${isOurs(id)} AS is_ours FROM sessions WHERE id = ${id}), added AS (
             INSERT INTO begun_calls (session_id, call_id)
-            SELECT found.id, a.call_id FROM found, json_array_elements_text(CAST(${JSON.stringify(callIds)} AS json)) AS a (call_id)
+            SELECT found.id, a.call_id
+            FROM found, json_array_elements_text(CAST(${JSON.stringify(callIds)} AS json)) AS a (call_id)
             WHERE found.is_ours ON CONFLICT DO NOTHING
           )
           SELECT is_ours FROM found`
@@ -260,23 +270,33 @@ const make = (
           const added = JSON.stringify(sums)
           const rows = yield* sql<{ readonly xact: string }>`
           WITH added AS (
-            SELECT * FROM json_to_record(CAST(${added} AS json)) AS a (input_tokens BIGINT, output_tokens BIGINT, cache_read_tokens BIGINT,
-              cache_write_tokens BIGINT, reasoning_tokens BIGINT, api_call_count BIGINT, estimated_cost_usd DOUBLE PRECISION)
+            SELECT * FROM json_to_record(CAST(${added} AS json)) AS a (input_tokens BIGINT, output_tokens BIGINT,
+              cache_read_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, api_call_count BIGINT,
+              estimated_cost_usd DOUBLE PRECISION)
           ), counted AS (
-            UPDATE sessions s SET input_tokens = s.input_tokens + a.input_tokens, output_tokens = s.output_tokens + a.output_tokens,
-              cache_read_tokens = s.cache_read_tokens + a.cache_read_tokens, cache_write_tokens = s.cache_write_tokens + a.cache_write_tokens,
-              reasoning_tokens = s.reasoning_tokens + a.reasoning_tokens, api_call_count = s.api_call_count + a.api_call_count,
-              estimated_cost_usd = s.estimated_cost_usd + a.estimated_cost_usd, cost_status = ${cost_status}, cost_source = ${cost_source}
+            UPDATE sessions s SET input_tokens = s.input_tokens + a.input_tokens,
+              output_tokens = s.output_tokens + a.output_tokens,
+              cache_read_tokens = s.cache_read_tokens + a.cache_read_tokens,
+              cache_write_tokens = s.cache_write_tokens + a.cache_write_tokens,
+              reasoning_tokens = s.reasoning_tokens + a.reasoning_tokens,
+              api_call_count = s.api_call_count + a.api_call_count,
+              estimated_cost_usd = s.estimated_cost_usd + a.estimated_cost_usd, cost_status = ${cost_status},
+              cost_source = ${cost_source}
             FROM added a WHERE s.id = ${id} RETURNING s.id
           ), of_model AS (
-            INSERT INTO session_model_usage AS u (session_id, provider, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+            INSERT INTO session_model_usage AS u (session_id, provider, model, input_tokens, output_tokens,
+              cache_read_tokens, cache_write_tokens,
               reasoning_tokens, api_call_count, estimated_cost_usd, cost_status, cost_source)
             SELECT counted.id, ${provider}, ${model}, a.*, ${cost_status}, ${cost_source} FROM counted, added a
-            ON CONFLICT (session_id, provider, model) DO UPDATE SET input_tokens = u.input_tokens + excluded.input_tokens,
-              output_tokens = u.output_tokens + excluded.output_tokens, cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
+            ON CONFLICT (session_id, provider, model) DO UPDATE
+            SET input_tokens = u.input_tokens + excluded.input_tokens,
+              output_tokens = u.output_tokens + excluded.output_tokens,
+              cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
               cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens, api_call_count = u.api_call_count + excluded.api_call_count,
-              estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd, cost_status = excluded.cost_status, cost_source = excluded.cost_source
+              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+              api_call_count = u.api_call_count + excluded.api_call_count,
+              estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd,
+              cost_status = excluded.cost_status, cost_source = excluded.cost_source
           )
           SELECT ${xact} AS xact FROM counted`
           yield* sql.identified(rows[0]?.xact)

@@ -179,7 +179,8 @@ export const make = ({
     read(
       "messages",
       sql<StoredMessage>`
-      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`
+      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to}
+      ORDER BY position`
     )
   const readMessage = (
     id: SessionId,
@@ -218,7 +219,8 @@ export const make = ({
     const [row] = yield* read(
       "messages",
       sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
-      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions WHERE id = ${id}`
+      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions
+      WHERE id = ${id}`
     )
     if (row === undefined) return []
     const before = sessionsRead.get(id)
@@ -358,7 +360,8 @@ export const make = ({
           WITH RECURSIVE chain (id, place) AS (
             SELECT CAST(${id} AS TEXT), 0
             UNION ALL
-            SELECT sessions.id, place + 1 FROM chain JOIN sessions ON sessions.continues_session_id = chain.id WHERE place < ${maxContinuations}
+            SELECT sessions.id, place + 1 FROM chain JOIN sessions ON sessions.continues_session_id = chain.id
+            WHERE place < ${maxContinuations}
           )
           SELECT id FROM chain ORDER BY place DESC LIMIT 1`,
           ([last]) => last?.id ?? id
@@ -456,7 +459,8 @@ export const make = ({
         readOne(
           "resolve",
           sql<SqlRows.SessionRow>`
-            SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst} LIMIT 1`
+            SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst}
+            LIMIT 1`
         )
     }),
 
@@ -464,7 +468,8 @@ export const make = ({
       read(
         "usageByModel",
         Effect.map(
-          sql<SqlRows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY ${sql.literal(made)}`,
+          sql<SqlRows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id}
+            ORDER BY ${sql.literal(made)}`,
           (rows) =>
             rows.map((row) => ({
               provider: row.provider,

@@ -32,7 +32,8 @@ interface Pages {
 export const make = (database: Database.Database, store: SessionStore): Service => {
   const { read, sql, write } = database
   const pages = Effect.map(
-    sql<Pages>`SELECT page_size AS size, page_count AS total, freelist_count AS free FROM pragma_page_size, pragma_page_count, pragma_freelist_count`,
+    sql<Pages>`SELECT page_size AS size, page_count AS total, freelist_count AS free
+      FROM pragma_page_size, pragma_page_count, pragma_freelist_count`,
     ([row]) => row ?? { size: 0, total: 0, free: 0 }
   )
 
@@ -42,18 +43,23 @@ export const make = (database: Database.Database, store: SessionStore): Service 
       Effect.gen(function* () {
         const stored = yield* sql<SourceCount & { readonly all_sessions: number }>`
         SELECT source, count(*) AS all_sessions, sum(s.continues_session_id IS NULL OR NOT EXISTS
-            (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions, sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
+            (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions,
+          sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
         FROM sessions s GROUP BY source ORDER BY sessions DESC, source`
         // Each session that begins with messages of another one has entries that name the originals.
         const copied = yield* sql<{ readonly source: string; readonly messages: number; readonly toolCalls: number }>`
         WITH copies AS (
           SELECT DISTINCT s.source, m.id, m.role, m.envelope
-          FROM sessions s CROSS JOIN run_record r ON r.session_id = s.id CROSS JOIN messages m ON m.session_id = s.id AND m.position = r.position
+          FROM sessions s CROSS JOIN run_record r ON r.session_id = s.id
+          CROSS JOIN messages m ON m.session_id = s.id AND m.position = r.position
           WHERE s.id IN (SELECT session_id FROM run_record WHERE kind = 'ReplayBegun') AND r.kind = 'MessageAppended'
             AND json_valid(r.body) AND (r.body ->> '$.copyOf.sessionId') IN (SELECT id FROM sessions)
         )
-        SELECT source, count(*) AS messages, sum(CASE WHEN role = 'assistant' AND json_valid(envelope) THEN (SELECT count(*)
-            FROM json_each(envelope, '$.message.content') p WHERE p.type = 'object' AND (p.value ->> '$.type') = 'tool-call' AND NOT coalesce(p.value ->> '$.providerExecuted', 0))
+        SELECT source, count(*) AS messages,
+          sum(CASE WHEN role = 'assistant' AND json_valid(envelope) THEN (SELECT count(*)
+            FROM json_each(envelope, '$.message.content') p
+            WHERE p.type = 'object' AND (p.value ->> '$.type') = 'tool-call'
+              AND NOT coalesce(p.value ->> '$.providerExecuted', 0))
           ELSE 0 END) AS toolCalls
         FROM copies GROUP BY source`
         const repeated = new Map(copied.map((one) => [one.source, one]))

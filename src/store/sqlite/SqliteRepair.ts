@@ -99,7 +99,8 @@ const rebuildIndex = (sql: SqliteClient.Client) => {
   const fill = Effect.gen(function* () {
     yield* sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
     if ((yield* sql.unsafe(addingTrigger).unprepared).length > 0) return
-    yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0) FROM messages`
+    yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0)
+      FROM messages`
   })
   const rebuild = sql.withTransaction(fill)
   const anew = sql.withTransaction(Effect.andThen(recreateTable(sql, "messages_fts"), fill))
@@ -133,7 +134,8 @@ const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
   let after = -1
   while (true) {
     const rows: ReadonlyArray<StoredMessage> = yield* sql<StoredMessage>`
-      SELECT id, session_id, position, role, content, envelope FROM messages WHERE id > ${after} ORDER BY id LIMIT ${pageSize}`
+      SELECT id, session_id, position, role, content, envelope FROM messages WHERE id > ${after} ORDER BY id
+      LIMIT ${pageSize}`
     for (const row of rows) {
       const message = StoredForm.decode(row.envelope)
       if (Result.isFailure(message) && !message.failure.message.includes("newer version")) damaged.push(row)

@@ -86,7 +86,8 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
         Effect.flatMap(findOldRoots(limit), (roots) =>
           roots.length === 0
             ? Effect.succeed([])
-            : sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(roots.map(({ root }) => root))} ORDER BY updated_at, rowid`
+            : sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(roots.map(({ root }) => root))}
+              ORDER BY updated_at, rowid`
         )
       ).pipe(Effect.map((rows) => rows.map(SqlRows.toSession))),
 

@@ -112,8 +112,10 @@ export interface SalvageReport {
 
 const countSalvaged = (sql: Sql) =>
   sql<Omit<SalvageReport, "incomplete">>`
-    SELECT count(*) AS sessions, coalesce(sum(found), 0) AS messages, coalesce(sum(max(0, expected - found)), 0) AS lostMessages FROM (
-      SELECT message_count AS expected, (SELECT count(*) FROM messages WHERE session_id = sessions.id) AS found FROM sessions
+    SELECT count(*) AS sessions, coalesce(sum(found), 0) AS messages,
+      coalesce(sum(max(0, expected - found)), 0) AS lostMessages FROM (
+      SELECT message_count AS expected, (SELECT count(*) FROM messages WHERE session_id = sessions.id) AS found
+      FROM sessions
     )`
 
 /** Copies what can be read into a new file. */

@@ -102,7 +102,8 @@ export const make = (database: Database): SessionSearch.Service => {
       ? []
       : [
           sql`${index}.rowid BETWEEN
-      (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`
+      (SELECT min(id) FROM messages WHERE session_id = ${sessionId})
+      AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`
         ]
   const isOldestFirst = ({ sort }: SessionSearch.SearchOptions): boolean => sort === "oldest"
 
@@ -117,12 +118,14 @@ export const make = (database: Database): SessionSearch.Service => {
       SELECT messages_fts.rowid AS id, ${isRanked ? sql`bm25(messages_fts)` : sql`0`} AS rank
       FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid CROSS JOIN sessions s ON s.id = m.session_id
       WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, sql`messages_fts.rowid <= ${until}`, ...limitToSession(sql`messages_fts`, options.sessionId), ...buildFilters(options)])}
-      ORDER BY messages_fts.rowid ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${isRanked ? mostRanked : limit}`
+      ORDER BY messages_fts.rowid ${isOldestFirst(options) ? sql`ASC` : sql`DESC`}
+        LIMIT ${isRanked ? mostRanked : limit}`
     return Effect.map(
       sql<TextRow>`
         WITH hits AS MATERIALIZED (${hits}),
           best AS MATERIALIZED (SELECT id, rank FROM hits ${isRanked ? sql`ORDER BY rank, id LIMIT ${limit}` : sql``})
-        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM best CROSS JOIN messages m ON m.id = best.id ${joins}
+        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls
+        FROM best CROSS JOIN messages m ON m.id = best.id ${joins}
         ORDER BY ${isRanked ? sql`best.rank, best.id` : isOldestFirst(options) ? sql`best.id` : sql`best.id DESC`}`,
       (rows) =>
         rows.map((row) =>
@@ -153,7 +156,8 @@ export const make = (database: Database): SessionSearch.Service => {
     let beyond = sql``
     for (let size = 2 * limit; ; size = scannedAtOnce) {
       const rows = yield* sql<TextRow>`
-        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM ${from} AND ${sql.and(buildFilters(options))} ${beyond}
+        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM ${from}
+        AND ${sql.and(buildFilters(options))} ${beyond}
         ORDER BY ${id} ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${size}`
       for (const row of rows) {
         const snippet = findExcerpt(query, row)
@@ -204,7 +208,8 @@ export const make = (database: Database): SessionSearch.Service => {
         : [
             {
               id: sql`signs_fts.rowid`,
-              from: sql`signs_fts CROSS JOIN messages m ON m.id = signs_fts.rowid ${joins} WHERE ${sql.and([sql`signs_fts MATCH ${match}`, ...limitToSession(sql`signs_fts`, options.sessionId)])}`
+              from: sql`signs_fts CROSS JOIN messages m ON m.id = signs_fts.rowid ${joins}
+                WHERE ${sql.and([sql`signs_fts MATCH ${match}`, ...limitToSession(sql`signs_fts`, options.sessionId)])}`
             }
           ]
     const hits: Array<SessionSearch.Hit> = []

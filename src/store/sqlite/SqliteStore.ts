@@ -24,7 +24,8 @@ import * as SqliteSearch from "./SqliteSearch.ts"
 const readRow = `SELECT message_count, EXISTS (SELECT 1 FROM begun_calls WHERE session_id = sessions.id) AS has_begun
   FROM sessions WHERE id = ?`
 const appendCounts =
-  "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, end_reason = NULL"
+  "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, " +
+  "end_reason = NULL"
 const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -60,7 +61,8 @@ const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
 const inserts: Array<string> = []
 const buildInsert = (rows: number): string =>
   (inserts[rows] ??=
-    `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
+    `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ` +
+    `${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
 
 const makeKeep =
   ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
@@ -183,7 +185,8 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
         const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
         SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
         WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
-          AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id AND r.position = messages.position
+          AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id
+          AND r.position = messages.position
             AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
         const skills = Map.groupBy(
           chosen.flatMap(({ at, id, text }) => {

@@ -64,7 +64,8 @@ const toBareData = (data: FileData): Uint8Array | string | URL => {
       return new TextEncoder().encode(data.text)
     case "reference":
       throw new TypeError(
-        "a file that is kept by a provider cannot be named to a model of this specification: give its bytes or its address"
+        "a file that is kept by a provider cannot be named to a model of this specification: give its bytes or " +
+          "its address"
       )
   }
 }
@@ -185,7 +186,9 @@ const listUnsupportedSettings = (
         {
           type: "unsupported",
           feature: "reasoning",
-          details: `specification ${version} has no setting for it: set it where the model is made, or take a model of the AI SDK 7`
+          details:
+            `specification ${version} has no setting for it: set it where the model is made, or take a ` +
+            "model of the AI SDK 7"
         }
       ]
 
@@ -334,12 +337,18 @@ export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
 /** Describes a value that is not a supported model, and how to correct it. */
 const describeUnreadableModel = (given: unknown): string => {
   if (typeof given === "string")
-    return `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, such as openai("${given}")`
+    return (
+      `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, ` +
+      `such as openai("${given}")`
+    )
   const { modelId, specificationVersion } = Json.readFields(given)
   if (specificationVersion === undefined) return "this is no model of the AI SDK: it names no specificationVersion"
   const advice =
     specificationVersion === "v1"
       ? "install a provider for the AI SDK 5 or later"
       : "install a provider for the AI SDK 5, 6 or 7, or a newer hermes-effect"
-  return `the model ${String(modelId)} has specification ${String(specificationVersion)} of the AI SDK, and v2, v3 and v4 can be read: ${advice}`
+  return (
+    `the model ${String(modelId)} has specification ${String(specificationVersion)} of the AI SDK, and v2, ` +
+    `v3 and v4 can be read: ${advice}`
+  )
 }

@@ -111,7 +111,8 @@ const remedy = "run `hermes model`, or set model.provider and model.default in c
 const honest = `I am the offline stand-in of hermes and no language model, so I cannot answer that: ${remedy}.`
 
 const greeting =
-  "Hello. I am the offline stand-in of hermes: I follow plain instructions (read, list and search files, run a command, " +
+  "Hello. I am the offline stand-in of hermes: I follow plain instructions (read, list and search files, run a " +
+  "command, " +
   `write a file, reply with a text) and answer no open questions; ${remedy}.`
 
 interface DoneCall {
@@ -269,7 +270,8 @@ const summarizeLastTurn = (
 }
 
 const explainUnclear = (unclear: ReadonlyArray<string>): string =>
-  `I did not do this, which the offline stand-in does not understand: ${unclear.map((text) => `"${text}"`).join(", ")}; ${remedy}.`
+  "I did not do this, which the offline stand-in does not understand: " +
+  `${unclear.map((text) => `"${text}"`).join(", ")}; ${remedy}.`
 
 const composeAnswer = (plan: Instructions.Plan, done: Steps): string => {
   const results = done.flat()

@@ -171,7 +171,8 @@ const makeDeck = (scenario: Scenario): ((said: string) => { readonly turn: Turn;
       return takeTurn(said) ?? "no turn of the scenario matches what the user said"
     }
     return used.size === scenario.turns.length
-      ? `the scenario is exhausted: it has ${used.size} turns and was asked for answer ${asked}; add turns or set loop: true`
+      ? `the scenario is exhausted: it has ${used.size} turns and was asked for answer ${asked}; add turns or ` +
+          "set loop: true"
       : "no turn of the scenario that is left matches what the user said"
   }
 }
