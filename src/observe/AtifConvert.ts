@@ -33,6 +33,7 @@
 import * as Schema from "effect/Schema"
 import type * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
+import * as DraftSteps from "./atif/DraftSteps.ts"
 import * as Message from "./atif/Message.ts"
 import * as ModelSteps from "./atif/ModelSteps.ts"
 import * as NamedMessages from "./atif/NamedMessages.ts"
@@ -45,6 +46,7 @@ import {
   make as makeState,
   openAgentScope,
   type Options,
+  addDraftStep,
   addStep,
   type State,
   formatEventTime
@@ -104,7 +106,9 @@ const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> =>
   return [
     new ShapeMismatch({
       uuid: event.uuid,
-      message: `${line === undefined ? event.uuid : `line ${line}`}: its data is not what ${name} has at the ${event.scope_category} of a call; it is kept as it is`
+      message:
+        `${line === undefined ? event.uuid : `line ${line}`}: its data is not what ${name} has` +
+        ` at the ${event.scope_category} of a call; it is kept as it is`
     })
   ]
 }
@@ -118,14 +122,7 @@ const placeChild = (
 ): void => {
   if (within !== undefined) within.children.push(draft)
   else if (parent !== undefined) {
-    const result: Draft.Result = { callId: undefined, content: undefined, children: [draft], extra: {} }
-    addStep(parent, {
-      source: "system",
-      message: "",
-      timestamp: formatEventTime(event),
-      results: [result],
-      extra: { event: "subagent" }
-    })
+    addDraftStep(parent, DraftSteps.makeSubagentStep(draft, formatEventTime(event)))
   }
 }
 

@@ -9,10 +9,10 @@ import type { MarkEvent, ScopeEvent } from "../Atof.ts"
 import * as Answer from "./Answer.ts"
 import * as CopiedSteps from "./CopiedSteps.ts"
 import * as Draft from "./Draft.ts"
+import * as DraftSteps from "./DraftSteps.ts"
 import * as Message from "./Message.ts"
-import { extractContext } from "./RunContent.ts"
 import { type AgentScope, indexCalls } from "./Scope.ts"
-import { addStep, formatEventTime } from "./State.ts"
+import { addDraftStep, addStep, formatEventTime } from "./State.ts"
 import { type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
 type Name = number | string
@@ -36,8 +36,8 @@ const readMessageContent = (message: Fields): ReturnType<typeof Message.readWhol
   Message.readWholeContent(message["content"])
 
 /**
- * Adds a result to the step of its call, unless it has one. A call whose process died was ended without one: it gets it
- * here.
+ * Adds a result to the step of its call, unless it has one. A call whose process died was ended without a result: it
+ * gets it here.
  */
 const addResult = (agent: AgentScope, callId: string, content: string, extra: Draft.Extra): void => {
   const step = agent.byId.get(callId)?.at(-1)?.step
@@ -90,40 +90,20 @@ const makeCopiedStep = (
   }
 }
 
-/** A message that is sent and in no session: the system prompt, a nudge, the context of plugins. */
+/** Steps of a message that is sent and that no session stores: the system prompt, a nudge, the context of plugins. */
 const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step> => {
   const content = readMessageContent(message) ?? ""
-  if (message["role"] === "system") return [Draft.makeStep({ source: "system", message: content, timestamp })]
-  if (message["role"] !== "user") return []
-  const before = extractContext(content)
-  return [
-    Draft.makeStep({
-      source: "system",
-      message: before ?? content,
-      timestamp,
-      extra: {
-        origin: "runtime",
-        stored: false,
-        ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
-      }
-    })
-  ]
+  if (message["role"] === "system") return [DraftSteps.makeSystemStep(content, timestamp)]
+  return message["role"] === "user" ? [DraftSteps.makeInjectionStep(content, timestamp)] : []
 }
 
 /**
  * Adds steps for the rewrites of the context since the last request; `content` is the context of the next request,
- * empty if there is none.
+ * empty without a next request.
  */
 export const flushRewrites = (agent: AgentScope, content: string): void => {
-  for (const { facts, timestamp } of agent.told.rewritten.splice(0)) {
-    addStep(agent, {
-      source: "system",
-      message: "",
-      timestamp,
-      results: [{ callId: undefined, content, children: [], extra: {} }],
-      extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
-    })
-  }
+  for (const { facts, timestamp } of agent.told.rewritten.splice(0))
+    addDraftStep(agent, DraftSteps.makeCompactionStep(content, timestamp, facts))
 }
 
 /** Adds steps for the new messages of a request. */
@@ -143,7 +123,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
         )
         .join("\n\n")
     )
-    // The system prompt of a session that was never asked before is not told yet.
+    // The system prompt of a session that was never asked before is not known yet.
     names.forEach((name, at) => messages[at]?.["role"] === "system" || told.names.add(name))
   }
   const origins = toFields(event.metadata?.["message_origins"])
@@ -152,18 +132,18 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
     if (name === undefined || told.names.has(name)) return []
     told.names.add(name)
     if (typeof name === "string") return makeTransientSteps(message, timestamp)
-    // Later ones are told by marks, or are answers and results of this stream.
+    // Later ones come as marks, or are answers and results of this stream.
     return told.first === undefined || name < told.first
       ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? [])
       : []
   })
-  // The prompt of the first turn was told before its request.
+  // The mark of the first turn came before its request.
   const isBefore = (step: Draft.Step): boolean =>
     !told.isAsked &&
     ((step.source === "system" && Object.keys(step.extra).length === 0) || step.rest.is_copied_context === true)
   const prefix = steps.filter(isBefore)
   const isCopied = (step: Draft.Step): boolean => step.rest.is_copied_context === true
-  // A session that goes on from another one has a prompt of its own; a later part of one session repeats that too.
+  // A session that continues another one has a separate prompt; a later part of one session repeats that too.
   if (agent.draft.extra["continues"] === undefined && prefix.some(isCopied))
     for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
   const beginning =
@@ -173,7 +153,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
   told.isAsked = true
 }
 
-/** A message of the session that a mark tells; false where the mark names none. */
+/** Adds a message of the session that a mark reports; false if the mark names no message. */
 export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   const facts = toFields(event.metadata)
   const position = toFiniteNumber(facts["position"])

@@ -113,13 +113,16 @@ export const getAgent = (state: State, event: Event): AgentScope => {
   return agent
 }
 
-/** Adds a step. */
-export const addStep = (agent: AgentScope, one: Parameters<typeof Draft.makeStep>[0]): Draft.Step => {
-  const made = Draft.makeStep(one)
-  agent.draft.steps.push(made)
-  indexCalls(agent, made)
-  return made
+/** Adds a step that was made, and returns it. */
+export const addDraftStep = (agent: AgentScope, step: Draft.Step): Draft.Step => {
+  agent.draft.steps.push(step)
+  indexCalls(agent, step)
+  return step
 }
+
+/** Adds a step. */
+export const addStep = (agent: AgentScope, one: Parameters<typeof Draft.makeStep>[0]): Draft.Step =>
+  addDraftStep(agent, Draft.makeStep(one))
 
 /** The user's message of a turn whose requests did not show it. */
 export const flushPending = (agent: AgentScope): void => {

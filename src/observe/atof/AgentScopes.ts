@@ -49,31 +49,18 @@ interface EventIdentity {
 }
 
 /** The agent scopes that are open, and events not yet taken. */
-interface AgentScopes {
-  /** The open session of this id. */
-  readonly session: (id: string) => Session | undefined
-  readonly openSession: (id: string, at: number, key: string, fields: SessionFields) => Session
-  /** Ends a session when its children have ended, after what is open in it. */
-  readonly endSession: (session: Session, at: number, facts: Facts) => void
-  /** Keeps a session open until a child is released. */
-  readonly awaitChild: (session: Session, childId: string) => void
-  readonly releaseChild: (session: Session, childId: string) => void
-  /** Closes the children of a session whose process was killed. */
-  readonly cutChildren: (session: Session, at: number) => void
-  /** Closes all sessions, the youngest first: a scope ends before the scope that contains it. */
-  readonly closeAll: (facts: Facts) => void
-  readonly begin: (session: Session, named: EventIdentity, scope: ScopeFields) => ScopeEvent
-  readonly end: (session: Session, open: ScopeEvent, at: number, over: EndFields) => void
-  readonly mark: (session: Session, named: EventIdentity, parent?: string) => void
-  /** Ends the open attempts and calls that the test selects, the youngest first, as interrupted. */
-  readonly cutOff: (session: Session, at: number, selects: (node: RunTree.Attempt | RunTree.Call) => boolean) => void
-  /** Takes the events made since it was last called, in order. */
-  readonly take: () => ReadonlyArray<Event>
+export interface ScopesState {
+  readonly agent: Agent
+  readonly sessions: Map<string, Session>
+  out: Array<Event>
+  /** Instant of the last end of a session: one that begins after it does not begin before it. */
+  ended: number
 }
 
-interface SessionFields {
+/** Fields of the scope of a session. */
+export interface SessionFields {
   readonly parent: Session | undefined
-  /** Id of the scope that it is in. */
+  /** Id of the scope around it. */
   readonly scope: string | null
   /** Version of the agent, of the record. */
   readonly version: string
@@ -87,176 +74,211 @@ type ScopeFields = Pick<ScopeEvent, "category" | "category_profile" | "attribute
 
 type EndFields = Pick<ScopeEvent, "data" | "data_schema" | "category_profile"> & { readonly facts: Facts }
 
-/** No scope yet. */
-export const make = (agent: Agent): AgentScopes => {
-  const sessions = new Map<string, Session>()
-  let out: Array<Event> = []
-  /** Instant of the last end of a session: one that begins after it does not begin before it. */
-  let ended = 0
+/** State without a scope. */
+export const make = (agent: Agent): ScopesState => ({ agent, sessions: new Map(), out: [], ended: 0 })
 
-  const advanceClock = ({ clock }: Session, at: number): number =>
-    (clock.last = Math.max(Math.round(at * 1000), clock.last + 1))
-  const makeUuid = ({ id, names }: Pick<Session, "id" | "names">, key: string, micros: number): string => {
-    const n = names.get(key) ?? 0
-    names.set(key, n + 1)
-    const time = Math.floor(micros / 1000)
-      .toString(16)
-      .padStart(12, "0")
-    const hash = Digest.toHex(`${id}\n${key}\n${n}`, 19)
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
+const advanceClock = ({ clock }: Session, at: number): number =>
+  (clock.last = Math.max(Math.round(at * 1000), clock.last + 1))
+const makeUuid = ({ id, names }: Pick<Session, "id" | "names">, key: string, micros: number): string => {
+  const n = names.get(key) ?? 0
+  names.set(key, n + 1)
+  const time = Math.floor(micros / 1000)
+    .toString(16)
+    .padStart(12, "0")
+  const hash = Digest.toHex(`${id}\n${key}\n${n}`, 19)
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
+}
+/** Begins a scope in a session. */
+export const begin = (
+  scopes: ScopesState,
+  session: Session,
+  { at, key, metadata, name }: EventIdentity,
+  scope: ScopeFields
+): ScopeEvent => {
+  const micros = advanceClock(session, at)
+  const { parent, ...rest } = scope
+  const event: ScopeEvent = {
+    kind: "scope",
+    atof_version: version,
+    scope_category: "start",
+    name,
+    uuid: makeUuid(session, key, micros),
+    parent_uuid: parent,
+    timestamp: formatTimestamp(micros),
+    metadata,
+    ...rest
   }
-  const begin = (session: Session, { at, key, metadata, name }: EventIdentity, scope: ScopeFields): ScopeEvent => {
-    const micros = advanceClock(session, at)
-    const { parent, ...rest } = scope
-    const event: ScopeEvent = {
-      kind: "scope",
-      atof_version: version,
-      scope_category: "start",
-      name,
-      uuid: makeUuid(session, key, micros),
-      parent_uuid: parent,
-      timestamp: formatTimestamp(micros),
-      metadata,
-      ...rest
-    }
-    out.push(event)
-    return event
+  scopes.out.push(event)
+  return event
+}
+/** Ends a scope. */
+export const end = (
+  scopes: ScopesState,
+  session: Session,
+  { data_schema: _, ...open }: ScopeEvent,
+  at: number,
+  over: EndFields
+): void => {
+  const { facts, ...rest } = over
+  scopes.out.push({
+    ...open,
+    scope_category: "end",
+    timestamp: formatTimestamp(advanceClock(session, at)),
+    metadata: { ...open.metadata, ...facts },
+    ...rest
+  })
+}
+/** Adds a mark, in the scope of the session unless another one is named. */
+export const mark = (
+  scopes: ScopesState,
+  session: Session,
+  { at, key, metadata, name }: EventIdentity,
+  parent: string = session.scope.uuid
+): void => {
+  const micros = advanceClock(session, at)
+  scopes.out.push({
+    kind: "mark",
+    atof_version: version,
+    name,
+    uuid: makeUuid(session, key, micros),
+    parent_uuid: parent,
+    timestamp: formatTimestamp(micros),
+    category: null,
+    category_profile: null,
+    metadata,
+    data: null
+  })
+}
+
+/** Opens the scope of a session. */
+export const openSession = (
+  scopes: ScopesState,
+  id: string,
+  at: number,
+  key: string,
+  fields: SessionFields
+): Session => {
+  const { agent, ended, sessions } = scopes
+  const { data, metadata, parent, scope: within } = fields
+  const names = new Map<string, number>()
+  const micros = Math.max(Math.round(at * 1000), (parent?.clock.last ?? ended) + 1)
+  const scope: ScopeEvent = {
+    kind: "scope",
+    atof_version: version,
+    category: "agent",
+    name: `hermes-session-${id}`,
+    scope_category: "start",
+    uuid: makeUuid({ id, names }, key, micros),
+    parent_uuid: within,
+    timestamp: formatTimestamp(micros),
+    category_profile: null,
+    attributes: [],
+    metadata: {
+      ...metadata,
+      session_id: id,
+      trajectory_id: id,
+      agent_name: agent.name,
+      version: agent.version ?? fields.version
+    },
+    data
   }
-  const end = (session: Session, { data_schema: _, ...open }: ScopeEvent, at: number, over: EndFields): void => {
-    const { facts, ...rest } = over
-    out.push({
-      ...open,
-      scope_category: "end",
-      timestamp: formatTimestamp(advanceClock(session, at)),
-      metadata: { ...open.metadata, ...facts },
-      ...rest
+  scopes.out.push(scope)
+  const session: Session = {
+    id,
+    scope,
+    parent,
+    clock: { last: micros },
+    open: new Map(),
+    names,
+    runs: [],
+    awaited: new Set(),
+    ending: undefined
+  }
+  sessions.set(id, session)
+  return session
+}
+
+/** Ends the open attempts and calls that the test selects, the youngest first, as interrupted. */
+export const cutOff = (
+  scopes: ScopesState,
+  session: Session,
+  at: number,
+  selects: (node: RunTree.Attempt | RunTree.Call) => boolean
+): void => {
+  for (const [node, scope] of Array.from(session.open).toReversed()) {
+    if (!selects(node)) continue
+    session.open.delete(node)
+    end(scopes, session, scope, at, {
+      data: null,
+      category_profile: scope.category_profile ?? null,
+      facts:
+        node.kind === "call"
+          ? { status: "cancelled", reason: "interrupted" }
+          : { status: "error", reason: "interrupted" }
     })
   }
-  const mark = (
-    session: Session,
-    { at, key, metadata, name }: EventIdentity,
-    parent: string = session.scope.uuid
-  ): void => {
-    const micros = advanceClock(session, at)
-    out.push({
-      kind: "mark",
-      atof_version: version,
-      name,
-      uuid: makeUuid(session, key, micros),
-      parent_uuid: parent,
-      timestamp: formatTimestamp(micros),
-      category: null,
-      category_profile: null,
-      metadata,
-      data: null
-    })
-  }
+}
+const listChildren = ({ sessions }: ScopesState, session: Session): ReadonlyArray<Session> =>
+  Array.from(sessions.values()).filter(({ parent }) => parent === session)
+const closeSession = (scopes: ScopesState, session: Session, at: number, facts: Facts): void => {
+  scopes.sessions.delete(session.id)
+  cutChildren(scopes, session, at)
+  cutOff(scopes, session, at, () => true)
+  end(scopes, session, session.scope, at, { data: null, category_profile: null, facts })
+  const { parent } = session
+  // The scope around a child ends after it.
+  if (parent !== undefined) {
+    parent.clock.last = Math.max(parent.clock.last, session.clock.last)
+    closeIfEnded(scopes, parent)
+  } else scopes.ended = Math.max(scopes.ended, session.clock.last)
+}
+/** Closes the children of a session whose process was killed. */
+export const cutChildren = (scopes: ScopesState, session: Session, at: number): void => {
+  session.awaited.clear()
+  for (const child of listChildren(scopes, session).toReversed())
+    closeSession(scopes, child, at, { reason: "interrupted" })
+}
+const closeIfEnded = (scopes: ScopesState, session: Session): void => {
+  const { awaited, ending, id } = session
+  if (
+    ending === undefined ||
+    awaited.size > 0 ||
+    scopes.sessions.get(id) !== session ||
+    listChildren(scopes, session).length > 0
+  )
+    return
+  closeSession(scopes, session, ending.at, ending.facts)
+}
 
-  const openSession = (id: string, at: number, key: string, fields: SessionFields): Session => {
-    const { data, metadata, parent, scope: within } = fields
-    const names = new Map<string, number>()
-    const micros = Math.max(Math.round(at * 1000), (parent?.clock.last ?? ended) + 1)
-    const scope: ScopeEvent = {
-      kind: "scope",
-      atof_version: version,
-      category: "agent",
-      name: `hermes-session-${id}`,
-      scope_category: "start",
-      uuid: makeUuid({ id, names }, key, micros),
-      parent_uuid: within,
-      timestamp: formatTimestamp(micros),
-      category_profile: null,
-      attributes: [],
-      metadata: {
-        ...metadata,
-        session_id: id,
-        trajectory_id: id,
-        agent_name: agent.name,
-        version: agent.version ?? fields.version
-      },
-      data
-    }
-    out.push(scope)
-    const session: Session = {
-      id,
-      scope,
-      parent,
-      clock: { last: micros },
-      open: new Map(),
-      names,
-      runs: [],
-      awaited: new Set(),
-      ending: undefined
-    }
-    sessions.set(id, session)
-    return session
-  }
+/** The open session of this id. */
+export const findSession = ({ sessions }: ScopesState, id: string): Session | undefined => sessions.get(id)
 
-  const cutOff: AgentScopes["cutOff"] = (session, at, selects) => {
-    for (const [node, scope] of Array.from(session.open).toReversed()) {
-      if (!selects(node)) continue
-      session.open.delete(node)
-      end(session, scope, at, {
-        data: null,
-        category_profile: scope.category_profile ?? null,
-        facts:
-          node.kind === "call"
-            ? { status: "cancelled", reason: "interrupted" }
-            : { status: "error", reason: "interrupted" }
-      })
-    }
-  }
-  const listChildren = (session: Session): ReadonlyArray<Session> =>
-    Array.from(sessions.values()).filter(({ parent }) => parent === session)
-  const closeSession = (session: Session, at: number, facts: Facts): void => {
-    sessions.delete(session.id)
-    cutChildren(session, at)
-    cutOff(session, at, () => true)
-    end(session, session.scope, at, { data: null, category_profile: null, facts })
-    const { parent } = session
-    // The scope around a child ends after it.
-    if (parent !== undefined) {
-      parent.clock.last = Math.max(parent.clock.last, session.clock.last)
-      closeIfEnded(parent)
-    } else ended = Math.max(ended, session.clock.last)
-  }
-  const cutChildren = (session: Session, at: number): void => {
-    session.awaited.clear()
-    for (const child of listChildren(session).toReversed()) closeSession(child, at, { reason: "interrupted" })
-  }
-  const closeIfEnded = (session: Session): void => {
-    const { awaited, ending, id } = session
-    if (ending === undefined || awaited.size > 0 || sessions.get(id) !== session || listChildren(session).length > 0)
-      return
-    closeSession(session, ending.at, ending.facts)
-  }
+/** Ends a session when its children have ended, after everything that is open in it. */
+export const endSession = (scopes: ScopesState, session: Session, at: number, facts: Facts): void => {
+  session.ending = { at, facts }
+  closeIfEnded(scopes, session)
+}
 
-  return {
-    session: (id) => sessions.get(id),
-    openSession,
-    endSession: (session, at, facts) => {
-      session.ending = { at, facts }
-      closeIfEnded(session)
-    },
-    awaitChild: ({ awaited }, childId) => void awaited.add(childId),
-    releaseChild: (session, childId) => {
-      session.awaited.delete(childId)
-      closeIfEnded(session)
-    },
-    cutChildren,
-    closeAll: (facts) => {
-      for (const session of Array.from(sessions.values()).toReversed()) {
-        if (sessions.has(session.id)) closeSession(session, session.clock.last / 1000, facts)
-      }
-    },
-    begin,
-    end,
-    mark,
-    cutOff,
-    take: () => {
-      const events = out
-      out = []
-      return events
-    }
+/** Holds a session open until a child is released. */
+export const awaitChild = ({ awaited }: Session, childId: string): void => void awaited.add(childId)
+
+/** Releases a child, and closes a session that has ended when it was the last one. */
+export const releaseChild = (scopes: ScopesState, session: Session, childId: string): void => {
+  session.awaited.delete(childId)
+  closeIfEnded(scopes, session)
+}
+
+/** Closes all sessions, the youngest first: a scope ends before the scope that contains it. */
+export const closeAll = (scopes: ScopesState, facts: Facts): void => {
+  const { sessions } = scopes
+  for (const session of Array.from(sessions.values()).toReversed()) {
+    if (sessions.has(session.id)) closeSession(scopes, session, session.clock.last / 1000, facts)
   }
+}
+
+/** Takes the events made since it was last called, in order. */
+export const takeEvents = (scopes: ScopesState): ReadonlyArray<Event> => {
+  const events = scopes.out
+  scopes.out = []
+  return events
 }

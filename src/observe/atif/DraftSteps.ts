@@ -1,0 +1,114 @@
+/**
+ * Steps that trajectories of runs and trajectories of streams have in common: both readers bring the facts, and the
+ * form of a step is made here once.
+ *
+ * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.9.
+ */
+import type * as Schema from "effect/Schema"
+import type * as Atif from "../Atif.ts"
+import * as Draft from "./Draft.ts"
+import { extractContext } from "./RunContent.ts"
+
+/** A step of the system with facts about it. */
+export const makeSystemStep = (
+  message: Atif.Content,
+  timestamp: string | undefined,
+  extra: Draft.Extra = {}
+): Draft.Step => Draft.makeStep({ source: "system", message, timestamp, extra })
+
+/** The step of a context that was rewritten: `content` is the whole context after it. */
+export const makeCompactionStep = (
+  content: Atif.Content,
+  timestamp: string | undefined,
+  facts: Draft.Extra = {}
+): Draft.Step =>
+  Draft.makeStep({
+    source: "system",
+    message: "",
+    timestamp,
+    results: [{ callId: undefined, content, children: [], extra: {} }],
+    extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
+  })
+
+/** The step of a message that the runtime sent and no session stores: a nudge, or the context of plugins. */
+export const makeInjectionStep = (content: Atif.Content, timestamp: string | undefined): Draft.Step => {
+  const context = extractContext(content)
+  return makeSystemStep(context ?? content, timestamp, {
+    origin: "runtime",
+    stored: false,
+    ...(context === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
+  })
+}
+
+/** The step of a child that no call started. */
+export const makeSubagentStep = (child: Draft.Draft, timestamp: string | undefined): Draft.Step =>
+  Draft.makeStep({
+    source: "system",
+    message: "",
+    timestamp,
+    results: [{ callId: undefined, content: undefined, children: [child], extra: {} }],
+    extra: { event: "subagent" }
+  })
+
+/** The step of a model call without an answer; `reason` is absent if the call was interrupted. */
+export const makeUnansweredStep = (
+  reason: string | undefined,
+  timestamp: string | undefined,
+  extra: Draft.Extra
+): Draft.Step =>
+  makeSystemStep(
+    reason === undefined
+      ? "The model call was interrupted before an answer."
+      : `The model could not be asked: ${reason}`,
+    timestamp,
+    extra
+  )
+
+/** Facts of a step of the agent. */
+export interface AgentFacts {
+  readonly model: string | undefined
+  readonly effort?: string | undefined
+  readonly reasoning: string | undefined
+  readonly metrics?: Atif.Metrics | undefined
+  /** Number of model calls; absent if the answer's calls are unknown. */
+  readonly modelCalls: number | undefined
+}
+
+/** Fields of a step of the agent. */
+export const buildAgentFields = ({
+  effort,
+  metrics,
+  model,
+  modelCalls,
+  reasoning
+}: AgentFacts): Draft.Step["rest"] => ({
+  ...(model === undefined ? {} : { model_name: model }),
+  ...(effort === undefined ? {} : { reasoning_effort: effort }),
+  ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+  ...(metrics === undefined ? {} : { metrics }),
+  ...(modelCalls === undefined ? {} : { llm_call_count: modelCalls })
+})
+
+type CountName = "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens"
+
+const sumCounts = (all: ReadonlyArray<Atif.Metrics>, name: CountName): { readonly [key: string]: number } => {
+  const known = all.flatMap((one) => one[name] ?? [])
+  return known.length === 0 ? {} : { [name]: known.reduce((a, b) => a + b, 0) }
+}
+
+/** The metrics of several calls as one; other fields are those of the first call. */
+export const sumMetrics = (all: ReadonlyArray<Atif.Metrics>): Atif.Metrics | undefined => {
+  const [first] = all
+  if (first === undefined || all.length === 1) return first
+  return {
+    ...first,
+    ...sumCounts(all, "prompt_tokens"),
+    ...sumCounts(all, "completion_tokens"),
+    ...sumCounts(all, "cached_tokens"),
+    ...sumCounts(all, "cost_usd")
+  }
+}
+
+/** Facts about failed attempts before an answer, if there were any. */
+export const describeRetries = (failures: ReadonlyArray<Schema.Json>): Draft.Extra =>
+  failures.length === 0 ? {} : { retries: failures }

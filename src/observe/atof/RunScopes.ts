@@ -1,0 +1,342 @@
+/**
+ * Scopes and marks of a stream: the effect of each change of the tree of runs on the events.
+ *
+ * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
+ */
+import { observerVersion } from "../../base/domain/Version.ts"
+import * as CopiedSteps from "../atif/CopiedSteps.ts"
+import * as MessageText from "../atif/Message.ts"
+import { readCallResult, readPartsAnswer, toJson } from "../atif/RunContent.ts"
+import type { ScopeEvent } from "../Atof.ts"
+import * as RunTree from "../RunTree.ts"
+import * as AgentScopes from "./AgentScopes.ts"
+import * as ChatCompletion from "./ChatCompletion.ts"
+import * as GrowingRequest from "./GrowingRequest.ts"
+import {
+  collectApprovalFacts,
+  collectAttemptFacts,
+  collectCallEndFacts,
+  collectCallFacts,
+  collectChildFacts,
+  collectEndFacts,
+  collectRunEndFacts,
+  collectRunFacts,
+  isMarked,
+  markNames,
+  toWireFields
+} from "./RunFacts.ts"
+
+type Facts = ChatCompletion.Facts
+
+/** State of a stream. */
+export interface StreamState {
+  readonly tree: RunTree.Tree
+  readonly scopes: AgentScopes.ScopesState
+  /** Scopes of calls, also of those that are over. */
+  readonly callScopes: WeakMap<RunTree.Call, ScopeEvent>
+  /** Readers of the requests of sessions; side tasks have separate readers, because their messages are separate. */
+  readonly readers: Map<string, GrowingRequest.RequestReader>
+}
+
+/** State of a stream without an event. */
+export const make = (agent: AgentScopes.Agent): StreamState => ({
+  tree: RunTree.make(),
+  scopes: AgentScopes.make(agent),
+  callScopes: new WeakMap(),
+  readers: new Map()
+})
+
+/** Tests for an attempt of a side task, which may outlast the run that asked. */
+const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean =>
+  node.kind === "attempt" && node.start.task !== undefined
+
+const getVersion = ({ start }: RunTree.Run): string => start?.agentVersion ?? "unknown"
+
+const getReader = (
+  { readers }: StreamState,
+  { run: { sessionId }, start: { task } }: RunTree.Attempt
+): GrowingRequest.RequestReader => {
+  if (task !== undefined) return GrowingRequest.make()
+  const known = readers.get(sessionId) ?? GrowingRequest.make()
+  readers.set(sessionId, known)
+  return known
+}
+
+/** Opens the scope of a child with its first entry: under the call that made it, even if that call is over by then. */
+const openChild = (stream: StreamState, run: RunTree.Run, child: RunTree.Child): AgentScopes.Session => {
+  const parent = AgentScopes.findSession(stream.scopes, child.parent.sessionId)
+  const scope = (child.call === undefined ? undefined : stream.callScopes.get(child.call)) ?? parent?.scope
+  return AgentScopes.openSession(
+    stream.scopes,
+    run.sessionId,
+    Math.max(run.startedAt, child.startedAt),
+    `child of ${child.parent.sessionId} ${child.parent.turnId}`,
+    {
+      parent,
+      scope: scope?.uuid ?? null,
+      version: getVersion(run),
+      metadata: {
+        ...collectChildFacts({ ...child, end: undefined }),
+        nemo_relay_scope_role: "subagent",
+        ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
+      },
+      data: { session_id: run.sessionId, input: child.start.goal }
+    }
+  )
+}
+/** Metadata of a session that repeats another one, for readers that mark what was copied. */
+const describeResumption = (stream: StreamState, sessionId: string): Facts => {
+  const beginning = stream.tree.beginning(sessionId)
+  return beginning === undefined ? {} : { continues: CopiedSteps.describeContinuation(beginning) }
+}
+/** The open session of a run; it is opened if this is its first event. */
+export const getSession = (stream: StreamState, run: RunTree.Run): AgentScopes.Session =>
+  AgentScopes.findSession(stream.scopes, run.sessionId) ??
+  (run.child !== undefined
+    ? openChild(stream, run, run.child)
+    : AgentScopes.openSession(stream.scopes, run.sessionId, run.startedAt, `session ${run.turnId}`, {
+        parent: undefined,
+        scope: null,
+        version: getVersion(run),
+        metadata: {
+          telemetry_schema_version: observerVersion,
+          ...(run.start === undefined
+            ? {}
+            : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
+          ...describeResumption(stream, run.sessionId)
+        },
+        data: { session_id: run.sessionId }
+      }))
+
+const openAttempt = (stream: StreamState, attempt: RunTree.Attempt): void => {
+  const session = getSession(stream, attempt.run)
+  const {
+    start: { apiRequestId, parameters, route }
+  } = attempt
+  const request = stream.tree.request(attempt)
+  const said = getReader(stream, attempt)(request)
+  const data = ChatCompletion.toRequest(attempt, said.messages, request.tools)
+  session.open.set(
+    attempt,
+    AgentScopes.begin(
+      stream.scopes,
+      session,
+      {
+        name: route.provider || "llm",
+        key: `attempt ${apiRequestId}`,
+        at: attempt.startedAt,
+        metadata: {
+          ...collectAttemptFacts(attempt),
+          tool_count: request.tools.length,
+          message_count: request.messages.length,
+          message_refs: said.references,
+          ...said.foreignOrigins
+        }
+      },
+      {
+        category: "llm",
+        parent: session.scope.uuid,
+        category_profile: { model_name: route.model },
+        attributes: parameters["stream"] === true ? ["streaming"] : [],
+        data,
+        ...(data === null ? {} : { data_schema: ChatCompletion.schema })
+      }
+    )
+  )
+}
+const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number): void => {
+  const session = getSession(stream, attempt.run)
+  const open = session.open.get(attempt)
+  const over = attempt.end
+  if (open === undefined || over === undefined) return
+  session.open.delete(attempt)
+  const answer = readPartsAnswer(over.answer, attempt.start.step)
+  const data = ChatCompletion.toResponse(attempt, answer)
+  AgentScopes.end(stream.scopes, session, open, at, {
+    data,
+    ...(data === null ? {} : { data_schema: ChatCompletion.schema }),
+    category_profile: {
+      model_name: over.model ?? attempt.start.route.model,
+      ...(over.firstPartAt === undefined ? {} : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
+    },
+    // A reader of `data` does not accept an answer of reasoning alone.
+    facts: {
+      ...collectEndFacts(attempt),
+      ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {})
+    }
+  })
+}
+
+const openCall = (stream: StreamState, call: RunTree.Call, at: number = call.startedAt): void => {
+  const session = getSession(stream, call.run)
+  // An approval has opened it.
+  if (session.open.has(call)) return
+  const within = call.parent === undefined ? undefined : stream.callScopes.get(call.parent)
+  const scope = AgentScopes.begin(
+    stream.scopes,
+    session,
+    { name: call.name || "tool", key: `call ${call.run.turnId} ${call.id}`, at, metadata: collectCallFacts(call) },
+    {
+      category: "tool",
+      parent: (within ?? session.scope).uuid,
+      category_profile: call.parent === undefined ? { tool_call_id: call.id } : {},
+      attributes: call.start?.parallel === true ? ["parallel"] : [],
+      data: toJson(call.start?.args ?? call.args ?? {})
+    }
+  )
+  stream.callScopes.set(call, scope)
+  session.open.set(call, scope)
+}
+const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void => {
+  const session = getSession(stream, call.run)
+  const open = session.open.get(call)
+  if (open === undefined) return
+  session.open.delete(call)
+  const result = readCallResult(call)
+  const output = result === undefined ? undefined : MessageText.toPlainText(result)
+  const reached = toJson(call.start?.args ?? null)
+  const isChanged = call.start !== undefined && JSON.stringify(reached) !== JSON.stringify(open.data)
+  AgentScopes.end(stream.scopes, session, open, at, {
+    data: output ?? null,
+    category_profile: open.category_profile ?? null,
+    // The scope began with the arguments to be approved; middleware may have changed them since.
+    facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
+  })
+}
+
+const markChildStart = (stream: StreamState, child: RunTree.Child): void => {
+  const session = getSession(stream, child.parent)
+  const scope = (child.call === undefined ? undefined : stream.callScopes.get(child.call)) ?? session.scope
+  const {
+    start: { sessionId }
+  } = child
+  const metadata = collectChildFacts(child)
+  AgentScopes.mark(
+    stream.scopes,
+    session,
+    { name: "hermes.subagent.start", key: `child ${sessionId}`, at: child.startedAt, metadata },
+    scope.uuid
+  )
+  AgentScopes.awaitChild(session, sessionId)
+}
+const markChildEnd = (stream: StreamState, child: RunTree.Child, at: number): void => {
+  const {
+    start: { sessionId }
+  } = child
+  const session = getSession(stream, child.parent)
+  const own = AgentScopes.findSession(stream.scopes, sessionId)
+  const metadata = collectChildFacts(child)
+  if (own !== undefined) AgentScopes.endSession(stream.scopes, own, at, metadata)
+  const scope = (child.call === undefined ? undefined : stream.callScopes.get(child.call)) ?? session.scope
+  AgentScopes.mark(
+    stream.scopes,
+    session,
+    { name: "hermes.subagent.stop", key: `child ${sessionId}`, at, metadata },
+    scope.uuid
+  )
+  AgentScopes.releaseChild(stream.scopes, session, sessionId)
+}
+
+const markApproval = (
+  stream: StreamState,
+  approval: RunTree.Approval,
+  at: number,
+  facts: Facts,
+  name: "request" | "response"
+): void => {
+  const session = getSession(stream, approval.call.run)
+  const { call } = approval
+  // An approval is asked for before the tool begins.
+  if (call.end === undefined) openCall(stream, call, at)
+  AgentScopes.mark(
+    stream.scopes,
+    session,
+    {
+      name: `hermes.approval.${name}`,
+      key: `approval ${call.run.turnId} ${call.id} ${name}`,
+      at,
+      metadata: { ...collectApprovalFacts(approval), ...facts }
+    },
+    (stream.callScopes.get(call) ?? session.scope).uuid
+  )
+}
+
+const openRun = (stream: StreamState, run: RunTree.Run): void => {
+  const session = getSession(stream, run)
+  session.names.clear()
+  session.ending = undefined
+  // The process of the run before was killed: its side tasks may go on, and nothing else.
+  AgentScopes.cutOff(stream.scopes, session, run.startedAt, (node) => node.run !== run && !isSideTask(node))
+  if (session.runs.some(({ endedAt }) => endedAt === undefined))
+    AgentScopes.cutChildren(stream.scopes, session, run.startedAt)
+  session.runs.push(run)
+}
+const closeRun = (stream: StreamState, run: RunTree.Run, at: number): void => {
+  const session = getSession(stream, run)
+  AgentScopes.cutOff(stream.scopes, session, at, (node) => node.run === run && !isSideTask(node))
+  const said = run.end?.text
+  const facts = {
+    ...collectRunFacts(run),
+    ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model })
+  }
+  if (said !== undefined && said !== "") {
+    AgentScopes.mark(stream.scopes, session, {
+      name: "hermes.turn.end",
+      key: `turn end ${run.turnId}`,
+      at,
+      metadata: { ...facts, assistant_response: said }
+    })
+  }
+  AgentScopes.mark(stream.scopes, session, {
+    name: "hermes.session.end",
+    key: `run end ${run.turnId}`,
+    at,
+    metadata: { ...facts, ...collectRunEndFacts(run) }
+  })
+  // The parent recorded the end of the child before the child did.
+  if (run.child?.end !== undefined) AgentScopes.endSession(stream.scopes, session, at, collectChildFacts(run.child))
+}
+
+/** Adds the events of a change of the tree. */
+export const handleChange = (stream: StreamState, change: RunTree.Change): void => {
+  const { at } = change
+  if (change._tag === "Noted") {
+    const { event, run } = change
+    const session = getSession(stream, run)
+    if (event._tag === "SessionEnded")
+      return AgentScopes.endSession(stream.scopes, session, at, { ...collectRunFacts(run), reason: event.reason })
+    if (!isMarked(event._tag)) return
+    return AgentScopes.mark(stream.scopes, session, {
+      name: markNames[event._tag],
+      key: `${event._tag} ${run.turnId}`,
+      at,
+      metadata: { ...collectRunFacts(run), ...toWireFields(event) }
+    })
+  }
+  const { node } = change
+  const isOpening = change._tag === "Opened"
+  switch (node.kind) {
+    case "run":
+      return isOpening ? openRun(stream, node) : closeRun(stream, node, at)
+    case "attempt":
+      return isOpening ? openAttempt(stream, node) : closeAttempt(stream, node, at)
+    case "call":
+      return isOpening ? openCall(stream, node) : closeCall(stream, node, at)
+    case "child":
+      return isOpening ? markChildStart(stream, node) : markChildEnd(stream, node, at)
+    case "approval": {
+      const { choice, decidedBy } = node.event
+      return isOpening
+        ? markApproval(stream, node, at, {}, "request")
+        : markApproval(
+            stream,
+            node,
+            at,
+            { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) },
+            "response"
+          )
+    }
+    case "step":
+      return undefined
+  }
+}
