@@ -110,7 +110,7 @@ describe("hermes-product.md, batch and training data", () => {
         read("trajectories.jsonl").map(({ row_id }) => row_id),
         ["real"]
       )
-      assert.match(stdout, /1 left out, which name unknown tools/)
+      assert.match(stdout, /1 row with unknown tools left out/)
       assert.include(readFileSync(join(cwd, "data/run/statistics.json"), "utf8"), '"with_unknown_tools": 1')
     }).pipe(Effect.scoped)
   )
@@ -150,7 +150,7 @@ describe("hermes-product.md, batch and training data", () => {
       assert.strictEqual(first.code, 1)
       assert.match(first.stdout, /1 of 2 rows done/)
       assert.match(first.stdout, /Failed: row bad after 1 attempt: .*this cannot be asked/)
-      assert.match(first.stdout, /Go on with the same command and --resume/)
+      assert.match(first.stdout, /Run the same command with --resume/)
       // Reordered, and with a row more; the first answer is used up.
       const second = yield* run(
         [{ id: "new", prompt: "three" }, ...rows.toReversed()],

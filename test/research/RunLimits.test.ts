@@ -67,14 +67,15 @@ const commands = [
     name: "swe",
     args: ["swe", "run", "--prompts-file=rows.jsonl", "--workers=1"],
     ids: ["a", "b", "c"],
-    stopped: /Error: stopped, no further task was begun: the limit of 150 tokens is reached; the same command goes on/,
+    stopped:
+      /Error: stopped before the last task: the limit of 150 tokens is reached; run the same command to continue/,
     goesOn: []
   },
   {
     name: "eval",
     args: ["eval", "run", "rows.jsonl", "--scorer=number", "--workers=1", "--name=e"],
     ids: ["a#1", "b#1", "c#1"],
-    stopped: /Error: stopped: the limit of 150 tokens is reached; the same command goes on/,
+    stopped: /Error: stopped: the limit of 150 tokens is reached; run the same command to continue/,
     goesOn: []
   }
 ] as const

@@ -42,7 +42,7 @@ const commands = [
     goesOn: ["--resume"],
     results: "data/run",
     rows: ids,
-    said: /^Interrupted: 3 of 8 rows done, those in flight are not written\.\nGo on with the same command and --resume \(run "run"\)\.\n$/m
+    said: /^Interrupted: 3 of 8 rows done\. Rows in flight are not saved\.\nRun the same command with --resume to continue \(run "run"\)\.\n$/m
   },
   {
     name: "swe",
@@ -50,7 +50,7 @@ const commands = [
     goesOn: [],
     results: "swe-results",
     rows: ids,
-    said: /^interrupted: 3 of 8 tasks have a result in \S+; the same command goes on \(exit code 130\)$/m
+    said: /^Interrupted: 3 of 8 tasks have a result in \S+\. Run the same command to continue \(exit code 130\)\.$/m
   },
   {
     name: "eval",
@@ -58,7 +58,7 @@ const commands = [
     goesOn: [],
     results: "eval-results/e",
     rows: ids.map((id) => `${id}#1`),
-    said: /^interrupted: 3 of 8 attempts done, the results are in \S+; the same command goes on \(exit code 130\)$/m
+    said: /^Interrupted: 3 of 8 attempts done\. The results are in \S+\. Run the same command to continue \(exit code 130\)\.$/m
   }
 ] as const
 

@@ -8,33 +8,25 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
-
-const makeIntegerFlag = (name: string, metavar: string, description: string) =>
-  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
-const makeNumberFlag = (name: string, metavar: string, description: string) =>
-  Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
-const makeChoiceFlag = <const Names extends ReadonlyArray<string>>(name: string, names: Names, description: string) =>
-  Flags.takeLast(Flag.Literals(name, names), description)
 
 /** Flags of `hermes batch run`. */
 export const runFlags = {
   datasetFile: Flags.makeText("dataset-file", "PATH", "JSONL, JSON, CSV or Parquet file, or a folder of them"),
-  batchSize: makeIntegerFlag("batch-size", "N", "Rows of a batch, which run one after another"),
+  batchSize: Flags.makeInteger("batch-size", "N", "Rows of a batch, which run one after another"),
   runName: Flags.makeText("run-name", "NAME", "Name of the run and of its directory in data/"),
   distribution: Flags.makeText("distribution", "NAME", "Toolsets by chance: a name, or terminal=90,web=40"),
   listDistributions: Flags.makeSwitch("list-distributions", "Print the distributions and exit"),
-  numWorkers: makeIntegerFlag("num-workers", "N", "Batches at a time (4)"),
-  maxSamples: makeIntegerFlag("max-samples", "N", "Only the first N rows"),
-  maxTurns: makeIntegerFlag("max-turns", "N", "Model calls of a row (10)"),
-  maxTokens: makeIntegerFlag("max-tokens", "N", "Tokens of one answer"),
-  retries: makeIntegerFlag("retries", "N", "Retries of a row that fails (2)"),
+  numWorkers: Flags.makeInteger("num-workers", "N", "Batches at a time (4)"),
+  maxSamples: Flags.makeInteger("max-samples", "N", "Only the first N rows"),
+  maxTurns: Flags.makeInteger("max-turns", "N", "Model calls of a row (10)"),
+  maxTokens: Flags.makeInteger("max-tokens", "N", "Tokens of one answer"),
+  retries: Flags.makeInteger("retries", "N", "Retries of a row that fails (2)"),
   ...RunLimits.makeFlags("row", "Seed of toolset draws (the run's name) and of models"),
-  format: makeChoiceFlag("format", ["sharegpt", "atif", "both"], "Form of the merged trajectories (sharegpt)"),
+  format: Flags.makeChoice("format", ["sharegpt", "atif", "both"], "Form of the merged trajectories (sharegpt)"),
   keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Keep rows without reasoning in any turn"),
-  reasoningEffort: makeChoiceFlag(
+  reasoningEffort: Flags.makeChoice(
     "reasoning-effort",
     ["minimal", "low", "medium", "high", "xhigh"],
     "Reasoning effort of the model"
@@ -50,7 +42,7 @@ export const runFlags = {
   providersAllowed: Flags.makeText("providers-allowed", "A,B", "OpenRouter: only these providers"),
   providersIgnored: Flags.makeText("providers-ignored", "A,B", "OpenRouter: none of these providers"),
   providersOrder: Flags.makeText("providers-order", "A,B", "OpenRouter: providers in this order"),
-  providerSort: makeChoiceFlag("provider-sort", ["price", "throughput", "latency"], "OpenRouter: order of providers"),
+  providerSort: Flags.makeChoice("provider-sort", ["price", "throughput", "latency"], "OpenRouter: order of providers"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or the name of one"),
   image: Flags.makeText("image", "NAME", "Container image of rows that name none"),
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row (id, row_id, task_id, …)"),
@@ -59,7 +51,11 @@ export const runFlags = {
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of runs (data)"),
   cluster: Flags.makeSwitch("cluster", "Have the runners of the cluster do the rows"),
   keepWorkspaces: Flags.makeSwitch("keep-workspaces", "Keep the directories that rows worked in"),
-  logPrefixChars: makeIntegerFlag("log-prefix-chars", "N", "With --verbose: characters of answers in log lines (100)"),
+  logPrefixChars: Flags.makeInteger(
+    "log-prefix-chars",
+    "N",
+    "With --verbose: characters of answers in log lines (100)"
+  ),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model"),
   replay: Flags.makeText("replay", "PATH", "Answer from a recording instead of a model")
 }
@@ -117,7 +113,7 @@ const diff = Command.make(
 ).pipe(Command.withDescription("Compare two runs row by row"))
 const view = Command.make(
   "view",
-  { directory, port: makeIntegerFlag("port", "N", "Port on 127.0.0.1; default: any that is free") },
+  { directory, port: Flags.makeInteger("port", "N", "Port on 127.0.0.1; default: any that is free") },
   (flags) => Effect.flatMap(loadReports, ({ view }) => view(flags))
 ).pipe(Command.withDescription("Serve the studio on the sessions of a run, until Ctrl+C"))
 
@@ -130,13 +126,13 @@ export const compressFlags = {
     "File or directory to write; default: beside the input, with -compressed",
     "o"
   ),
-  targetTokens: makeIntegerFlag("target-tokens", "N", "Tokens of a trajectory (15250)"),
-  summaryTokens: makeIntegerFlag("summary-tokens", "N", "Tokens of a summary (750)"),
-  protectLast: makeIntegerFlag("protect-last", "N", "Turns at the end that stay as they are (4)"),
-  concurrency: makeIntegerFlag("concurrency", "N", "Trajectories at a time (50)"),
-  timeout: makeNumberFlag("timeout", "SECONDS", "Time limit of a trajectory (300)"),
-  samplePercent: makeNumberFlag("sample-percent", "N", "Only a part of the trajectories"),
-  seed: makeIntegerFlag("seed", "N", "Seed of the sample (42)"),
+  targetTokens: Flags.makeInteger("target-tokens", "N", "Tokens of a trajectory (15250)"),
+  summaryTokens: Flags.makeInteger("summary-tokens", "N", "Tokens of a summary (750)"),
+  protectLast: Flags.makeInteger("protect-last", "N", "Turns at the end that stay as they are (4)"),
+  concurrency: Flags.makeInteger("concurrency", "N", "Trajectories at a time (50)"),
+  timeout: Flags.makeNumber("timeout", "SECONDS", "Time limit of a trajectory (300)"),
+  samplePercent: Flags.makeNumber("sample-percent", "N", "Only a part of the trajectories"),
+  seed: Flags.makeInteger("seed", "N", "Seed of the sample (42)"),
   dryRun: Flags.makeSwitch("dry-run", "Count what would be compressed, and write nothing"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }

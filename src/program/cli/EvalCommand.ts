@@ -4,12 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
-
-const makeCountFlag = (name: string, description: string) =>
-  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
@@ -20,21 +16,21 @@ const run = {
   scorer: Flags.makeTexts("scorer", "NAME", "exact, contains, regex, number, command or judge"),
   judge: Flags.makeTexts("judge", "MODEL", "Judge model, or provider=NAME,model=NAME"),
   criteria: Flags.makeText("criteria", "TEXT", "Rules for judges"),
-  runs: makeCountFlag("runs", "Attempts at each row (1)"),
+  runs: Flags.makeInteger("runs", "N", "Attempts at each row (1)"),
   k: Flags.makeText("k", "1,5", "Values of pass@k (powers of two)"),
   name: Flags.makeText("name", "NAME", "Name of the configuration (its model)"),
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of results (eval-results/NAME)"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or the name of one"),
-  maxTurns: makeCountFlag("max-turns", "Model calls of an attempt"),
+  maxTurns: Flags.makeInteger("max-turns", "N", "Model calls of an attempt"),
   ...RunLimits.makeFlags("attempt", "Seed of models, another one for each attempt"),
-  workers: makeCountFlag("workers", "Attempts at a time (4)"),
-  limit: makeCountFlag("limit", "Only the first N rows"),
+  workers: Flags.makeInteger("workers", "N", "Attempts at a time (4)"),
+  limit: Flags.makeInteger("limit", "N", "Only the first N rows"),
   promptField: Flags.makeText("prompt-field", "NAME", "Field with the prompt (prompt)"),
   referenceField: Flags.makeText("reference-field", "NAME", "Field with references (reference, answer, …)"),
   labelField: Flags.makeText("label-field", "NAME", "Field with verdicts of people (label)"),
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row"),
   split: Flags.makeText("split", "NAME", "Split of a folder (train)"),
-  commandTimeout: makeCountFlag("command-timeout", "Seconds for a command scorer (60)"),
+  commandTimeout: Flags.makeInteger("command-timeout", "N", "Seconds for a command scorer (60)"),
   json,
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model"),
   replay: Flags.makeText("replay", "PATH", "Answer from a recording instead of a model")
@@ -46,9 +42,10 @@ export type RunFlags = Flags.Parsed<Omit<typeof run, "dataset">> & { readonly da
 const makeResultsArgument = (name: string) =>
   Argument.String(name).pipe(Argument.withDescription("Directory of results, or its name in eval-results/"))
 
-const actions = Effect.promise(() => import("./EvalRuns.ts"))
+const loadRuns = Effect.promise(() => import("./EvalRuns.ts"))
+const loadResults = Effect.promise(() => import("./EvalResults.ts"))
 
-const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, ({ run }) => run(flags))).pipe(
+const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
   Command.withDescription("Evaluate a configuration; the same command goes on where it ended"),
   Command.withExamples([
     { command: "hermes eval run questions.jsonl --scorer number", description: "One attempt at each row" },
@@ -57,7 +54,7 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, (
 )
 
 const showCommand = Command.make("show", { results: makeResultsArgument("results"), k: run.k, json }, (flags) =>
-  Effect.flatMap(actions, ({ show }) => show(flags))
+  Effect.flatMap(loadResults, ({ show }) => show(flags))
 ).pipe(Command.withDescription("Show the results of a configuration"))
 
 const compareCommand = Command.make(
@@ -68,7 +65,7 @@ const compareCommand = Command.make(
     page: Flags.makeText("page", "PATH", "Write the comparison as one HTML page"),
     json
   },
-  (flags) => Effect.flatMap(actions, ({ compare }) => compare(flags))
+  (flags) => Effect.flatMap(loadResults, ({ compare }) => compare(flags))
 ).pipe(Command.withDescription("Compare two configurations on common rows, by a paired test"))
 
 export const command = Command.make("eval").pipe(Command.withSubcommands([runCommand, showCommand, compareCommand]))

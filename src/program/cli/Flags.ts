@@ -39,6 +39,21 @@ export const makeTexts = (
   return Flag.atLeast(alias === undefined ? flag : Flag.withAlias(flag, alias), 0)
 }
 
+/** A flag with a whole number behind it. */
+export const makeInteger = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
+  takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+
+/** A flag with a number behind it. */
+export const makeNumber = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
+  takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
+
+/** A flag with one of several words behind it. */
+export const makeChoice = <const Names extends ReadonlyArray<string>>(
+  name: string,
+  names: Names,
+  description: string
+): Flag.Flag<Names[number] | undefined> => takeLast(Flag.Literals(name, names), description)
+
 /** A flag that is there or not. */
 export const makeSwitch = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
   const flag = Flag.withoutNegation(Flag.Boolean(name))

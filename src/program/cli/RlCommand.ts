@@ -10,8 +10,6 @@ import * as Flag from "effect/cli/Flag"
 import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 
-const makeIntegerFlag = (name: string, metavar: string, description: string) =>
-  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
 const script = Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 const json = Flags.makeSwitch("json", "Print JSON")
 const rollouts = Flags.makeText("rollouts", "DIR", "Directory of episodes, or the output of a run")
@@ -26,14 +24,14 @@ const rollout = Command.make(
     environment: Argument.String("environment").pipe(
       Argument.withDescription("Name, dataset file, or module (./env.ts#name)")
     ),
-    groups: makeIntegerFlag("groups", "N", "Groups at most (8)"),
-    groupSize: makeIntegerFlag("group-size", "N", "Rollouts of each item (4)"),
-    concurrency: makeIntegerFlag("concurrency", "N", "Rollouts at once (4)"),
-    maxTurns: makeIntegerFlag("max-agent-turns", "N", "Model calls of one rollout (30)"),
+    groups: Flags.makeInteger("groups", "N", "Groups at most (8)"),
+    groupSize: Flags.makeInteger("group-size", "N", "Rollouts of each item (4)"),
+    concurrency: Flags.makeInteger("concurrency", "N", "Rollouts at once (4)"),
+    maxTurns: Flags.makeInteger("max-agent-turns", "N", "Model calls of one rollout (30)"),
     temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
     distribution: Flags.makeText("distribution", "NAME", "Draw the toolsets of each group from it"),
     parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
-    evaluateEvery: makeIntegerFlag("evaluate-every", "N", "Groups between two evaluations"),
+    evaluateEvery: Flags.makeInteger("evaluate-every", "N", "Groups between two evaluations"),
     weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, kept with every episode"),
     atropos,
     output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
@@ -89,7 +87,7 @@ const train = Command.make(
   {
     task: Argument.optional(Argument.String("task").pipe(Argument.withDescription("What to train"))),
     interactive: Flags.makeSwitch("interactive", "A conversation instead of one task", "i"),
-    maxIterations: makeIntegerFlag("max-iterations", "N", "Model calls of a task (200)"),
+    maxIterations: Flags.makeInteger("max-iterations", "N", "Model calls of a task (200)"),
     script
   },
   (flags) =>

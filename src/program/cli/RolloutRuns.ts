@@ -3,11 +3,9 @@
  * sessions are kept with the output instead of in the home directory.
  */
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import * as Config from "../../base/config/Config.ts"
+import type * as Config from "../../base/config/Config.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as Distributions from "../../research/batch/Distributions.ts"
@@ -23,13 +21,14 @@ import * as RolloutSettings from "../../research/rollout/RolloutSettings.ts"
 import * as ToolCallParser from "../../research/rollout/ToolCallParser.ts"
 import * as TrainingOutput from "../../research/rollout/TrainingOutput.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
+import { failed, type Failure, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { requireModel } from "./RunnerRuntime.ts"
+import * as RunnerCommand from "./RunnerCommand.ts"
+import * as RunnerRuntime from "./RunnerRuntime.ts"
 
 /** Flags of `hermes rl rollout`. */
 export interface RolloutFlags {
@@ -55,17 +54,13 @@ const fixed: ReadonlyArray<Config.Flag> = [
   { name: "hermes rl", key: "context.engine", value: "compressor" }
 ]
 
-const checkPositive = (flag: string, value: number | undefined): Effect.Effect<void, Failure> =>
-  value === undefined || value >= 1
-    ? Effect.void
-    : Effect.fail(makeUsageFailure(`--${flag} is a whole number, 1 or more`))
-
 const toUsageFailure = ({ message }: { readonly message: string }): Failure => makeUsageFailure(message)
+
+/** Maximum number of unusable rows reported individually. */
+const shownProblems = 10
 
 /** Maximum sequence length announced to a trainer. */
 const maxTokenLength = 32_768
-
-const formatCount = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
 
 const formatScore = (value: number): string => value.toFixed(2)
 
@@ -73,7 +68,7 @@ const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string =
   const failed = group.members.flatMap(({ score }) => score.cause ?? [])
   return [
     `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ${formatScore(metrics["reward/std"] ?? 0)}`,
-    formatCount(group.members.length, "rollout"),
+    RunnerCommand.formatCount(group.members.length, "rollout"),
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
     ...(leftOut.length === 0
       ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`]
@@ -86,7 +81,7 @@ const formatSummary = (
   directory: string
 ): string =>
   [
-    `${formatCount(groups, "group")}, ${formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
+    `${RunnerCommand.formatCount(groups, "group")}, ${RunnerCommand.formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined
       ? []
       : [`Evaluation: mean reward ${formatScore(evaluation["eval/reward/mean"] ?? 0)}`]),
@@ -118,12 +113,9 @@ export const rollOut = Effect.fnUntraced(function* ({
   settings
 }: RolloutJob) {
   const paths = yield* Path.Path
-  const fs = yield* FileSystem.FileSystem
   const program = yield* Program
-  yield* requireModel(settings, { script })
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) =>
-    makeUsageFailure(`${directory} cannot be made: ${message}`)
-  )
+  yield* RunnerRuntime.requireModel(settings, { script })
+  yield* RunnerCommand.makeResultsDirectory(directory, "--output")
   const episodes = yield* Layer.build(
     Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes"))))
   )
@@ -142,7 +134,9 @@ export const rollOut = Effect.fnUntraced(function* ({
         }).pipe(Layer.provide(filed))
   return yield* Effect.gen(function* () {
     const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-    yield* printNote(`Rolling out ${environment.name} with ${model}, ${formatCount(groupSize, "rollout")} in a group`)
+    yield* printNote(
+      `Rolling out ${environment.name} with ${model}, ${RunnerCommand.formatCount(groupSize, "rollout")} in a group`
+    )
     return yield* RolloutRun.run(environment, {
       ...defaults,
       ...options,
@@ -173,32 +167,70 @@ export const rollOut = Effect.fnUntraced(function* ({
 }, Effect.scoped)
 
 /** The settings of rollouts under the shared flags. */
-export const rolloutSettings = Effect.gen(function* () {
-  const options = Flags.toConfigOptions(yield* hermes)
-  const { settings, warnings } = yield* Config.load({ ...options, flags: [...(options.flags ?? []), ...fixed] })
-  for (const warning of warnings) yield* printNote(`Warning: ${warning}`)
-  return settings
+export const rolloutSettings = RunnerRuntime.loadSettings(fixed)
+
+/** Checks the flags that need no other input. Returns the toolset distribution, if one is named. */
+const checkFlags = Effect.fnUntraced(function* (flags: RolloutFlags) {
+  yield* RunnerCommand.checkCounts({
+    groups: flags.groups,
+    "group-size": flags.groupSize,
+    concurrency: flags.concurrency,
+    "max-agent-turns": flags.maxTurns
+  })
+  if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2))
+    return yield* makeUsageFailure("--temperature is a number from 0 to 2")
+  if (flags.parser !== undefined && ToolCallParser.find(flags.parser) === undefined)
+    return yield* makeUsageFailure(
+      `unknown tool-call parser "${flags.parser}": pass one of ${ToolCallParser.names.join(", ")}`
+    )
+  const distribution = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
+  if (typeof distribution === "string") return yield* makeUsageFailure(`--distribution: ${distribution}`)
+  return distribution
 })
+
+/** Makes the function that prints a line for each group, and warns once about rollouts without tokens. */
+const makeGroupReporter = (output: Output["Service"]) => {
+  let isWarned = false
+  return (report: GroupReport) =>
+    Effect.gen(function* () {
+      yield* output.out(`${formatGroup(report)}\n`)
+      const [cause] = report.group.members.flatMap(({ rolloutId, score }) =>
+        score.cause === undefined ? [] : [`${rolloutId}: ${score.cause}`]
+      )
+      if (cause !== undefined) yield* printNote(`     ${SafeText.toLine(cause)}`)
+      const [reason] = report.leftOut
+      if (reason === undefined || isWarned) return
+      isWarned = true
+      yield* printNote(`Warning: ${SafeText.toLine(reason.reason)}`)
+    }).pipe(Effect.provideService(Output, output))
+}
+
+const toRolloutOptions = (
+  flags: RolloutFlags,
+  toolsets: string | undefined,
+  distribution: Exclude<ReturnType<typeof Distributions.find>, string> | undefined,
+  onGroup: ReturnType<typeof makeGroupReporter>
+): RolloutJob["options"] => {
+  const { defaults } = RolloutSettings
+  return {
+    groups: flags.groups ?? 8,
+    groupSize: flags.groupSize ?? defaults.groupSize,
+    concurrency: flags.concurrency ?? defaults.concurrency,
+    maxAgentTurns: flags.maxTurns ?? defaults.maxAgentTurns,
+    sampling: { ...defaults.sampling, ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }) },
+    toolsets: toolsets === undefined ? defaults.toolsets : Flags.splitNames(toolsets),
+    distribution,
+    toolCallParser: flags.parser,
+    weightsVersion: flags.weightsVersion,
+    stepsPerEvaluation: flags.evaluateEvery ?? 0,
+    onGroup
+  }
+}
 
 /** Rolls out an environment. */
 export const runRollout = Effect.fn("hermes rl rollout")(
   function* (flags: RolloutFlags) {
-    const { defaults } = RolloutSettings
-    for (const [name, value] of [
-      ["groups", flags.groups],
-      ["group-size", flags.groupSize],
-      ["concurrency", flags.concurrency],
-      ["max-agent-turns", flags.maxTurns]
-    ] as const) {
-      yield* checkPositive(name, value)
-    }
-    if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2))
-      return yield* makeUsageFailure("--temperature is a number from 0 to 2")
-    if (flags.parser !== undefined && ToolCallParser.find(flags.parser) === undefined) {
-      return yield* makeUsageFailure(`no tool-call parser "${flags.parser}": one of ${ToolCallParser.names.join(", ")}`)
-    }
-    const distribution = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
-    if (typeof distribution === "string") return yield* makeUsageFailure(`--distribution: ${distribution}`)
+    const distribution = yield* checkFlags(flags)
     const output = yield* Output
     yield* output.protect
     const shared = yield* hermes
@@ -206,24 +238,9 @@ export const runRollout = Effect.fn("hermes rl rollout")(
       EnvironmentCatalogue.find(flags.environment),
       toUsageFailure
     )
-    for (const problem of problems.slice(0, 10)) yield* printNote(`Warning: ${SafeText.toLine(problem)}`)
-    if (problems.length > 10) yield* printNote(`Warning: ${problems.length - 10} more rows cannot be used`)
+    yield* RunnerCommand.printFirstWarnings(problems, shownProblems, (count) => `${count} more rows cannot be used`)
     const paths = yield* Path.Path
     const directory = paths.resolve(flags.output ?? paths.join("data", "rl", environment.name))
-    const interruptCode = yield* InterruptCode
-    let warned = false
-    const reportGroup = (given: GroupReport) =>
-      Effect.gen(function* () {
-        yield* output.out(`${formatGroup(given)}\n`)
-        const [cause] = given.group.members.flatMap(({ rolloutId, score }) =>
-          score.cause === undefined ? [] : [`${rolloutId}: ${score.cause}`]
-        )
-        if (cause !== undefined) yield* printNote(`     ${SafeText.toLine(cause)}`)
-        const [reason] = given.leftOut
-        if (reason === undefined || warned) return
-        warned = true
-        yield* printNote(`Warning: ${SafeText.toLine(reason.reason)}`)
-      }).pipe(Effect.provideService(Output, output))
     const work = rollOut({
       environment,
       directory,
@@ -232,39 +249,19 @@ export const runRollout = Effect.fn("hermes rl rollout")(
       safeMode: shared.safeMode,
       atropos: flags.atropos,
       savesTrajectories: !flags.noTrajectories,
-      options: {
-        groups: flags.groups ?? 8,
-        groupSize: flags.groupSize ?? defaults.groupSize,
-        concurrency: flags.concurrency ?? defaults.concurrency,
-        maxAgentTurns: flags.maxTurns ?? defaults.maxAgentTurns,
-        sampling: {
-          ...defaults.sampling,
-          ...(flags.temperature === undefined ? {} : { temperature: flags.temperature })
-        },
-        toolsets: shared.toolsets === undefined ? defaults.toolsets : Flags.splitNames(shared.toolsets),
-        distribution,
-        toolCallParser: flags.parser,
-        weightsVersion: flags.weightsVersion,
-        stepsPerEvaluation: flags.evaluateEvery ?? 0,
-        onGroup: reportGroup
-      }
+      options: toRolloutOptions(flags, shared.toolsets, distribution, makeGroupReporter(output))
     })
-    return yield* Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(Effect.exit(restore(work)), (exit) => {
-        if (Exit.isSuccess(exit)) {
-          const isFailed = exit.value.rollouts > 0 && exit.value.failed === exit.value.rollouts
-          return Effect.andThen(
-            printLine(formatSummary(exit.value, directory)),
-            isFailed ? Effect.fail(makeSilentFailure(failed)) : Effect.void
-          )
-        }
-        if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
-        return Effect.andThen(
-          printNote(`Interrupted: groups that were finished are in ${directory}`),
-          Effect.fail(makeSilentFailure(interruptCode()))
+    return yield* RunnerCommand.superviseWork(work, {
+      display: undefined,
+      describeInterruption: () => `Interrupted: finished groups are in ${directory}`,
+      conclude: (summary) =>
+        Effect.andThen(
+          printLine(formatSummary(summary, directory)),
+          summary.rollouts > 0 && summary.failed === summary.rollouts
+            ? Effect.fail(makeSilentFailure(failed))
+            : Effect.void
         )
-      })
-    )
+    })
   },
   Effect.scoped,
   Effect.provide(FolderTrust.layer),

@@ -9,26 +9,20 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Flag from "effect/cli/Flag"
 import type { Limits } from "../../agent/Budget.ts"
 import type * as RowPool from "../../research/batch/RowPool.ts"
 import { type Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import type * as ProgressDisplay from "./ProgressDisplay.ts"
 
-const makeIntegerFlag = (name: string, metavar: string, description: string) =>
-  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
-const makeNumberFlag = (name: string, metavar: string, description: string) =>
-  Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
-
 /** Flags of a command that runs rows, which it calls by a name of its own. */
 export const makeFlags = (row: string, seed: string) => ({
-  rowTimeout: makeNumberFlag("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
-  rowTokens: makeIntegerFlag("row-tokens", "N", `Tokens after which a ${row} makes no further model call`),
-  rowCost: makeNumberFlag("row-cost", "DOLLARS", "The same for its cost"),
-  maxCost: makeNumberFlag("max-cost", "DOLLARS", `Stop when this is spent, with the ${row}s in flight`),
-  maxTotalTokens: makeIntegerFlag("max-total-tokens", "N", "The same for tokens of the run"),
-  maxTime: makeNumberFlag("max-time", "SECONDS", "The same for the time of the run"),
+  rowTimeout: Flags.makeNumber("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
+  rowTokens: Flags.makeInteger("row-tokens", "N", `Tokens after which a ${row} makes no further model call`),
+  rowCost: Flags.makeNumber("row-cost", "DOLLARS", "The same for its cost"),
+  maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Stop when this is spent, with the ${row}s in flight`),
+  maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "The same for tokens of the run"),
+  maxTime: Flags.makeNumber("max-time", "SECONDS", "The same for the time of the run"),
   seed: Flags.makeText("seed", "TEXT", seed)
 })
 

@@ -9,9 +9,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
 
-const makeCountFlag = (name: string, description: string) =>
-  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
-
 const tasks = {
   promptsFile: Flags.makeText("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
   cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks that name none (empty)"),
@@ -24,9 +21,9 @@ const tasks = {
   image: Flags.makeText("image", "NAME", "Container image of tasks that name none"),
   setup: Flags.makeText("setup", "COMMAND", "Runs before the agent and before the evaluation"),
   evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation of tasks that name none"),
-  evalTimeout: makeCountFlag("eval-timeout", "Seconds for a setup or an evaluation (600)"),
-  workers: makeCountFlag("workers", "Tasks at a time (4)"),
-  limit: makeCountFlag("limit", "Only the first N tasks"),
+  evalTimeout: Flags.makeInteger("eval-timeout", "N", "Seconds for a setup or an evaluation (600)"),
+  workers: Flags.makeInteger("workers", "N", "Tasks at a time (4)"),
+  limit: Flags.makeInteger("limit", "N", "Only the first N tasks"),
   json: Flags.makeSwitch("json", "Print JSON")
 }
 
@@ -35,8 +32,8 @@ const run = {
   ...tasks,
   outputFile: Flags.makeText("output-file", "PATH", "Results; tasks that have one are left out"),
   apiKey: Flags.makeText("api-key", "KEY", "Key of the model; better a variable: others see this"),
-  maxIterations: makeCountFlag("max-iterations", "Model calls of a task (15)"),
-  timeout: makeCountFlag("timeout", "Seconds for a command of the agent (60)"),
+  maxIterations: Flags.makeInteger("max-iterations", "N", "Model calls of a task (15)"),
+  timeout: Flags.makeInteger("timeout", "N", "Seconds for a command of the agent (60)"),
   ...RunLimits.makeFlags("task", "Seed of models, another one for each task"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
@@ -55,9 +52,10 @@ export type EvaluateFlags = Flags.Parsed<typeof evaluate>
 /** Flags that select the tasks and the environment in which they run. */
 export type TaskFlags = Flags.Parsed<typeof tasks>
 
-const actions = Effect.promise(() => import("./SweRuns.ts"))
+const loadRuns = Effect.promise(() => import("./SweRuns.ts"))
+const loadScores = Effect.promise(() => import("./SweScores.ts"))
 
-const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, ({ run }) => run(flags))).pipe(
+const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
   Command.withDescription("Solve tasks, and write patches, predictions and scores"),
   Command.withExamples([
     {
@@ -69,7 +67,7 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, (
 )
 
 const evaluateCommand = Command.make("evaluate", evaluate, (flags) =>
-  Effect.flatMap(actions, ({ evaluate }) => evaluate(flags))
+  Effect.flatMap(loadScores, ({ evaluate }) => evaluate(flags))
 ).pipe(Command.withDescription("Score patches that there are, without a model"))
 
 export const command = Command.make("swe").pipe(Command.withSubcommands([runCommand, evaluateCommand]))

@@ -77,7 +77,7 @@ const makeApprovalsLayer = (settings: Values, configured: Surroundings["configur
     Layer.provide([configured, ChildProcesses.layer])
   )
 
-/** Settings of the agent, overridden by those of the agent file. */
+/** Settings of the agent, overridden by the agent file. */
 const makeAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
   start: Start,

@@ -1,5 +1,5 @@
 /**
- * Options of one start of a program besides its settings: those of `Runtime.program`, and of the port through which the
+ * Options of one start of a program besides its settings: for `Runtime.program`, and of the port through which the
  * commands get a runtime. Types alone.
  */
 import type { ReservedNames } from "../../agent/plugin/Registration.ts"

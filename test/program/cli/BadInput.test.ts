@@ -143,9 +143,9 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     },
     { args: "rl rollout arithmetc", line: 'There is no environment "arithmetc": did you mean "arithmetic"?' },
     { args: "rl rollout /nowhere/env.ts", line: "/nowhere/env.ts: there is no such file" },
-    { args: "rl rollout arithmetic --groups 0", line: "--groups is a whole number, 1 or more" },
+    { args: "rl rollout arithmetic --groups 0", line: "--groups 0 is too small: pass 1 or more" },
     { args: "rl rollout arithmetic --temperature 3", line: "--temperature is a number from 0 to 2" },
-    { args: "rl rollout arithmetic --parser nope", line: /^no tool-call parser "nope": one of [^\n]+$/ },
+    { args: "rl rollout arithmetic --parser nope", line: /^unknown tool-call parser "nope": pass one of [^\n]+$/ },
     {
       args: "rl rollout arithmetic --distribution nope",
       line: /^--distribution: there is no distribution "nope": [^\n]+$/
@@ -249,13 +249,13 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
   "swe run": [
-    { args: "swe run", line: "name the tasks by --prompts-file PATH, or one by --task TEXT" },
+    { args: "swe run", line: "pass the tasks with --prompts-file PATH, or one with --task TEXT" },
     { args: "swe run --prompts_file nope.jsonl", line: "dataset nope.jsonl cannot be read: no such file or directory" },
     { args: "swe run --task x --cwd nope --workers 0", line: "--workers 0 is too small: pass 1 or more" },
     { args: "swe run --task x --env modal", line: /^--env "modal" is invalid: expected [^\n]+$/ }
   ],
   "swe evaluate": [
-    { args: "swe evaluate", line: "name the tasks by --prompts-file PATH" },
+    { args: "swe evaluate", line: "pass the tasks with --prompts-file PATH" },
     {
       args: "swe evaluate --prompts_file nope.jsonl",
       line: "dataset nope.jsonl cannot be read: no such file or directory"
@@ -267,7 +267,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       line: "dataset nope.jsonl cannot be read: no such file or directory"
     },
     { args: "eval run nope.jsonl --scorer exakt", line: 'unknown scorer "exakt": did you mean "exact"?' },
-    { args: "eval run nope.jsonl", line: "name a scorer by --scorer: exact, contains, regex, number, command, judge" }
+    { args: "eval run nope.jsonl", line: "pass a scorer with --scorer: exact, contains, regex, number, command, judge" }
   ],
   "eval show": [
     {

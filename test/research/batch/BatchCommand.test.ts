@@ -156,7 +156,7 @@ describe("hermes batch", () => {
         // Rows of the dataset are counted, and those that it has no more beside them.
         assert.match(
           resumed.stdout,
-          /^run: 2 of 2 rows done .*\n +finished +3, 1 of them of rows that the dataset has no more, or changed$/m
+          /^run: 2 of 2 rows done .*\n +finished +3, including 1 of rows that changed or are no longer in the dataset$/m
         )
         const stats = (yield* hermes(["batch", "stats", "run"])).stdout
         assert.match(stats, /^run: 2 of 2 rows done, .*$/m)

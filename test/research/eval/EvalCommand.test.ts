@@ -121,7 +121,7 @@ describe("hermes eval", () => {
         assert.deepStrictEqual(stderr.trim().split("\n"), [
           ...Array.from({ length: 10 }, (_, index) => `Warning: q.jsonl line ${index + 3}: not valid JSON; left out`),
           "Warning: 4 more rows left out",
-          "Note: The rows are not those of the last run: 1 attempt is new or of changed rows; results of rows that are gone do not count."
+          "Note: The dataset changed since the last run. 1 attempt will run for new or changed rows. Results of removed rows do not count."
         ])
         assert.deepInclude(JSON.parse(stdout), { items: 2, attempts: 2, pass_rate: 0.5 })
 
@@ -355,7 +355,7 @@ describe("hermes eval", () => {
           ["run", "q.jsonl", "--scorer", "judge", "--judge", "provider=p,url=x", ...script],
           /^Error: --judge: "url=x" of the judge "provider=p,url=x" is not known: pass a model, main, or provider=NAME,model=NAME\n$/
         )
-        yield* refused(["run", "q.jsonl", ...script], /name a scorer by --scorer: exact, contains/)
+        yield* refused(["run", "q.jsonl", ...script], /pass a scorer with --scorer: exact, contains/)
         yield* refused(
           ["run", "q.jsonl", "--scorer", "exakt", ...script],
           /unknown scorer "exakt": did you mean "exact"\?/

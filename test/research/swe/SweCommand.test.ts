@@ -158,7 +158,7 @@ describe("hermes swe", () => {
         tasks("Another")
         assert.match(
           (yield* run()).stderr,
-          /^1 of 2 tasks have a result in .*\nNote: 1 task changed since its result, and is run again$/m
+          /^1 of 2 tasks have a result in .*\nNote: 1 task changed since its result and runs again$/m
         )
         assert.strictEqual(lines(here.at(predictions)).length, 2)
       }),
@@ -267,7 +267,7 @@ describe("hermes swe", () => {
         const withoutEngine = yield* run("--env", "docker", "--image", "x", "--output-file", "b")
         for (const { code, stderr } of [refused, withoutEngine]) {
           assert.strictEqual(code, 1)
-          assert.match(stderr, /Error: stopped, no further task was begun: /)
+          assert.match(stderr, /Error: stopped before the last task: /)
           assert.strictEqual(stderr.match(/Warning: task /g)?.length, 1, stderr)
         }
       }),
@@ -501,7 +501,7 @@ describe("hermes swe", () => {
             stderr
           )
         })
-        yield* refused(["run"], /name the tasks by --prompts-file PATH, or one by --task TEXT/)
+        yield* refused(["run"], /pass the tasks with --prompts-file PATH, or one with --task TEXT/)
         yield* refused(["run", "--task", "x", "--prompts-file", "one.jsonl"], /not both/)
         yield* refused(["run", "--prompts-file", "missing.jsonl"], /missing\.jsonl cannot be read/)
         yield* refused(["run", "--prompts-file", "empty.jsonl"], /has no usable row: it is empty/)
@@ -523,10 +523,10 @@ describe("hermes swe", () => {
         )
         assert.strictEqual(readFileSync(here.at("one.jsonl"), "utf8"), before)
         yield* refused(["run", "--task", "x", "--env", "modal"], /--env "modal" is invalid: expected .*docker/)
-        yield* refused(["evaluate", "--prompts-file", "one.jsonl"], /name the patches by --predictions PATH/)
+        yield* refused(["evaluate", "--prompts-file", "one.jsonl"], /pass the patches with --predictions PATH/)
         yield* refused(
           ["evaluate", "--prompts-file", "one.jsonl", "--predictions", "other.jsonl"],
-          /no prediction is for one of the tasks/
+          /no prediction matches a task/
         )
       }),
     60_000

@@ -61,7 +61,7 @@ export interface AnswerOutput {
 }
 
 /** Output without any text. */
-export const make = (screen: Screen.Screen, look: Look): AnswerOutput => ({
+export const makeOutput = (screen: Screen.Screen, look: Look): AnswerOutput => ({
   screen,
   look,
   answer: { shown: "", pending: "", step: 0, starts: new Map(), places: new Map() },
@@ -232,7 +232,7 @@ export const finishText = (output: AnswerOutput, text: string, isLive: boolean):
 }
 
 /** Writes all held output, and ends the line. */
-export const close = (output: AnswerOutput): void => {
+export const closeOutput = (output: AnswerOutput): void => {
   printPending(output)
   closeText(output)
   closeReasoning(output)

@@ -161,7 +161,7 @@ const printEvent = (state: PrinterState, event: RunEvent, now: number): void => 
 const printEvents = (state: PrinterState, events: ReadonlyArray<RunEvent>, now: number): void => {
   for (const event of events) {
     printEvent(state, event, now)
-    state.activity = RunActivity.reduce(state.activity, event, now)
+    state.activity = RunActivity.reduceActivity(state.activity, event, now)
   }
   if (state.output.open.text === undefined || now - state.drawnAt < frameMillis) return
   state.drawnAt = now
@@ -186,7 +186,7 @@ const canWriteText = ({ _tag }: RunEvent): boolean =>
   _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
 export const make = (screen: Screen.Screen, options: Options): Printer => {
-  const output = AnswerOutput.make(screen, options)
+  const output = AnswerOutput.makeOutput(screen, options)
   const state: PrinterState = {
     options,
     screen,
@@ -209,7 +209,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
       }),
     note: (line) => AnswerOutput.printNote(output, line),
     close: Effect.sync(() => {
-      AnswerOutput.close(output)
+      AnswerOutput.closeOutput(output)
       screen.draft(undefined)
       screen.refresh()
     }),

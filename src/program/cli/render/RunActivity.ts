@@ -25,7 +25,7 @@ const startActivity = (activity: RunActivity, label: string, now: number): RunAc
   activity.current?.label === label ? activity : { ...activity, current: { label, since: now } }
 
 /** Returns the activity after an event; the same value if it does not change. */
-export const reduce = (activity: RunActivity, event: RunEvent, now: number): RunActivity => {
+export const reduceActivity = (activity: RunActivity, event: RunEvent, now: number): RunActivity => {
   switch (event._tag) {
     case "RunStarted":
     case "StepStarted":

@@ -1,0 +1,224 @@
+/**
+ * Results of evaluations on the disk, and the actions of `hermes eval show` and `compare`.
+ *
+ * A results directory contains `results.jsonl` (the attempts), `evaluation.json` (the configuration), `report.json` and
+ * `report.html`.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import * as Json from "../../base/domain/Json.ts"
+import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import * as RowJournal from "../../research/batch/RowJournal.ts"
+import * as RowPool from "../../research/batch/RowPool.ts"
+import * as EvalPage from "../../research/eval/EvalPage.ts"
+import * as EvalReport from "../../research/eval/EvalReport.ts"
+import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import * as OutputFile from "./OutputFile.ts"
+import { printLine, printWarnings, renderTable } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+/** Folder of results in the working directory. */
+export const folder = "eval-results"
+/** Files of a results directory. */
+export const files = {
+  results: "results.jsonl",
+  evaluation: "evaluation.json",
+  report: "report.json",
+  page: "report.html",
+  sessions: "sessions.db"
+}
+
+/** Contents of `evaluation.json`. */
+export interface Evaluation {
+  readonly name: string
+  readonly dataset: string
+  readonly digest: string
+  /** Model, agent file and rules: two attempts with different ones are not of one configuration. */
+  readonly configuration: Json.Fields
+  readonly attempts: ReadonlyArray<RowJournal.RowKey>
+}
+
+/** Parses the values of `--k`. */
+export const parsePassCounts = (text: string | undefined) => {
+  if (text === undefined) return Effect.undefined
+  const values = Flags.splitNames(text).map(Number)
+  return values.length > 0 && values.every((value) => Number.isInteger(value) && value > 0)
+    ? Effect.succeed(values)
+    : Effect.fail(makeUsageFailure(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
+}
+
+/** Warns of values of k for which no row has enough attempts. */
+export const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { passAtK }: EvalReport.Report) =>
+  printWarnings(
+    (ks ?? [])
+      .filter((k) => passAtK.every((found) => found.k !== k))
+      .map((k) => `pass@${k} needs ${k} attempts at a row, and none has so many: pass --runs ${k}`)
+  )
+
+/** The directory of a name: one that exists, else the one in the folder of results. */
+const findResultsDirectory = Effect.fnUntraced(function* (name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const own = paths.resolve(getWorkingDirectory(), name)
+  const isOwn = yield* Effect.orElseSucceed(fs.exists(paths.join(own, files.evaluation)), () => false)
+  return isOwn ? own : paths.resolve(getWorkingDirectory(), folder, name)
+})
+
+/** Reads an attempt of an evaluation. Evaluations of earlier versions name attempts by their ids alone. */
+const toAttemptKey = (value: unknown): RowJournal.RowKey => {
+  const { digest, id } = Json.readFields(value)
+  return typeof id === "string"
+    ? { id, digest: Json.readString(digest) }
+    : { id: Json.readWord(value), digest: undefined }
+}
+
+/** Reads the evaluation of a directory; `undefined` if it cannot be read. */
+export const readEvaluation = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.option(fs.readFileString(paths.join(directory, files.evaluation)))
+  const fields = Json.readFields(Option.getOrUndefined(Option.flatMap(text, Json.parse)))
+  const [name, dataset, digest] = [
+    Json.readString(fields["name"]),
+    Json.readString(fields["dataset"]),
+    Json.readString(fields["digest"])
+  ]
+  if (name === undefined || dataset === undefined || digest === undefined) return undefined
+  const evaluation: Evaluation = {
+    name,
+    dataset,
+    digest,
+    configuration: Json.readFields(fields["configuration"]),
+    attempts: Json.readItems(fields["attempts"]).map(toAttemptKey)
+  }
+  return evaluation
+})
+
+/** Attempts of a directory that belong to its last run: those that have a result, and all of them. */
+export const readAttempts = Effect.fnUntraced(
+  function* (
+    journal: RowJournal.Journal,
+    { attempts }: Pick<Evaluation, "attempts">,
+    failures: ReadonlyArray<RowPool.FailedRow> = []
+  ) {
+    const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
+    const causes = new Map(failures.map(({ id, message }) => [id, message]))
+    const finished = attempts.flatMap((attempt) => {
+      const found = causes.has(attempt.id) ? undefined : lines.get(attempt.id)
+      return found === undefined || !RowPool.isSameRow(found, attempt) ? [] : (EvalReport.parseAttempt(found) ?? [])
+    })
+    return {
+      finished,
+      all: EvalReport.addMissing(
+        finished,
+        attempts.map(({ id }) => id),
+        causes
+      )
+    }
+  },
+  Effect.mapError(({ message }) => makeWorkFailure(message))
+)
+
+/** Opens the attempts of a directory. */
+export const openJournal = (directory: string) =>
+  Effect.mapError(RowJournal.open({ directory }), ({ message }) => makeUsageFailure(message))
+
+/** Names of the values that two configurations do not share. */
+export const findDifferences = (before: Json.Fields, now: Json.Fields): ReadonlyArray<string> =>
+  Array.from(new Set([...Object.keys(before), ...Object.keys(now)])).filter(
+    (key) => JSON.stringify(before[key]) !== JSON.stringify(now[key])
+  )
+
+/** The facts of a report as a table. */
+export const renderFacts = (report: EvalReport.Report): string =>
+  renderTable(EvalPage.listFacts(report).map(([name, value]) => [name, SafeText.toLine(value)]))
+
+/** Reads the results with the given name. */
+const readResults = Effect.fnUntraced(function* (name: string) {
+  const directory = yield* findResultsDirectory(name)
+  const evaluation = yield* readEvaluation(directory)
+  if (evaluation === undefined)
+    return yield* makeUsageFailure(
+      `no results in ${directory}: run \`hermes eval run\` first, or name another directory`
+    )
+  const { all: attempts, finished } = yield* readAttempts(yield* openJournal(directory), evaluation)
+  if (finished.length === 0)
+    return yield* makeUsageFailure(`${directory} has no finished attempt: run \`hermes eval run\` again`)
+  return { attempts, evaluation, name: evaluation.name }
+})
+
+const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Report) =>
+  withoutResult === 0
+    ? Effect.void
+    : printWarnings([
+        `${SafeText.toLine(name)}: ${withoutResult} of ${attempts} attempts have no result yet, and count as not passed`
+      ])
+
+/** Shows results. */
+export const show = Effect.fn("hermes eval show")(function* ({
+  json,
+  k,
+  results
+}: {
+  readonly results: string
+  readonly k: string | undefined
+  readonly json: boolean
+}) {
+  const ks = yield* parsePassCounts(k)
+  const { attempts, name } = yield* readResults(results)
+  const report = EvalReport.make(name, attempts, ks)
+  yield* warnAboutPassCounts(ks, report)
+  yield* warnOfMissingResults(report)
+  yield* printLine(json ? SafeText.toJson(EvalReport.toWire(report), 2) : renderFacts(report))
+})
+
+/** Compares results. */
+export const compare = Effect.fn("hermes eval compare")(function* (flags: {
+  readonly first: string
+  readonly second: string
+  readonly page: string | undefined
+  readonly json: boolean
+}) {
+  const [first, second] = [yield* readResults(flags.first), yield* readResults(flags.second)]
+  const [a, b] =
+    first.name === second.name
+      ? [
+          { ...first, name: flags.first },
+          { ...second, name: flags.second }
+        ]
+      : [first, second]
+  if (a.evaluation.digest !== b.evaluation.digest)
+    yield* printWarnings(["the datasets are not the same: rows that both have are compared"])
+  if (
+    findDifferences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length >
+    0
+  )
+    yield* printWarnings(["the scorers are not the same: what passed means something else in each"])
+  const comparison = EvalReport.compare(a, b)
+  yield* Effect.forEach([comparison.first, comparison.second], warnOfMissingResults, { discard: true })
+  if (comparison.commonItems === 0)
+    return yield* makeUsageFailure("the two have no row in common: compare results of one dataset")
+  if (flags.page !== undefined) {
+    const parts = [a, b].map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))
+    yield* OutputFile.write(flags.page, EvalPage.render(`${b.name} against ${a.name}`, parts, comparison))
+  }
+  if (flags.json) return yield* printLine(SafeText.toJson(EvalReport.toWireComparison(comparison), 2))
+  const facts = [comparison.first, comparison.second].map((report) => new Map(EvalPage.listFacts(report)))
+  const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
+  const formatCells = (name: string) =>
+    facts.map((one) => SafeText.toLine(one.get(name) ?? "").replace(/ \(95 %.*\)$/, ""))
+  yield* printLine(
+    [
+      renderTable([
+        ["", SafeText.toLine(a.name), SafeText.toLine(b.name)],
+        ...names.map((name) => [name, ...formatCells(name)])
+      ]),
+      "",
+      EvalPage.describeComparison(comparison).replaceAll("; ", "\n")
+    ].join("\n")
+  )
+})

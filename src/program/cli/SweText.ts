@@ -1,0 +1,101 @@
+/**
+ * Results of tasks as text and as JSON.
+ */
+import * as SwePool from "../../research/swe/SwePool.ts"
+import { renderTable } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+/** Formats a duration in seconds. */
+export const formatSeconds = (seconds: number): string => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+
+const formatCost = (usd: number | undefined): string =>
+  usd === undefined ? "" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`
+
+/** Formats the status of a task. */
+export const formatStatus = (status: string | undefined): string =>
+  status === undefined ? "not evaluated" : status.replaceAll("_", " ")
+
+const formatRatio = ({ passed, total }: { readonly passed: number; readonly total: number }): string =>
+  total === 0 ? "" : `${passed}/${total}`
+
+const maxName = 32
+
+/** Renders tasks as a table. */
+export const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
+  renderTable([
+    ["TASK", "STATUS", "F2P", "P2P", "CALLS", "TIME", "COST"],
+    ...rows.map(({ calls, costUsd, failToPass, id, passToPass, seconds, status }) => [
+      SafeText.toLine(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id),
+      formatStatus(status),
+      formatRatio(failToPass),
+      formatRatio(passToPass),
+      String(calls),
+      formatSeconds(seconds),
+      formatCost(costUsd)
+    ])
+  ])
+
+const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
+
+/** Tasks without a result by their status, in words. */
+const describeUnresolved = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+  const counts = SwePool.withoutResult.flatMap((status) => {
+    const count = rows.filter((row) => row.status === status).length
+    return count === 0 ? [] : [`${count} ${formatStatus(status)}`]
+  })
+  return counts.length === 0 ? "" : `; without a result and not resolved: ${counts.join(", ")}`
+}
+
+/** The score of all tasks, in a line. */
+export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+  const { counted, interval, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
+  if (counted === 0)
+    return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
+  const range =
+    interval === undefined ? "" : `, 95 % ${formatPercent(interval.low)} to ${formatPercent(interval.high)} (Wilson)`
+  const tests =
+    failToPass.total + passToPass.total === 0
+      ? ""
+      : `tests passed: F2P ${formatRatio(failToPass) || "0/0"}, P2P ${formatRatio(passToPass) || "0/0"}`
+  return `${resolved} of ${counted} resolved: ${formatPercent(resolved / counted)}${range}${describeUnresolved(rows)}\n${tests}`.trimEnd()
+}
+
+/** Converts a task to its JSON form. */
+export const toRowJson = ({
+  calls,
+  costUsd,
+  detail,
+  failToPass,
+  id,
+  model,
+  passToPass,
+  patch,
+  seconds,
+  status
+}: SwePool.ScoredRow) => ({
+  instance_id: id,
+  status: status ?? null,
+  fail_to_pass: failToPass,
+  pass_to_pass: passToPass,
+  model,
+  api_calls: calls,
+  seconds,
+  cost_usd: costUsd ?? null,
+  patch_bytes: new TextEncoder().encode(patch).length,
+  detail
+})
+
+/** Converts the score of all tasks to its JSON form. */
+export const toTotalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
+  const { counted, evaluated, failToPass, interval, passToPass, resolved } = SwePool.sumTotals(rows)
+  return {
+    tasks: rows.length,
+    evaluated,
+    without_result: counted - evaluated,
+    resolved,
+    rate: counted === 0 ? null : resolved / counted,
+    interval: interval ?? null,
+    fail_to_pass: failToPass,
+    pass_to_pass: passToPass
+  }
+}
