@@ -59,7 +59,7 @@ import * as Continuation from "./Continuation.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { emit, type Lineage } from "./RunState.ts"
+import { emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
@@ -297,7 +297,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               return { sessionId: id, before: nothing, after: nothing }
             }
             const opened = yield* RunStart.openWithoutPrompt(id, input)
-            const before = ContextFit.measureSize(opened.run)
+            const before = ContextFit.measureSize(opened.run.conversation)
             const { recorder } = opened.run
             yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
               Effect.provideService(RunRecorder, recorder),
@@ -306,7 +306,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const sessionId =
               (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ??
               id
-            return { sessionId, before, after: sessionId === id ? before : ContextFit.measureSize(opened.run) }
+            return {
+              sessionId,
+              before,
+              after: sessionId === id ? before : ContextFit.measureSize(opened.run.conversation)
+            }
           })
         ).pipe(Effect.provideService(Services, services))
 
@@ -354,7 +358,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),
                 Effect.onExit(RunEnd.closeRecord(run)),
-                Effect.ensuring(Effect.sync(() => void (run.isOver = true))),
+                Effect.ensuring(Effect.sync(() => noteEnd(run))),
                 Effect.provideService(RunRecorder, run.recorder),
                 Effect.exit,
                 Effect.flatMap((exit) =>

@@ -31,7 +31,7 @@ import { Services } from "./Services.ts"
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
 /** The conversation as a session keeps it. */
-const toStoredMessages = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message> =>
+const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
     if (History.isOnce(message)) return []
     if (!unstored.has(message)) return [message]
@@ -107,7 +107,7 @@ const buildRecordEntries = (
  */
 export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened
-  if (!run.isCompacted || run.lineage !== undefined) return undefined
+  if (!run.conversation.isCompacted || run.lineage !== undefined) return undefined
   const { files, record, store } = yield* Services
   return yield* Effect.gen(function* () {
     const session = Option.getOrUndefined(yield* store.get(run.sessionId))
@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, inp
     const id = yield* Ids.makeSessionId
     yield* store.acquire(id)
     const systemPrompt = yield* buildSystemPrompt(opened, input, id, session)
-    const { model, provider } = run.route
+    const { model, provider } = run.questions.route
     const at = yield* Clock.currentTimeMillis
     const messages = toStoredMessages(run)
     const made = store.continueIn(run.sessionId, { id, provider, model, systemPrompt, messages, endReason: reason })

@@ -34,7 +34,9 @@ import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { type Lineage, noBatch, type RunState } from "./RunState.ts"
+import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
+import type { Lineage, RunState } from "./RunState.ts"
+import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
@@ -287,22 +289,21 @@ export const addContext = Effect.fnUntraced(function* (
     task_id: run.taskId,
     turn_id: run.turnId,
     user_message: run.userMessage,
-    conversation_history: run.messages.slice(1),
+    conversation_history: run.conversation.messages.slice(1),
     is_first_turn: !resumed,
-    model: run.route.model,
+    model: run.questions.route.model,
     platform: run.platform,
     sender_id: ""
   }))
   const recalled = yield* MemoryTurns.recall(run, options)
-  const user = run.messages.at(-1)
+  const user = run.conversation.messages.at(-1)
   const blocks = [
     ...(recalled === undefined ? [] : [recalled]),
     ...(context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`])
   ]
   if (blocks.length === 0 || user?.role !== "user") return
   const sent = withContext(user, blocks)
-  run.messages[run.messages.length - 1] = sent
-  if (sent !== user) run.unstored.set(sent, user)
+  replaceNewest(run, user, sent)
 })
 
 const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
@@ -414,14 +415,16 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
     emit: input.onEvent,
     onUsageAfter: input.onUsageAfter,
     recorder,
-    messages: [
+    conversation: makeConversation([
       Conversation.makeSystemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
       ...toConversation(session),
       ...reports,
       ...added
-    ],
-    unstored: new Map(),
-    isCompacted: false,
+    ]),
+    steps: makeSteps(),
+    questions: makeQuestions(route),
+    tokens: makeTokens(),
+    phase: { isStopping: false, isOver: false },
     budget: Budget.make({
       iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
       // The limits of an agent apply to a whole run: its children share their parent's limits.
@@ -430,25 +433,9 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
       parent: lineage?.budget,
       startedAt
     }),
-    batch: noBatch,
     unfinished: session.unfinished,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
-    promptTokens: undefined,
-    outputTokens: undefined,
-    outputBase: undefined,
-    compactions: undefined,
-    userMessage: prompt,
-    steps: 0,
-    lastUse: new Map(),
-    answerStep: 0,
-    questions: 0,
-    attempt: 0,
-    route,
-    text: "",
-    textStored: false,
-    forced: 0,
-    isStopping: false,
-    isOver: false
+    userMessage: prompt
   }
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores what the run adds to its session, as `before_agent` leaves it. */
@@ -500,9 +487,9 @@ export const begin = (
   opened.run.recorder?.write(started)
   const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
     const { run } = opened
-    if (messages === run.messages) return stored(added)
-    const old = new Set(run.messages.filter((message) => !added.some((own) => own === message)))
-    run.messages.splice(0, run.messages.length, ...messages)
+    if (messages === run.conversation.messages) return stored(added)
+    const old = new Set(run.conversation.messages.filter((message) => !added.some((own) => own === message)))
+    replaceMessages(run, messages)
     return stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
   })
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
@@ -523,6 +510,6 @@ export const openWithoutPrompt = Effect.fnUntraced(function* (
   input: Omit<CompactInput, "focus" | "keepExchanges">
 ) {
   const { added, opened } = yield* prepare(id, { ...input, prompt: "compaction" })
-  opened.run.messages.splice(opened.run.messages.length - added.length, added.length)
+  removeFrom(opened.run, opened.run.conversation.messages.length - added.length)
   return opened
 })
