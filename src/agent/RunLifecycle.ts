@@ -43,12 +43,12 @@ const withMessages = <A extends object>(
   rest: A
 ): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
   let seen: ReadonlyArray<Prompt.Message> | undefined
-  return Object.defineProperty(rest, "messages", {
-    get: () => (seen ??= LifecycleStack.copyConversation(messages)),
-    enumerable: true
-  }) as
-    // The property was just defined.
-    A & { readonly messages: ReadonlyArray<Prompt.Message> }
+  return {
+    ...rest,
+    get messages() {
+      return (seen ??= LifecycleStack.copyConversation(messages))
+    }
+  }
 }
 
 /** Makes the methods of a run and asks `before_agent`: the conversation that the run starts with. */
