@@ -26,6 +26,7 @@ import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
+import * as SessionOpening from "./SessionOpening.ts"
 
 /** Run options that the prompt of the new session depends on. */
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
@@ -46,7 +47,7 @@ const buildSystemPrompt = Effect.fnUntraced(function* (
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.buildPromptLayers(
+  return yield* SessionOpening.buildPromptLayers(
     { cwd, platform: run.platform, route, source: session.source, tools },
     id
   ).pipe(
