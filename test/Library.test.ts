@@ -39,7 +39,7 @@ describe("hermes-effect/agent", () => {
     assert.strictEqual(inside("models/provider"), "FileData Provider")
     assert.strictEqual(
       inside("models/routing"),
-      "Adaptation CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
+      "Adaptation AnswerProgress CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
     )
     assert.strictEqual(inside("tools/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
     assert.strictEqual(inside("tools/builtin"), "Todo file/FileState file/Problem")

@@ -58,12 +58,13 @@ import * as Continuation from "./Continuation.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { emit, type Lineage } from "./RunState.ts"
+import { emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
+import * as SessionOpening from "./SessionOpening.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
@@ -88,7 +89,7 @@ export interface Service<out E = never, R = never> {
     input: RunStart.CompactInput & RunContext.ContextInput<R>
   ) => Effect.Effect<ContextFit.CompactionResult, AgentError>
   /** Layers of the system prompt that a new session of this input would begin with; nothing is run or stored. */
-  readonly promptLayers: (input?: RunStart.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
+  readonly promptLayers: (input?: SessionOpening.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
   /** Asks the run of a session to stop with its results so far. Returns false if no run is active. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
   /**
@@ -241,7 +242,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       /** The session in which a compacted one goes on: the listeners are told, and it takes its place. */
       const continueInNewSession = (
         opened: RunStart.OpenedRun,
-        input: RunStart.PromptInput & Pick<RunOptions, "systemPrompt">,
+        input: SessionOpening.PromptInput & Pick<RunOptions, "systemPrompt">,
         reason: string
       ) =>
         Effect.tap(Continuation.make(opened, input, reason), (next) => {
@@ -297,7 +298,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               return { sessionId: id, before: nothing, after: nothing }
             }
             const opened = yield* RunStart.openWithoutPrompt(id, input)
-            const before = ContextFit.measureSize(opened.run)
+            const before = ContextFit.measureSize(opened.run.conversation)
             const { recorder } = opened.run
             yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
               Effect.provideService(RunRecorder, recorder),
@@ -306,7 +307,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const sessionId =
               (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ??
               id
-            return { sessionId, before, after: sessionId === id ? before : ContextFit.measureSize(opened.run) }
+            return {
+              sessionId,
+              before,
+              after: sessionId === id ? before : ContextFit.measureSize(opened.run.conversation)
+            }
           })
         ).pipe(Effect.provideService(Services, services))
 
@@ -354,7 +359,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),
                 Effect.onExit(RunEnd.closeRecord(run)),
-                Effect.ensuring(Effect.sync(() => void (run.isOver = true))),
+                Effect.ensuring(Effect.sync(() => noteEnd(run))),
                 Effect.provideService(RunRecorder, run.recorder),
                 Effect.exit,
                 Effect.flatMap((exit) =>
@@ -412,7 +417,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const compactIn: Service["compact"] = ({ context, ...input }) => provideSurroundings(compact(input), context)
 
       const promptLayers: Service["promptLayers"] = (input = {}) =>
-        Effect.provideService(RunStart.buildPromptLayers(input), Services, services)
+        Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
 
       const finalizeAll = Effect.suspend(() =>
         Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })

@@ -19,7 +19,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as History from "../base/domain/History.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { Exit } from "../base/domain/RunEvent.ts"
-import type { Outcome } from "./Step.ts"
+import type { Outcome } from "./AnswerOutcome.ts"
 
 /** Kinds of a text that a model ended of its own accord. */
 type AnswerKind = "answer" | "announcement" | "cut off"

@@ -156,7 +156,7 @@ export const plan = Effect.fnUntraced(function* (
   const watched = ChildWatch.makeProgress()
   // Work in the background is no part of the run that asked for it; its spending is, also after that run.
   const watch = ChildWatch.watch(subagentId, watched, (events) =>
-    delegationId === undefined && !parent.isOver
+    delegationId === undefined && !parent.phase.isOver
       ? emit(parent, ...events)
       : reportUsage(
           parent,
@@ -215,7 +215,7 @@ export const plan = Effect.fnUntraced(function* (
       onEvent: watch,
       onUsageAfter: watch
     },
-    model: route?.model ?? parent.route.model,
+    model: route?.model ?? parent.questions.route.model,
     ending: undefined
   }
 })

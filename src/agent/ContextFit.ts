@@ -18,7 +18,9 @@ import type { Request } from "../models/routing/CompactionPort.ts"
 import { estimateTokens } from "../models/routing/CallTokens.ts"
 import * as Todo from "../tools/builtin/Todo.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { getCurrentRoute, emit, recordRewrite, type RunState } from "./RunState.ts"
+import { noteCompaction, recordRewrite, replaceMessages, type RunConversation } from "./RunConversation.ts"
+import { getCurrentRoute, emit, type RunState } from "./RunState.ts"
+import { forgetPromptSize } from "./RunUsage.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -98,7 +100,7 @@ const compact = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, never, Services> {
   const { compaction, files } = yield* Services
   yield* MemoryTurns.notifyCompaction(run)
-  const before = run.messages.slice()
+  const before = run.conversation.messages.slice()
   const smaller = yield* compaction.compact({
     ...asked,
     messages: before,
@@ -109,15 +111,15 @@ const compact = Effect.fnUntraced(function* (
     notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })
   })
   if (smaller === before) return false
-  run.messages.splice(0, run.messages.length, ...withTodos(before, smaller))
-  run.promptTokens = undefined
-  run.isCompacted = true
+  replaceMessages(run, withTodos(before, smaller))
+  forgetPromptSize(run)
+  noteCompaction(run)
   recordRewrite(run, "compaction", before)
   if (files !== undefined) yield* files.forgetContents(run.sessionId)
   yield* emit(run, {
     _tag: "Notice",
     level: "info",
-    message: `the conversation was compacted from ${before.length} to ${run.messages.length} messages`
+    message: `the conversation was compacted from ${before.length} to ${run.conversation.messages.length} messages`
   })
   return true
 })
@@ -128,7 +130,7 @@ export const applyPlan = Effect.fnUntraced(function* (
   plan: CompactionPlan
 ): Effect.fn.Return<void, never, Services> {
   const window = plan.window ?? (yield* findWindow(run)) ?? unknownWindow
-  yield* compact(run, { reason: "threshold", window, tokens: estimateTokens(run), plan })
+  yield* compact(run, { reason: "threshold", window, tokens: estimateTokens(run.conversation), plan })
 })
 
 /** A conversation in numbers; the system prompt is among the tokens, which are estimated. */
@@ -145,8 +147,8 @@ export interface CompactionResult {
   readonly after: Size
 }
 
-/** Size of a run's conversation. */
-export const measureSize = ({ messages }: Pick<RunState, "messages">): Size => ({
+/** Returns the size of a conversation. */
+export const measureSize = ({ messages }: Pick<RunConversation, "messages">): Size => ({
   messages: messages.length - 1,
   tokens: estimateTokens({ messages })
 })
@@ -169,22 +171,23 @@ export const compactOnDemand = Effect.fnUntraced(function* (
 /** Makes room before the first call. */
 export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
-  if (compaction.trigger === undefined || run.messages.length - 1 <= (compaction.leastMessages ?? 0)) return
+  if (compaction.trigger === undefined || run.conversation.messages.length - 1 <= (compaction.leastMessages ?? 0))
+    return
   const bounds = yield* findBounds(run)
   if (bounds === undefined) return
   for (let pass = 0; pass < maxPasses; pass++) {
-    const count = run.messages.length
-    const tokens = estimateTokens(run)
+    const count = run.conversation.messages.length
+    const tokens = estimateTokens(run.conversation)
     if (tokens < bounds.trigger) return
     const isSmaller = yield* compact(run, { reason: "threshold", window: bounds.window, tokens })
-    if (!isSmaller || run.messages.length >= count) return
+    if (!isSmaller || run.conversation.messages.length >= count) return
   }
 })
 
 /** Makes room after the tools of a step, where the provider counted as many tokens as trigger it. */
 export const compactAfterTools = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
-  const tokens = run.promptTokens
+  const tokens = run.tokens.prompt
   if (compaction.trigger === undefined || tokens === undefined || tokens < compaction.trigger(smallestWindow)) return
   const bounds = yield* findBounds(run)
   if (bounds === undefined || tokens < bounds.trigger) return

@@ -16,7 +16,8 @@ import { CompressionExhausted } from "../base/domain/AgentError.ts"
 import * as CompactionPort from "../models/routing/CompactionPort.ts"
 import type { AttemptLog } from "../models/routing/ModelRouter.ts"
 import * as WindowProbing from "../models/routing/WindowProbing.ts"
-import { getCurrentRoute, emit, recordRewrite, type RunState, toRouterTurn } from "./RunState.ts"
+import { noteCompaction, recordRewrite, replaceMessages, takeCompactionTurn } from "./RunConversation.ts"
+import { getCurrentRoute, emit, type RunState, toRouterTurn } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -44,13 +45,13 @@ export const recover = Effect.fnUntraced(function* (
   const outcome = yield* WindowProbing.recoverConversation(
     catalogue.probing,
     compaction,
-    (run.compactions ??= WindowProbing.makeTurn()),
+    takeCompactionTurn(run, WindowProbing.makeTurn),
     {
       error,
       decision: log.failure?.error === error ? log.failure.decision : undefined,
       route,
       window: tokens,
-      messages: run.messages,
+      messages: run.conversation.messages,
       sessionId: run.sessionId,
       conversationId: run.conversationId,
       taskId: run.taskId,
@@ -62,17 +63,19 @@ export const recover = Effect.fnUntraced(function* (
     case "NotAboutSize":
       return yield* error
     case "Restart": {
-      const messages = run.messages.slice()
+      const messages = run.conversation.messages.slice()
       const before = messages.length
       if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== messages[at]))
-        run.isCompacted = true
-      run.messages.splice(0, before, ...outcome.messages)
+        noteCompaction(run)
+      replaceMessages(run, outcome.messages)
       recordRewrite(run, "context_overflow", messages)
       // The model has lost the files that it read.
       if (files !== undefined) yield* files.forgetContents(run.sessionId)
       yield* emit(run, {
         _tag: "Waiting",
-        reason: `${route.model} holds ${outcome.window} tokens: the conversation was compacted from ${before} messages to ${run.messages.length}`,
+        reason:
+          `${route.model} holds ${outcome.window} tokens: ` +
+          `the conversation was compacted from ${before} messages to ${run.conversation.messages.length}`,
         millis: Duration.toMillis(WindowProbing.pause),
         attempt: outcome.attempt,
         maxAttempts: WindowProbing.maxAttempts

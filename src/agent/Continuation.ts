@@ -26,12 +26,13 @@ import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
+import * as SessionOpening from "./SessionOpening.ts"
 
 /** Run options that the prompt of the new session depends on. */
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
 /** The conversation as a session keeps it. */
-const toStoredMessages = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message> =>
+const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
     if (History.isOnce(message)) return []
     if (!unstored.has(message)) return [message]
@@ -46,7 +47,7 @@ const buildSystemPrompt = Effect.fnUntraced(function* (
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.buildPromptLayers(
+  return yield* SessionOpening.buildPromptLayers(
     { cwd, platform: run.platform, route, source: session.source, tools },
     id
   ).pipe(
@@ -107,7 +108,7 @@ const buildRecordEntries = (
  */
 export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened
-  if (!run.isCompacted || run.lineage !== undefined) return undefined
+  if (!run.conversation.isCompacted || run.lineage !== undefined) return undefined
   const { files, record, store } = yield* Services
   return yield* Effect.gen(function* () {
     const session = Option.getOrUndefined(yield* store.get(run.sessionId))
@@ -115,7 +116,7 @@ export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, inp
     const id = yield* Ids.makeSessionId
     yield* store.acquire(id)
     const systemPrompt = yield* buildSystemPrompt(opened, input, id, session)
-    const { model, provider } = run.route
+    const { model, provider } = run.questions.route
     const at = yield* Clock.currentTimeMillis
     const messages = toStoredMessages(run)
     const made = store.continueIn(run.sessionId, { id, provider, model, systemPrompt, messages, endReason: reason })

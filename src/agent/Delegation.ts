@@ -27,6 +27,7 @@ import * as Delegator from "../tools/Delegator.ts"
 import * as ResultText from "../tools/ResultText.ts"
 import * as Child from "./Child.ts"
 import type { DelegationSettings } from "./RunInput.ts"
+import { salvageOutput } from "./RunConversation.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -97,7 +98,7 @@ export const make = Effect.fnUntraced(function* (
       { output: { results }, isFailure: true },
       { foreign: false, redact: yield* RedactSecrets }
     )
-    parent.batch.salvaged.set(callId, output)
+    salvageOutput(parent, callId, output)
   })
 
   const runTasks = Effect.fnUntraced(function* (

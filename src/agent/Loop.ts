@@ -17,14 +17,16 @@ import type { CompressionExhausted, SessionStoreError } from "../base/domain/Age
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
+import type { Outcome } from "./AnswerOutcome.ts"
 import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
-import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextFit from "./ContextFit.ts"
 import * as RunEnd from "./RunEnd.ts"
-import type { Outcome } from "./Step.ts"
 import * as Step from "./Step.ts"
+import * as StepCalls from "./StepCalls.ts"
+import { addMessages, addUnstored } from "./RunConversation.ts"
 import { emit, makeResult, type RunState } from "./RunState.ts"
+import { beginStep, defaultOutputTokens, noteToolUse, setOutputLimit } from "./RunUsage.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Summary from "./Summary.ts"
 
@@ -33,14 +35,15 @@ const outputCap = 32_768
 
 /** More than the request of the cut answer asked for, and never less. */
 const computeLargerOutput = (run: RunState, factor: number): number => {
-  const base = run.outputBase ?? ModelRequest.defaultOutputTokens
+  const base = run.tokens.outputBase ?? defaultOutputTokens
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
 /** Number of newest messages in which a tool result counts as the subject of an empty answer. */
 const recent = 5
 
-const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
+const isAfterTools = (run: RunState): boolean =>
+  run.conversation.messages.slice(-recent).some(({ role }) => role === "tool")
 
 const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerContext => {
   const afterTools = isAfterTools(run)
@@ -51,10 +54,10 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
         ? "answer"
         : AnswerRetryPolicy.classifyAnswer({
             text: outcome.text,
-            route: run.route,
+            route: run.questions.route,
             asked: typeof run.userMessage === "string" ? run.userMessage : "",
             afterTools,
-            anyResults: run.messages.some(({ role }) => role === "tool")
+            anyResults: run.conversation.messages.some(({ role }) => role === "tool")
           })
   }
 }
@@ -67,7 +70,7 @@ const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return
   const describeRoute = ({ model, provider }: RouteInfo) => ({ provider, model })
   yield* emit(run, {
     _tag: "RouteChanged",
-    from: describeRoute(run.route),
+    from: describeRoute(run.questions.route),
     to: describeRoute(next),
     reason: "empty_answers"
   })
@@ -87,8 +90,7 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
       })
     ]
   })
-  run.messages.push(notice)
-  run.unstored.set(notice, undefined)
+  addUnstored(run, notice)
   return emit(run, {
     _tag: "Notice",
     level: "info",
@@ -124,7 +126,7 @@ export const runLoop = Effect.fnUntraced(function* (
   Services | ToolContext
 > {
   let state = AnswerRetryPolicy.initial
-  const halted = yield* Step.finishCalls(run)
+  const halted = yield* StepCalls.finishCalls(run)
   if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
   yield* ContextFit.compactBeforeCalls(run)
   while (true) {
@@ -132,9 +134,7 @@ export const runLoop = Effect.fnUntraced(function* (
     const limit = Budget.findExhaustedLimit(run.budget, now)
     if (limit !== undefined) return yield* Summary.summarise(run, limit)
     yield* announceTime(run, now)
-    run.steps++
-    if (state.said === "") run.answerStep = run.steps
-    Budget.takeIteration(run.budget)
+    beginStep(run, state.said === "")
     const outcome = yield* runStepInTime(run, now)
     if (outcome === undefined) {
       yield* RunEnd.cutStep(run)
@@ -142,7 +142,7 @@ export const runLoop = Effect.fnUntraced(function* (
     }
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     if (outcome._tag === "Continue") {
-      for (const name of outcome.tools) run.lastUse.set(name, run.steps)
+      noteToolUse(run, outcome.tools)
       yield* ContextFit.compactAfterTools(run)
     }
     const decision = AnswerRetryPolicy.decide(state, outcome, collectAnswerFacts(run, outcome))
@@ -154,8 +154,8 @@ export const runLoop = Effect.fnUntraced(function* (
       continue
     }
     state = decision.state
-    run.messages.push(...action.add)
-    run.outputTokens = action.outputFactor === 1 ? undefined : computeLargerOutput(run, action.outputFactor)
+    addMessages(run, action.add)
+    setOutputLimit(run, action.outputFactor === 1 ? undefined : computeLargerOutput(run, action.outputFactor))
     if (action.notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: action.notice })
   }
 })

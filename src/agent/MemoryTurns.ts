@@ -90,7 +90,10 @@ export const notifyCompaction = Effect.fnUntraced(function* (run: RunState): Eff
   const provider = yield* findProvider(run)
   const tell = provider?.compacting
   if (provider === undefined || tell === undefined) return
-  const { messages, sessionId } = run
+  const {
+    conversation: { messages },
+    sessionId
+  } = run
   yield* callProvider(provider.name, "compacting", () => tell({ sessionId, messages: messages.slice(1) }))
 })
 

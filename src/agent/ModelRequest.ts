@@ -14,21 +14,20 @@ import {
   MiddlewareFailure,
   type SessionStoreError
 } from "../base/domain/AgentError.ts"
-import * as Cost from "../base/domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../base/domain/ModelCall.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as MiddlewareBoundary from "../middleware/MiddlewareBoundary.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
 import { type AttemptLog, callModel, makeLog } from "../models/routing/ModelRouter.ts"
-import type { DeliveredText } from "../models/routing/PartialAnswer.ts"
+import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
-import type { AgentSettings } from "./RunInput.ts"
+import { noteAnswerStored } from "./RunConversation.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
+import { beginQuestion, noteAnsweringRoute, noteAttempt, noteOutputBase, recordAnswer } from "./RunUsage.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
@@ -62,53 +61,19 @@ interface Watch {
   readonly forget: () => void
 }
 
-/** One answer over all requests that it takes. */
-interface Progress {
-  readonly log: AttemptLog
-  readonly delivered: DeliveredText
-  /** True when text of the attempt under way was shown to a reader. */
-  isRead: boolean
-  /** Text of attempts that broke off, as it was shown. */
-  shown: string
-  /** Text of the attempt under way as it left the middleware. */
-  passed: string
-}
-
-const beginProgress = (run: RunState): Progress => {
-  let text = ""
-  const progress: Progress = {
-    log: makeLog(),
-    isRead: false,
-    shown: "",
-    passed: "",
-    delivered: {
-      text: () => text,
-      isRead: () => progress.isRead,
-      keep: () => {
-        text += progress.passed
-        progress.passed = ""
-        progress.shown = run.text
-        progress.isRead = false
-      }
-    }
-  }
-  return progress
-}
-
 /** Takes back what was shown of an attempt that came to nothing. */
-const retractAttempt = (run: RunState, progress: Progress): Effect.Effect<void> => {
-  const { isRead, shown } = progress
-  run.text = shown
-  progress.passed = ""
-  progress.isRead = false
-  return isRead ? replaceText(run, run.steps, shown) : Effect.void
+const retractAttempt = (run: RunState, progress: AnswerProgress.AnswerProgress): Effect.Effect<void> => {
+  const { isRead } = progress
+  AnswerProgress.retractAttempt(progress)
+  return isRead ? replaceText(run, run.steps.count, progress.text) : Effect.void
 }
 
 /** Takes back all that was shown of an answer that middleware refuses: nothing of it is kept. */
 export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
-  const { text } = run
-  run.text = ""
-  return text === "" ? Effect.void : replaceText(run, run.steps, "")
+  const { answer } = run.questions
+  const { text } = answer
+  AnswerProgress.showInstead(answer, "")
+  return text === "" ? Effect.void : replaceText(run, run.steps.count, "")
 }
 
 /**
@@ -126,92 +91,20 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
 }
 
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
-const watchParts = (run: RunState, redact: boolean, progress: Progress): Watch => {
+const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
+  const hasReader = run.emit !== undefined && run.readsText
   const displayParts = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
-    const before = run.text
-    for (const part of parts) if (part.type === "text-delta") run.text += part.delta
+    AnswerProgress.showParts(progress, parts, hasReader)
     if (run.emit === undefined) return Effect.void
     const events = toRunEvents(parts, run.readsText)
-    if (run.text !== before && run.readsText) progress.isRead = true
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => {
-    for (const part of parts) if (part.type === "text-delta") progress.passed += part.delta
+    AnswerProgress.receiveParts(progress, parts)
     return Effect.as(displayParts(watcher.see(parts)), parts)
   }
   return { onPart, end: Effect.suspend(() => displayParts(watcher.end())), forget: () => void watcher.end() }
-}
-
-/** Output tokens assumed if no limit is stated (`hermes-llm.md` §15.2). */
-export const defaultOutputTokens = 4_096
-
-const noPrice = Cost.makeUnknown("the provider has no prices")
-
-const makeUnpricedNotice = (model: string): RunEvent => ({
-  _tag: "Notice",
-  level: "warning",
-  message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
-})
-
-/** Amount that was spent, by the run itself or by a side task of this name. */
-interface Payment {
-  readonly route: RouteInfo
-  readonly usage: Usage.Usage
-  readonly cost: Cost.Cost
-  readonly task?: string
-}
-
-/**
- * Adds the usage to the run's budget, session and events, and to the sessions of the runs above, without being
- * interrupted. The sums are stored in one transaction with the record of the call and the answer.
- */
-export const recordPayment = (
-  run: RunState,
-  { cost, route: { model, provider }, task, usage }: Payment
-): Effect.Effect<void, SessionStoreError, Services> => {
-  Budget.charge(run.budget, usage, cost)
-  const paid = { provider, model, usage, cost: Cost.toSpent(cost) }
-  return Effect.uninterruptible(
-    Services.use(({ store }) => {
-      const { lineage, recorder } = run
-      const own = store.recordUsage(run.sessionId, paid)
-      const stored =
-        lineage === undefined
-          ? own
-          : Effect.andThen(
-              own,
-              Effect.forEach(
-                lineage.above,
-                (id) =>
-                  store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
-                    // The session may have been removed while its child went on.
-                    Effect.catch((error) =>
-                      Effect.logWarning(
-                        `what a child agent used is missing in the sums of session ${id}: ${error.message}`
-                      )
-                    )
-                  ),
-                { discard: true }
-              )
-            )
-      const recorded = recorder === undefined ? stored : recorder.deferred(stored)
-      const priced = Budget.isUnpriced(run.budget, cost)
-        ? Effect.andThen(emit(run, makeUnpricedNotice(model)), recorded)
-        : recorded
-      return run.emit === undefined
-        ? priced
-        : Effect.andThen(
-            priced,
-            emit(run, {
-              _tag: "UsageReported",
-              step: run.steps,
-              ...paid,
-              ...(task === undefined ? {} : { origin: task })
-            })
-          )
-    })
-  )
 }
 
 /** Parts of the request besides the conversation. */
@@ -225,22 +118,22 @@ interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
 const sendQuestion = (
   run: RunState,
   { last, promptMessages = [], toolChoice, tools }: Question,
-  progress: Progress
+  log: AttemptLog
 ): Effect.Effect<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> =>
   Services.use(({ compaction, interceptors, router, settings }) =>
     Effect.withFiber((fiber) => {
       const call: ModelCall = {
         messages: insertPrefill(
           last === undefined && promptMessages.length === 0
-            ? run.messages
-            : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])],
+            ? run.conversation.messages
+            : [...run.conversation.messages, ...promptMessages, ...(last === undefined ? [] : [last])],
           settings.prefill
         ),
         tools,
         toolChoice,
         responseFormat: { type: "text" },
         stream: run.streaming,
-        maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
+        maxOutputTokens: run.tokens.outputLimit ?? settings.maxOutputTokens,
         temperature: settings.temperature,
         seed: run.seed,
         reasoningEffort: run.reasoningEffort,
@@ -248,23 +141,24 @@ const sendQuestion = (
         cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
         conversationId: run.conversationId
       }
+      const progress = run.questions.answer
       const { isRead } = progress
       const retracted = retractAttempt(run, progress)
-      run.textStored = false
+      noteAnswerStored(run, false)
       const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
       const left = Budget.computeMillisLeft(run.budget, now)
       const watched = run.streaming ? watchParts(run, fiber.getRef(RedactSecrets), progress) : undefined
       const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
         call,
-        log: progress.log,
-        delivered: progress.delivered,
+        log,
+        progress,
         route: run.routeWanted,
         context: {
           sessionId: run.sessionId,
           taskId: run.taskId,
           turnId: run.turnId,
           platform: run.platform,
-          apiCallCount: run.questions
+          apiCallCount: run.questions.count
         },
         userMessage: run.userMessage,
         notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
@@ -288,18 +182,18 @@ const sendQuestion = (
 const sendUntilFits = (
   run: RunState,
   question: Question,
-  progress: Progress
+  log: AttemptLog
 ): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
-    sendQuestion(run, question, progress),
+    sendQuestion(run, question, log),
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
         Effect.flatMap(
           Effect.promise(() => import("./ContextOverflow.ts")),
-          ({ recover }) => recover(run, error, progress.log)
+          ({ recover }) => recover(run, error, log)
         ),
-        sendUntilFits(run, question, progress)
+        sendUntilFits(run, question, log)
       )
   )
 
@@ -314,16 +208,17 @@ interface Answer extends ModelAnswer {
 const sendOrReturnPartial = (
   run: RunState,
   question: Question,
-  progress: Progress
+  log: AttemptLog
 ): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
-    sendUntilFits(run, question, progress),
+    sendUntilFits(run, question, log),
     (error): error is AiError.AiError | CompressionExhausted =>
       AiError.isAiError(error) || error instanceof CompressionExhausted,
     (error): Effect.Effect<Answer, AiError.AiError | CompressionExhausted> => {
-      if (!progress.isRead) run.text = progress.shown
-      if (run.text === "" || !run.readsText) return Effect.fail(error)
-      const parts = [Response.makePart("text", { text: run.text })]
+      const { answer } = run.questions
+      if (!answer.isRead) AnswerProgress.showInstead(answer, answer.broken.shown)
+      if (answer.text === "" || !run.readsText) return Effect.fail(error)
+      const parts = [Response.makePart("text", { text: answer.text })]
       return Effect.succeed({
         response: {
           parts,
@@ -333,26 +228,12 @@ const sendOrReturnPartial = (
           id: undefined,
           raw: undefined
         },
-        route: run.route,
-        attempt: Math.max(0, progress.log.count - 1),
+        route: run.questions.route,
+        attempt: Math.max(0, log.count - 1),
         brokenOff: AiError.isAiError(error) ? error.reason.message : error.message
       })
     }
   )
-
-/**
- * Returns the output limit from which a raised one is computed, or undefined if no limit was set and the answer was
- * short.
- */
-const computeOutputBase = (
-  { maxOutputTokens }: AgentSettings,
-  log: AttemptLog,
-  usage: Usage.Usage
-): number | undefined => {
-  const asked = log.outputTokens ?? maxOutputTokens
-  // An endpoint that was asked for no limit has one of its own: at least what it gave.
-  return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
-}
 
 /** One question to the model, with or without tools, accounted for. */
 export const requestAnswer = Effect.fnUntraced(function* (
@@ -365,27 +246,20 @@ export const requestAnswer = Effect.fnUntraced(function* (
 > {
   // The record of earlier events is written before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
-  run.questions++
-  run.attempt = 0
-  const progress = beginProgress(run)
-  const { log } = progress
-  let usage = Usage.zero
+  beginQuestion(run)
+  const log = makeLog()
   const answered = Effect.ensuring(
-    Effect.tapCause(sendOrReturnPartial(run, question, progress), (cause) =>
+    Effect.tapCause(sendOrReturnPartial(run, question, log), (cause) =>
       isRefusal(cause) ? withdrawAnswer(run) : Effect.void
     ),
     // A question that is cut was at its newest attempt.
-    Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
+    Effect.sync(() => noteAttempt(run, log.count - 1))
   )
   // A received answer is charged even if the caller stops waiting for it.
   const answer = yield* Effect.uninterruptibleMask((restore) =>
     Effect.tap(restore(answered), (answer) => {
-      run.route = answer.route
-      run.attempt = answer.attempt
-      if (answer.brokenOff !== undefined) return Effect.void
-      usage = Usage.fromResponse(answer.response.usage)
-      run.promptTokens = Usage.countPromptTokens(usage)
-      return recordPayment(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
+      noteAnsweringRoute(run, answer)
+      return answer.brokenOff === undefined ? recordAnswer(run, answer) : Effect.void
     })
   )
   if (answer.brokenOff !== undefined) {
@@ -396,7 +270,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
     })
     return answer
   }
-  if (run.outputTokens === undefined) run.outputBase = computeOutputBase((yield* Services).settings, log, usage)
+  noteOutputBase(run, log.outputTokens ?? (yield* Services).settings.maxOutputTokens, answer.response)
   const { overflow, response } = AnswerText.boundAnswer(answer.response)
   if (overflow !== undefined) {
     yield* emit(run, {
@@ -419,11 +293,12 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
       if (part.type === "text") said += part.text
     }
     const text = AnswerText.toDisplayText(said, redact)
-    const streamed = run.readsText ? run.text : ""
-    run.text = text
+    const { answer } = run.questions
+    const streamed = run.readsText ? answer.text : ""
+    AnswerProgress.showInstead(answer, text)
     if (text === streamed) return Effect.succeed(text)
     const told = text.startsWith(streamed)
       ? emit(run, { _tag: "TextDelta", text: text.slice(streamed.length) })
-      : replaceText(run, run.steps, text)
+      : replaceText(run, run.steps.count, text)
     return Effect.as(told, text)
   })

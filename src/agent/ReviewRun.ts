@@ -32,7 +32,7 @@ import * as ReviewReport from "./ReviewReport.ts"
 import type { ReviewSettings } from "./RunInput.ts"
 import { type RunState, reportUsage } from "./RunState.ts"
 import { Services } from "./Services.ts"
-import { isCall, toPromptPart } from "./Step.ts"
+import { isCall, toPromptPart } from "./AnswerOutcome.ts"
 
 /** Sessions whose counters are kept. */
 const maxSessions = 1_000
@@ -56,9 +56,9 @@ const countTurns = (messages: ReadonlyArray<Prompt.Message>): number =>
   messages.filter(({ role }) => role === "user").length
 
 /** Returns the steps since the agent used a tool in this run, or undefined if it did not use the tool. */
-const countStepsSince = ({ lastUse, steps }: RunState, tool: string): number | undefined => {
+const countStepsSince = ({ steps: { count, lastUse } }: RunState, tool: string): number | undefined => {
   const last = lastUse.get(tool)
-  return last === undefined ? undefined : steps - last
+  return last === undefined ? undefined : count - last
 }
 
 /** Counts a turn, and gives the subjects whose reviews are due. */
@@ -71,11 +71,11 @@ const selectDueSubjects = (
 ): ReadonlyArray<Subject> => {
   // A process that continues a session goes on counting where the stored turns end.
   const before = counters.get(run.sessionId) ?? {
-    turns: memoryTurns === 0 ? 0 : (countTurns(run.messages) - 1) % memoryTurns,
+    turns: memoryTurns === 0 ? 0 : (countTurns(run.conversation.messages) - 1) % memoryTurns,
     steps: 0
   }
-  const turns = run.lastUse.has(subjects.memory.tool) ? 0 : before.turns + 1
-  const steps = countStepsSince(run, subjects.skills.tool) ?? before.steps + run.steps
+  const turns = run.steps.lastUse.has(subjects.memory.tool) ? 0 : before.turns + 1
+  const steps = countStepsSince(run, subjects.skills.tool) ?? before.steps + run.steps.count
   const isDue = {
     memory: memoryTurns > 0 && turns >= memoryTurns && offered.has(subjects.memory.tool),
     skills: skillSteps > 0 && steps >= skillSteps && offered.has(subjects.skills.tool)
@@ -136,7 +136,7 @@ const makeCharge =
       Effect.logWarning(
         `what a background review used is missing in the sums of session ${sessionId}: ${error.message}`
       )
-    ).pipe(Effect.andThen(reportUsage(run, [{ _tag: "UsageReported", step: run.steps, ...paid, origin: task }])))
+    ).pipe(Effect.andThen(reportUsage(run, [{ _tag: "UsageReported", step: run.steps.count, ...paid, origin: task }])))
   }
 
 /** Makes a review, call by call; gives its report. */
@@ -256,7 +256,7 @@ export const reviewAfterRun = Effect.fnUntraced(function* (
   if (about.length === 0 || Budget.findSpentLimit(run.budget, startedAt) !== undefined) return
   const own = new Set(about.flatMap((subject) => subjects[subject].tools))
   const tools = yield* registry.snapshot({ ...run.tools, tool: (name) => own.has(name) && offered.has(name) })
-  const messages = run.messages.slice(1)
+  const messages = run.conversation.messages.slice(1)
   const recorder = yield* makeRecorder(given)
   const presence = yield* InteractiveMode
   const work = conductReview(given, about, tools, messages).pipe(

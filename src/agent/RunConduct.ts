@@ -16,11 +16,11 @@ import { StopRequested, ToolContext } from "../tools/ToolContext.ts"
 import type { Charge } from "./Budget.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import * as Loop from "./Loop.ts"
-import * as ModelRequest from "./ModelRequest.ts"
 import * as RunEnd from "./RunEnd.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
-import { emit, makeResult, type RunState } from "./RunState.ts"
+import { emit, makeResult, noteStopRequest, type RunState } from "./RunState.ts"
+import { recordPayment } from "./RunUsage.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Runs an effect while side tasks of its session are charged to the run. */
@@ -30,7 +30,7 @@ const chargeSideTasks = <A, Error, R>(
 ): Effect.Effect<A, Error, R | Services> =>
   Effect.flatMap(Services, (services) => {
     const chargeEntry: Charge = (entry) =>
-      ModelRequest.recordPayment(run, entry).pipe(
+      recordPayment(run, entry).pipe(
         Effect.catch((error) => Effect.logError(error.message)),
         Effect.provideService(Services, services)
       )
@@ -43,7 +43,9 @@ const stopGrace = Duration.seconds(1)
 /** A request to stop, as tools see it and as the run does. */
 const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
   let listening = 0
-  const isSettled = Effect.sync(() => Array.from(run.batch.begun).every((id) => run.batch.results.has(id)))
+  const isSettled = Effect.sync(() =>
+    Array.from(run.conversation.batch.begun).every((id) => run.conversation.batch.results.has(id))
+  )
   const settled = Effect.timeoutOption(
     Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }),
     stopGrace
@@ -58,7 +60,7 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
     mayCut: Effect.andThen(
       Deferred.await(stopped),
       Effect.suspend(() => {
-        run.isStopping = true
+        noteStopRequest(run)
         return listening === 0 ? Effect.void : Effect.asVoid(settled)
       })
     )
@@ -100,8 +102,8 @@ export const conduct = Effect.fnUntraced(function* (
     version: 1,
     sessionId: run.sessionId,
     turnId: run.turnId,
-    provider: run.route.provider,
-    model: run.route.model,
+    provider: run.questions.route.provider,
+    model: run.questions.route.model,
     resumed
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
@@ -128,7 +130,7 @@ export const conduct = Effect.fnUntraced(function* (
     )
   )
   if (outcome === undefined) {
-    const stoppedResult = makeResult(run, "interrupted_by_user", run.text)
+    const stoppedResult = makeResult(run, "interrupted_by_user", run.questions.answer.text)
     yield* RunEnd.settleSession(run, stoppedResult.exit)
     return stoppedResult
   }

@@ -17,7 +17,8 @@ import type { Failure } from "../base/domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEvent.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
-import { getApiRequestId, emit, noBatch, replaceText, type RunState, storeMessages } from "./RunState.ts"
+import { addMessages, closeBatch, noteAnswerStored, storeMessages } from "./RunConversation.ts"
+import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -27,24 +28,23 @@ import { Services } from "./Services.ts"
 export const cutStep = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<void, SessionStoreError, Services> {
-  const {
-    batch: { begun, calls: batch, results, salvaged },
-    text
-  } = run
+  const { begun, calls: batch, results, salvaged } = run.conversation.batch
+  const { text } = run.questions.answer
   const calls = batch.filter(({ id }) => !results.has(id))
   const getCallOutput = ({ id }: Prompt.ToolCallPart): string =>
     salvaged.get(id) ?? Conversation.describeUnknownResult(begun.has(id))
   const cut = calls.map((call) => Conversation.makeToolResult(call, { output: getCallOutput(call), isFailure: true }))
-  run.batch = noBatch
-  run.messages.push(
-    ...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.makeCancelledResult(call))
+  closeBatch(run)
+  addMessages(
+    run,
+    batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.makeCancelledResult(call))
   )
   if (calls.length > 0) {
     yield* storeMessages(run, cut)
-  } else if (batch.length === 0 && text !== "" && !run.textStored) {
+  } else if (batch.length === 0 && text !== "" && !run.conversation.isAnswerStored) {
     const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
-    run.messages.push(answer)
-    run.textStored = true
+    addMessages(run, [answer])
+    noteAnswerStored(run, true)
     yield* storeMessages(run, [answer])
   }
   for (const { id, name } of calls) {
@@ -83,21 +83,21 @@ export const presentResult = Effect.fnUntraced(function* (run: RunState, result:
   const {
     interceptors: { hooks }
   } = yield* Services
-  const where = { model: run.route.model, platform: run.platform }
+  const where = { model: run.questions.route.model, platform: run.platform }
   const replacement = yield* hooks.ask("transform_llm_output", () => ({
     response_text: result.text,
     session_id: run.sessionId,
     ...where
   }))
   const presented = replacement === undefined ? result : { ...result, text: replacement }
-  if (presented.text !== result.text) yield* replaceText(run, run.answerStep, presented.text)
+  if (presented.text !== result.text) yield* replaceText(run, run.steps.answerStart, presented.text)
   yield* hooks.emit("post_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
     turn_id: run.turnId,
     user_message: run.userMessage,
     assistant_response: presented.text,
-    conversation_history: run.messages.slice(1),
+    conversation_history: run.conversation.messages.slice(1),
     ...where
   }))
   return presented
@@ -113,7 +113,7 @@ export const getEndReason = <E>(exit: Exit.Exit<RunResult | void, E>): string =>
 /** Reason that listeners get of a run that was cut: in the contract's word, with the request that it was at. */
 const describeCut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
-  ...(run.questions === 0 ? {} : { api_request_id: getApiRequestId(run) })
+  ...(run.questions.count === 0 ? {} : { api_request_id: getApiRequestId(run) })
 })
 
 const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
@@ -130,7 +130,7 @@ export const closeRecord =
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
     const { budget, recorder, steps } = run
     if (recorder === undefined) return Effect.void
-    const sums = { steps, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
+    const sums = { steps: steps.count, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
     if (Exit.isSuccess(exit)) {
       const { exit: why, limit, text } = exit.value
       recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
@@ -159,7 +159,7 @@ export const announceEnd =
         completed: Exit.isSuccess(exit) && isCompleted(exit.value),
         interrupted,
         ...(Exit.hasInterrupts(exit) ? describeCut(run) : { reason: getEndReason(exit) }),
-        model: run.route.model,
+        model: run.questions.route.model,
         platform: run.platform
       }))
     )
@@ -169,7 +169,7 @@ export const announceEnd =
 const large = { tokens: 50_000, messages: 80 }
 
 /** Returns the reason for which the message is taken back, or undefined if it is not taken back. */
-const findRejectionReason = ({ messages }: RunState, error: unknown): string | undefined => {
+const findRejectionReason = ({ conversation: { messages } }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
   if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
   return messages.length > large.messages || CallTokens.estimateTokens({ messages }) > large.tokens
@@ -189,11 +189,11 @@ export const takeBackRejected = <E>(
   exit: Exit.Exit<unknown, E>
 ): Effect.Effect<void, SessionStoreError, Services> => {
   const why =
-    run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit)
+    run.steps.count === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit)
       ? findRejectionReason(run, Cause.squash(exit.cause))
       : undefined
   if (why === undefined) return Effect.void
   const rejected = Conversation.makeRejection(why)
-  run.messages.push(rejected)
+  addMessages(run, [rejected])
   return storeMessages(run, [rejected])
 }

@@ -30,7 +30,8 @@ import type {
 } from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
 import * as ContextFit from "./ContextFit.ts"
-import { emit, recordRewrite, replaceText, type RunState, storeMessages } from "./RunState.ts"
+import { recordRewrite, replaceMessages, storeMessages } from "./RunConversation.ts"
+import { emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Middleware is absent in most runs. */
@@ -42,12 +43,12 @@ const withMessages = <A extends object>(
   rest: A
 ): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
   let seen: ReadonlyArray<Prompt.Message> | undefined
-  return Object.defineProperty(rest, "messages", {
-    get: () => (seen ??= LifecycleStack.copyConversation(messages)),
-    enumerable: true
-  }) as
-    // The property was just defined.
-    A & { readonly messages: ReadonlyArray<Prompt.Message> }
+  return {
+    ...rest,
+    get messages() {
+      return (seen ??= LifecycleStack.copyConversation(messages))
+    }
+  }
 }
 
 /** Makes the methods of a run and asks `before_agent`: the conversation that the run starts with. */
@@ -56,7 +57,7 @@ export const begin = Effect.fnUntraced(function* (
   cwd: string
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure, Services> {
   const lifecycle = yield* findLifecycle
-  if (lifecycle === undefined) return run.messages
+  if (lifecycle === undefined) return run.conversation.messages
   yield* lifecycle.open({
     sessionId: run.sessionId,
     taskId: run.taskId,
@@ -67,10 +68,12 @@ export const begin = Effect.fnUntraced(function* (
     maxIterations: run.budget.iterations,
     notify: run.emit === undefined && run.recorder === undefined ? undefined : (events) => emit(run, ...events)
   })
-  const { fields } = yield* lifecycle.run("beforeAgent", run, (facts, { messages = run.messages }): BeforeAgentInput =>
-    withMessages(messages, { run: facts })
+  const { fields } = yield* lifecycle.run(
+    "beforeAgent",
+    run,
+    (facts, { messages = run.conversation.messages }): BeforeAgentInput => withMessages(messages, { run: facts })
   )
-  return fields.messages ?? run.messages
+  return fields.messages ?? run.conversation.messages
 })
 
 const stopReasons: Readonly<Record<RunResult["exit"], StopReason>> = {
@@ -109,7 +112,7 @@ export const end = <E>(
     const { agentResponse: text, stopReason } = describeEnd(exit)
     return lifecycle
       .run("afterAgent", run, (facts, { agentResponse = text }): AfterAgentInput =>
-        withMessages(run.messages, { run: facts, agentResponse, stopReason, usage: run.budget.usage })
+        withMessages(run.conversation.messages, { run: facts, agentResponse, stopReason, usage: run.budget.usage })
       )
       .pipe(
         Effect.matchEffect({
@@ -118,7 +121,10 @@ export const end = <E>(
             Exit.isSuccess(exit) ? Effect.fail(error) : Effect.andThen(Effect.logWarning(error.message), exit),
           onSuccess: ({ fields: { agentResponse } }): Effect.Effect<RunResult, E> =>
             Exit.isSuccess(exit) && agentResponse !== undefined && agentResponse !== text
-              ? Effect.as(replaceText(run, run.answerStep, agentResponse), { ...exit.value, text: agentResponse })
+              ? Effect.as(replaceText(run, run.steps.answerStart, agentResponse), {
+                  ...exit.value,
+                  text: agentResponse
+                })
               : exit
         }),
         Effect.ensuring(Effect.sync(() => lifecycle.close(run.turnId)))
@@ -130,10 +136,9 @@ const takeOver = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError, Services> => {
-  const known = new Set(run.messages)
+  const known = new Set(run.conversation.messages)
   const added = messages.filter((message, index) => !known.has(message) && (index > 0 || message.role !== "system"))
-  const before = run.messages.slice()
-  run.messages.splice(0, before.length, ...messages)
+  const before = replaceMessages(run, messages)
   if (added.length !== messages.length - before.length) recordRewrite(run, "before_model", before)
   return added.length === 0 ? Effect.void : storeMessages(run, added)
 }
@@ -169,14 +174,14 @@ const askBefore = Effect.fnUntraced(function* (
   const { fields } = yield* lifecycle.run(
     "beforeModel",
     run,
-    (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
+    (facts, { compaction = [], messages = run.conversation.messages, promptMessages = [] }): BeforeModelInput =>
       withMessages(messages, {
         run: facts,
         compaction,
-        promptTokens: run.promptTokens,
+        promptTokens: run.tokens.prompt,
         contextWindow,
         promptMessages: LifecycleStack.copyConversation(promptMessages),
-        currentIteration: run.steps - 1,
+        currentIteration: run.steps.count - 1,
         maxIterations: run.budget.iterations,
         usage: run.budget.usage,
         tokensLeft: countTokensLeft(run)
@@ -263,7 +268,7 @@ const askAfter = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> {
   // An answer without ids gets some that are the same whenever it is read again.
   const parts = response.parts.map((part, index) =>
-    isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps}_${index}` } : part
+    isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps.count}_${index}` } : part
   )
   const calls = parts.filter(isCall)
   const original: ParsedResponse = {
@@ -273,20 +278,20 @@ const askAfter = Effect.fnUntraced(function* (
   const { by = "", fields } = yield* lifecycle.run(
     "afterModel",
     run,
-    (facts, { messages = run.messages, parsedResponse = original }): AfterModelInput =>
+    (facts, { messages = run.conversation.messages, parsedResponse = original }): AfterModelInput =>
       withMessages(messages, {
         run: facts,
         originalResponse: original.text,
         parsedResponse: Frozen.copy(parsedResponse),
         modelResponse: Frozen.makeView(response),
-        currentIteration: run.steps - 1,
+        currentIteration: run.steps.count - 1,
         maxIterations: run.budget.iterations,
         usage: run.budget.usage
       })
   )
   const parsed = fields.parsedResponse ?? original
   const kept = new Map(parsed.toolCalls.map((call) => [call.id, call]))
-  const known = new Set(run.messages)
+  const known = new Set(run.conversation.messages)
   return {
     parts: withParsed(parts, calls, parsed, makePart),
     removed: new Set(calls.flatMap(({ id }) => (kept.has(id) ? [] : [id]))),

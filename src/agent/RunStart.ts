@@ -9,24 +9,20 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
-import * as Conversation from "../base/domain/Conversation.ts"
+import { type ConfigError, InvalidInput, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
-import { toInfo as routeInfo } from "../base/domain/Route.ts"
+import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
 import * as Version from "../base/domain/Version.ts"
 import * as TraceContext from "../hooks/TraceContext.ts"
 import * as Digest from "../base/platform/Digest.ts"
-import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
 import * as Catalogue from "../models/routing/CataloguePort.ts"
 import type { Service as ModelRouter } from "../models/routing/ModelRouter.ts"
 import type { Service as RunRecord } from "../store/RunRecord.ts"
-import * as SessionChain from "../store/SessionChain.ts"
-import { type Service as StoreService, type Session, SessionStore } from "../store/SessionStorePort.ts"
+import type { Service as StoreService } from "../store/SessionStorePort.ts"
 import * as LoopGuard from "../tools/calls/LoopGuard.ts"
 import { everything } from "../tools/ToolRegistry.ts"
 import * as Background from "./Background.ts"
@@ -34,9 +30,12 @@ import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { type Lineage, noBatch, type RunState } from "./RunState.ts"
+import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
+import type { Lineage, RunState } from "./RunState.ts"
+import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
-import { type MiddlewareFailure, Services } from "./Services.ts"
+import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
+import { checkEnd, getPlatform, makeFirstMessages, type OpenedSession, openSession } from "./SessionOpening.ts"
 
 /** Default limit of model calls with tools in one run. */
 const defaultMaxIterations = 90
@@ -50,30 +49,9 @@ export interface OpenedRun {
   readonly notice: string | undefined
 }
 
-interface SessionPlace {
-  /** Absent if no session begins. */
-  readonly id?: Ids.SessionId
-  readonly parentId: Ids.SessionId | undefined
-  readonly cwd: string
-  readonly provider: string
-  readonly model: string
-}
-
 /** Returns text of a user or a listener, well-formed and without the fences of the runtime's additions. */
 const cleanText = (text: string): string =>
   TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
-
-/** A session that a run goes on from has to end in something to answer, or in calls that are run. */
-const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
-  const role = [...history, ...closing].at(-1)?.role
-  return unfinished.length > 0 || role === "user" || role === "tool"
-    ? Effect.void
-    : Effect.fail(
-        new InvalidInput({
-          message: "the session does not end in a message of the user or in results of tools: give a prompt"
-        })
-      )
-}
 
 /** Question of the user, in the form in which it came. */
 const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
@@ -109,163 +87,6 @@ const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.Use
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string =>
-  platform ?? settings.platform ?? "library"
-
-interface OpenedSession {
-  readonly id: Ids.SessionId
-  readonly conversationId: Ids.SessionId
-  readonly systemPrompt: string
-  /** As it is stored. */
-  readonly history: ReadonlyArray<Prompt.Message>
-  /** Results of the calls that the last run left open, to be stored before anything else. */
-  readonly closing: ReadonlyArray<Prompt.ToolMessage>
-  /** Those calls; `ran` is true of one that had begun. */
-  readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
-  /** Open calls of the last run that are run in this one. */
-  readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
-  /**
-   * Stores the session, in the transaction of the first message of its run; absent for a session that is stored
-   * already.
-   */
-  readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
-}
-
-const nothingOpen = { closing: [], closed: [], unfinished: [] }
-
-/** Resolves the calls that a run left open when its process died, each according to its known state. */
-const resolveOpenCalls = Effect.fnUntraced(function* (
-  id: Ids.SessionId,
-  history: ReadonlyArray<Prompt.Message>,
-  { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
-) {
-  const open = Conversation.listOpenCalls(history)
-  if (open.length === 0) return nothingOpen
-  const { registry, settings, store } = yield* Services
-  const begun = yield* store.begun(id)
-  const isRun = goesOn === true && openCalls === "run" && history.at(-1)?.role !== "user"
-  const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
-  const unfinished = isRun
-    ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true)
-    : []
-  const told = open.filter((call) => !unfinished.includes(call))
-  return {
-    closing: told.map((call) => Conversation.makeCancelledResult(call, begun.has(call.id))),
-    closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
-    unfinished
-  }
-})
-
-/** The stored conversation as a run goes on from it: calls that it is going to run stay open. */
-const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
-  const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
-  return last === -1
-    ? Conversation.resume([...history, ...closing])
-    : [...Conversation.resume(history.slice(0, last)), ...history.slice(last), ...closing]
-}
-
-/** Layers of the system prompt of a new session. */
-const buildLayers = Effect.fnUntraced(function* (
-  input: PromptInput,
-  { cwd, id, model, parentId, provider }: SessionPlace
-) {
-  const { source, tools } = input
-  const { promptSources, registry, settings } = yield* Services
-  const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
-  const place: SystemPrompt.PromptLocation = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
-  const found = yield* promptSources(place)
-  const recalled = yield* MemoryTurns.buildPromptBlock({ source }, place.isChild)
-  return yield* SystemPrompt.buildLayers({
-    ...place,
-    identity: settings.identity,
-    instructions: settings.instructions,
-    platform: getPlatform(settings, input),
-    provider,
-    model,
-    enforcement: settings.toolUseEnforcement,
-    sessionId: settings.passSessionId === true ? id : undefined,
-    sources: recalled.length === 0 ? found : { ...found, memory: [...(found.memory ?? []), ...recalled] }
-  })
-})
-
-/** The part of a run's input that its system prompt depends on. */
-export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
-
-/** Builds the system prompt layers, in order, with which a new session (`id`, if it has one) would begin. */
-export const buildPromptLayers = Effect.fnUntraced(function* (
-  input: PromptInput,
-  id?: Ids.SessionId
-): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
-  const { router, settings } = yield* Services
-  const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  return yield* buildLayers(input, {
-    cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(),
-    model,
-    provider,
-    parentId: undefined,
-    ...(id === undefined ? {} : { id })
-  })
-})
-
-/** Tests whether a session is as the caller of a run saw it. */
-const isExpected = (
-  expected: NonNullable<RunOptions["expectedSession"]>,
-  id: Ids.SessionId,
-  session: Option.Option<Session>
-): boolean =>
-  expected.sessionId === id &&
-  expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
-
-const openSession = Effect.fnUntraced(function* (
-  id: Ids.SessionId,
-  input: RunOptions,
-  place: SessionPlace
-): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
-  const { interceptors, settings, store } = yield* Services
-  const { history = [] } = input
-  if (history.some(({ role }) => role === "system")) {
-    return yield* new InvalidInput({
-      message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt"
-    })
-  }
-  const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
-  if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known))
-    return yield* new SessionBusy({ sessionId: id })
-  if (Option.isSome(known)) {
-    if (history.length > 0)
-      return yield* new InvalidInput({
-        message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session`
-      })
-    const stored = yield* store.messages(id)
-    const conversationId = yield* Effect.provideService(SessionChain.findFirstId(known.value), SessionStore, store)
-    return {
-      id,
-      conversationId,
-      systemPrompt: known.value.systemPrompt,
-      history: stored,
-      ...(yield* resolveOpenCalls(id, stored, input))
-    }
-  }
-  const systemPrompt = TextHygiene.toWellFormed(
-    input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id }))
-  )
-  const created = store.create({
-    id,
-    source: input.source ?? "library",
-    systemPrompt,
-    hasOwnPrompt: input.systemPrompt !== undefined,
-    ...place
-  })
-  const creation =
-    history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
-  yield* interceptors.hooks.emit("on_session_start", () => ({
-    session_id: id,
-    model: place.model,
-    platform: getPlatform(settings, input)
-  }))
-  return { id, conversationId: id, systemPrompt, history, ...nothingOpen, creation }
-})
-
 /** The user's message with blocks that the model is to see before it. */
 const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>): Prompt.UserMessage => {
   const [only] = message.content
@@ -287,22 +108,21 @@ export const addContext = Effect.fnUntraced(function* (
     task_id: run.taskId,
     turn_id: run.turnId,
     user_message: run.userMessage,
-    conversation_history: run.messages.slice(1),
+    conversation_history: run.conversation.messages.slice(1),
     is_first_turn: !resumed,
-    model: run.route.model,
+    model: run.questions.route.model,
     platform: run.platform,
     sender_id: ""
   }))
   const recalled = yield* MemoryTurns.recall(run, options)
-  const user = run.messages.at(-1)
+  const user = run.conversation.messages.at(-1)
   const blocks = [
     ...(recalled === undefined ? [] : [recalled]),
     ...(context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`])
   ]
   if (blocks.length === 0 || user?.role !== "user") return
   const sent = withContext(user, blocks)
-  run.messages[run.messages.length - 1] = sent
-  if (sent !== user) run.unstored.set(sent, user)
+  replaceNewest(run, user, sent)
 })
 
 const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
@@ -313,12 +133,6 @@ const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, su
   goal,
   depth
 })
-
-/** The system prompt as the requests of a run have it. */
-const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
-  ephemeral === undefined || ephemeral.trim() === ""
-    ? systemPrompt
-    : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
 
 const makeRecorder = (
   record: RunRecord | undefined,
@@ -359,6 +173,117 @@ const checkModel = Effect.fnUntraced(function* (
   return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
 })
 
+/** Parts that a run is put together of. */
+interface RunParts {
+  readonly session: OpenedSession
+  readonly route: RouteInfo
+  readonly cwd: string
+  readonly startedAt: number
+  readonly ids: Pick<RunState, "taskId" | "turnId">
+  readonly recorder: RunRecorder.Recorder | undefined
+  readonly lineage: Lineage | undefined
+  /** Question of the user, as it came. */
+  readonly prompt: RunOptions["prompt"]
+  /** Messages of children that arrived between the runs of the session. */
+  readonly reports: ReadonlyArray<Prompt.Message>
+  /** The user's message, if it is stored. */
+  readonly added: ReadonlyArray<Prompt.Message>
+}
+
+/** Makes the state of a run that starts. */
+const makeRunState = (
+  settings: AgentSettings,
+  input: RunOptions,
+  { added, ids, lineage, prompt, recorder, reports, route, session, startedAt }: RunParts
+): RunState => ({
+  sessionId: session.id,
+  conversationId: session.conversationId,
+  taskId: ids.taskId,
+  turnId: ids.turnId,
+  platform: getPlatform(settings, input),
+  lineage,
+  routeWanted: input.route,
+  reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
+  seed: input.seed,
+  streaming: input.streaming ?? false,
+  readsText: input.readsText ?? input.onEvent !== undefined,
+  tools: input.tools ?? settings.tools ?? everything,
+  emit: input.onEvent,
+  onUsageAfter: input.onUsageAfter,
+  recorder,
+  userMessage: prompt,
+  unfinished: session.unfinished,
+  conversation: makeConversation([...makeFirstMessages(session, input.ephemeralSystemPrompt), ...reports, ...added]),
+  steps: makeSteps(),
+  questions: makeQuestions(route),
+  tokens: makeTokens(),
+  phase: { isStopping: false, isOver: false },
+  budget: Budget.make({
+    iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
+    // The limits of an agent apply to a whole run: its children share their parent's limits.
+    limits: lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
+    parent: lineage?.budget,
+    startedAt
+  }),
+  guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults)
+})
+
+/** Makes the first entry of the record of a run. */
+const makeStartRecord = (
+  settings: AgentSettings,
+  input: RunOptions,
+  trace: Effect.Success<typeof TraceContext.current>,
+  { cwd, lineage, route, session }: RunParts
+): RecordEvent.RecordEvent => ({
+  _tag: "RunStarted",
+  version: RecordEvent.version,
+  agentVersion: Version.version,
+  source: input.source ?? "library",
+  platform: getPlatform(settings, input),
+  provider: route.provider,
+  model: route.model,
+  cwd,
+  resumed: session.history.length > 0,
+  ...trace,
+  ...(lineage === undefined ? {} : { parent: toParentRecord(lineage) })
+})
+
+/**
+ * Stores the messages that a run adds to its session, as `before_agent` leaves them: after the results of calls that the
+ * last run left open, and together with a new session.
+ */
+const storeAddedMessages = (
+  { record, store }: Pick<AgentServices, "record" | "store">,
+  { recorder, reports, session }: RunParts,
+  added: ReadonlyArray<Prompt.Message>
+): Effect.Effect<void, SessionStoreError> => {
+  const { closed, closing, creation, id } = session
+  const appended = store.append(id, [...closing, ...reports, ...added])
+  const isOneTransaction = recorder !== undefined && record?.together === store.together
+  const created = creation === undefined ? appended : Effect.andThen(creation, appended)
+  const append = creation === undefined || isOneTransaction ? created : (store.together?.(created) ?? created)
+  if (recorder === undefined) return Effect.asVoid(append)
+  return Effect.asVoid(
+    recorder.storing(append, (position) => {
+      recorder.appended("runtime", position, closing)
+      // Their own run was killed.
+      for (const { id, name, ran } of closed) {
+        recorder.write({
+          _tag: "CallEnded",
+          callId: id,
+          name,
+          status: "cancelled",
+          ran,
+          reason: "process_ended",
+          durationMillis: 0
+        })
+      }
+      recorder.appended("child", position + closing.length, reports)
+      recorder.appended("user", position + closing.length + reports.length, added)
+    })
+  )
+}
+
 /**
  * Prepares a run on the session `id`, which the caller owns. The returned effect stores the user's message and must run
  * uninterruptibly: from then on the end of the run is recorded.
@@ -385,101 +310,15 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
     session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
   const recorder = yield* makeRecorder(record, store, session, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
-  const started: RecordEvent.RecordEvent = {
-    _tag: "RunStarted",
-    version: RecordEvent.version,
-    agentVersion: Version.version,
-    source: input.source ?? "library",
-    platform: getPlatform(settings, input),
-    provider: route.provider,
-    model: route.model,
-    cwd,
-    resumed: session.history.length > 0,
-    ...trace,
-    ...(lineage === undefined ? {} : { parent: toParentRecord(lineage) })
-  }
-  const run: RunState = {
-    sessionId: session.id,
-    conversationId: session.conversationId,
-    taskId,
-    turnId,
-    platform: getPlatform(settings, input),
-    lineage,
-    routeWanted: input.route,
-    reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
-    seed: input.seed,
-    streaming: input.streaming ?? false,
-    readsText: input.readsText ?? input.onEvent !== undefined,
-    tools: input.tools ?? settings.tools ?? everything,
-    emit: input.onEvent,
-    onUsageAfter: input.onUsageAfter,
-    recorder,
-    messages: [
-      Conversation.makeSystemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
-      ...toConversation(session),
-      ...reports,
-      ...added
-    ],
-    unstored: new Map(),
-    isCompacted: false,
-    budget: Budget.make({
-      iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
-      // The limits of an agent apply to a whole run: its children share their parent's limits.
-      limits:
-        lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
-      parent: lineage?.budget,
-      startedAt
-    }),
-    batch: noBatch,
-    unfinished: session.unfinished,
-    guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
-    promptTokens: undefined,
-    outputTokens: undefined,
-    outputBase: undefined,
-    compactions: undefined,
-    userMessage: prompt,
-    steps: 0,
-    lastUse: new Map(),
-    answerStep: 0,
-    questions: 0,
-    attempt: 0,
-    route,
-    text: "",
-    textStored: false,
-    forced: 0,
-    isStopping: false,
-    isOver: false
-  }
+  const ids = { taskId, turnId }
+  const parts: RunParts = { session, route, cwd, startedAt, ids, recorder, lineage, prompt, reports, added }
+  const started = makeStartRecord(settings, input, trace, parts)
+  const run = makeRunState(settings, input, parts)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
-  /** Stores what the run adds to its session, as `before_agent` leaves it. */
-  const storeAddedMessages = (added: ReadonlyArray<Prompt.Message>): Effect.Effect<OpenedRun, SessionStoreError> => {
-    const appended = store.append(session.id, [...session.closing, ...reports, ...added])
-    const isOneTransaction = recorder !== undefined && record?.together === store.together
-    const created = session.creation === undefined ? appended : Effect.andThen(session.creation, appended)
-    const append = session.creation === undefined || isOneTransaction ? created : (store.together?.(created) ?? created)
-    if (recorder === undefined) return Effect.as(append, opened)
-    return Effect.as(
-      recorder.storing(append, (position) => {
-        recorder.appended("runtime", position, session.closing)
-        // Their own run was killed.
-        for (const { id, name, ran } of session.closed) {
-          recorder.write({
-            _tag: "CallEnded",
-            callId: id,
-            name,
-            status: "cancelled",
-            ran,
-            reason: "process_ended",
-            durationMillis: 0
-          })
-        }
-        recorder.appended("child", position + session.closing.length, reports)
-        recorder.appended("user", position + session.closing.length + reports.length, added)
-      }),
-      opened
-    )
-  }
-  return { opened, stored: storeAddedMessages, added, started, creation: session.creation }
+  /** Stores the messages that the run adds to its session. */
+  const storeMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<OpenedRun, SessionStoreError> =>
+    Effect.as(storeAddedMessages({ record, store }, parts, messages), opened)
+  return { opened, stored: storeMessages, added, started, creation: session.creation }
 })
 
 /**
@@ -500,9 +339,9 @@ export const begin = (
   opened.run.recorder?.write(started)
   const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
     const { run } = opened
-    if (messages === run.messages) return stored(added)
-    const old = new Set(run.messages.filter((message) => !added.some((own) => own === message)))
-    run.messages.splice(0, run.messages.length, ...messages)
+    if (messages === run.conversation.messages) return stored(added)
+    const old = new Set(run.conversation.messages.filter((message) => !added.some((own) => own === message)))
+    replaceMessages(run, messages)
     return stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
   })
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
@@ -523,6 +362,6 @@ export const openWithoutPrompt = Effect.fnUntraced(function* (
   input: Omit<CompactInput, "focus" | "keepExchanges">
 ) {
   const { added, opened } = yield* prepare(id, { ...input, prompt: "compaction" })
-  opened.run.messages.splice(opened.run.messages.length - added.length, added.length)
+  removeFrom(opened.run, opened.run.conversation.messages.length - added.length)
   return opened
 })

@@ -14,9 +14,10 @@ import * as Conversation from "../base/domain/Conversation.ts"
 import type { Limit, RunResult } from "../base/domain/RunEvent.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
+import { appendMessages, noteAnswerStored } from "./RunConversation.ts"
 import { makeResult, type RunState } from "./RunState.ts"
+import { setOutputLimit } from "./RunUsage.ts"
 import type { MiddlewareFailure, Services } from "./Services.ts"
-import * as Step from "./Step.ts"
 
 /** Tries, the first included. */
 const tries = 2
@@ -43,8 +44,8 @@ const formatCallCount = (count: number): string => (count === 1 ? "1 model call"
 const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   const { remedy, what } = Budget.getWording(limit)
   return (
-    `Stopped after ${formatCallCount(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
-    `${capitalize(remedy)}, or continue the session.`
+    `Stopped after ${formatCallCount(run.steps.count)} without a final answer: ` +
+    `${what} for the request is used up${why}. ${capitalize(remedy)}, or continue the session.`
   )
 }
 
@@ -94,14 +95,14 @@ export const summarise = Effect.fnUntraced(function* (
   limit: Limit
 ): Effect.fn.Return<RunResult, SessionStoreError | MiddlewareFailure, Services> {
   const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
-  run.outputTokens = undefined
+  setOutputLimit(run, undefined)
   for (let tried = 0; tried < tries; tried++) {
     const said = yield* requestSummary(run, limit)
     if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), limit)
     const { options, text } = said
     if (text.trim() === "") continue
-    yield* Step.appendMessages(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
-    run.textStored = true
+    yield* appendMessages(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
+    noteAnswerStored(run, true)
     return makeResult(run, exit, text, limit)
   }
   return makeResult(run, exit, renderFallback(run, limit, ""), limit)

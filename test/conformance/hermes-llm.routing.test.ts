@@ -382,7 +382,7 @@ describe("streams", () => {
       const lost = S.breaks(S.network("connection reset"), delta("I will run it. "), toolStart)
       const { asked, open, prepared } = S.world({ a: [lost, ok] })
       const router = yield* S.router({ chain: [{ route: S.route("a") }], open })
-      const { answer, discarded, events } = S.asking(router, { delivered: undefined })
+      const { answer, discarded, events } = S.asking(router, { progress: undefined })
       const { response } = yield* inTime(answer)
       assert.deepStrictEqual([asked, discarded()], [["a", "a"], 1])
       assert.deepStrictEqual(

@@ -69,7 +69,7 @@ describe("calls of tools, in the sources", () => {
   it("a batch is run by the loop, and one call by whoever calls for somebody else", () => {
     const users = (name: string) =>
       all.filter(({ text }) => text.includes(`ToolCalls.${name}(`)).map(({ path }) => path)
-    assert.deepStrictEqual([users("run"), users("runOne")], [["agent/Step.ts"], ["agent/CallTool.ts"]])
+    assert.deepStrictEqual([users("run"), users("runOne")], [["agent/StepCalls.ts"], ["agent/CallTool.ts"]])
   })
 })
 

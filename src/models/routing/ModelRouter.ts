@@ -35,6 +35,7 @@ import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Chain from "../../middleware/Chain.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "../../middleware/Middleware.ts"
+import type { AnswerProgress } from "./AnswerProgress.ts"
 import type { Limits } from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as Catalogue from "./CataloguePort.ts"
@@ -42,7 +43,6 @@ import type { Failure } from "./Classification.ts"
 import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Open } from "./OpenRoute.ts"
-import type { DeliveredText } from "./PartialAnswer.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 import type { RouteInfo } from "../../base/domain/Route.ts"
 import type { KeyState } from "./CredentialPool.ts"
@@ -98,8 +98,8 @@ export interface Question {
   readonly deadline?: number | undefined
   /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
-  /** The part of the answer that was read so far; absent if the answer is read only when complete. */
-  readonly delivered?: DeliveredText | undefined
+  /** Progress of the answer, with the part that was read so far; absent if the answer is read only when complete. */
+  readonly progress?: AnswerProgress | undefined
 }
 
 /** A router. */
@@ -197,31 +197,6 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
   set: (answer, response) => ({ ...answer, response })
 })
 
-/** Tells wrappers whose `onPart` sees the parts of all attempts where another one begins. */
-const addRetrySignals = (
-  { delivered, discard }: Question,
-  options: ExecuteOptions | undefined
-): Pick<Question, "delivered" | "discard"> => {
-  const onRetry = options?.onRetry
-  if (onRetry === undefined) return {}
-  return {
-    discard: Effect.andThen(
-      Effect.sync(() => onRetry(false)),
-      discard ?? Effect.void
-    ),
-    delivered:
-      delivered === undefined
-        ? undefined
-        : {
-            ...delivered,
-            keep: (text) => {
-              onRetry(true)
-              delivered.keep(text)
-            }
-          }
-  }
-}
-
 /**
  * Makes a whole model call: `wrap_model_call` around the router's attempts. `E` as in `Service.call`.
  */
@@ -235,15 +210,7 @@ export const callModel = <E>(
   const turn = { session: context.sessionId, turn: context.turnId }
   const askRouter = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
-    const asked = router.call<E>(interceptors, {
-      ...question,
-      ...addRetrySignals(question, options),
-      call,
-      route,
-      options,
-      log,
-      turn
-    })
+    const asked = router.call<E>(interceptors, { ...question, call, route, options, log, turn })
     return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
   }
   const { stack } = interceptors

@@ -11,62 +11,10 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
-import {
-  type ContentPart,
-  type ModelCall,
-  type ModelResponse,
-  type StreamPart,
-  withParts
-} from "../../base/domain/ModelCall.ts"
+import { type ContentPart, type ModelCall, type ModelResponse, withParts } from "../../base/domain/ModelCall.ts"
 
 /** Number of times that the rest of an answer is asked for on one route by default (`network.stream_retries`). */
 export const mostContinuations = 2
-
-/**
- * Text of one answer that has reached a reader, over all attempts. The component that displays the text creates this
- * object; the router records the text when an attempt breaks off.
- */
-export interface DeliveredText {
-  /** Text of the attempts that broke off, joined; empty before the first one. */
-  readonly text: () => string
-  /** Returns whether text of the attempt under way has reached a reader. */
-  readonly isRead: () => boolean
-  /**
-   * Keeps the text of the attempt that broke off; `text` is what its provider sent, which middleware may have changed
-   * on the way.
-   */
-  readonly keep: (text: string) => void
-}
-
-/** The text that streamed by, and whether anything did. */
-interface StreamedText {
-  readonly text: string
-  readonly anything: boolean
-}
-
-/** Reads what streamed by in an attempt. */
-export const readStreamedText = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): StreamedText => {
-  let text = ""
-  let anything = false
-  for (const parts of shown) {
-    for (const part of parts) {
-      switch (part.type) {
-        case "text-delta":
-          text += part.delta
-          anything = true
-          break
-        case "reasoning-delta":
-        case "tool-params-start":
-        case "tool-call":
-          anything = true
-          break
-        default:
-          break
-      }
-    }
-  }
-  return { text, anything }
-}
 
 const goOn = Prompt.userMessage({
   content: [

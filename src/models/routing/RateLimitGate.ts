@@ -32,6 +32,18 @@ export interface Slot {
   decided: boolean
 }
 
+/** The place of a call in the queues of keys. */
+export interface Admission {
+  /** The admission of the attempt under way. */
+  slot: Slot | undefined
+  /** Taken with the first attempt. */
+  place: number | undefined
+  /** The attempt before was refused for its rate. */
+  refused: boolean
+  /** The account of the key is known to have used up its limit: waiting here is no use. */
+  spent: boolean
+}
+
 /** The queues of all keys. Times are in milliseconds since 1970. */
 export interface RateLimits {
   /** A place in the queues: the lower one is admitted first. A call keeps it until it is answered. */
@@ -214,7 +226,7 @@ const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiErro
   function* (state) {
     const { route, shared } = state
     for (;;) {
-      const key = route.guardKey(state.lease)
+      const key = route.guardKey(state.key.lease)
       const millis = key === undefined ? undefined : yield* shared.guard.closedFor(key)
       if (millis === undefined) return undefined
       const delay = Duration.millis(millis)
@@ -230,7 +242,7 @@ const isTooLong = ({ hasNext }: RouteCallState, delay: Duration.Duration): boole
 const makeQueueError = ({ route }: RouteCallState, delay: Duration.Duration): AiError.AiError =>
   makeRateLimitError(delay, `${route.info.provider} asked others to wait, and they still do`)
 
-const describeLimit = ({ refused, route: { info } }: RouteCallState): string =>
+const describeLimit = ({ admission: { refused }, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
 /** Waits in line for the key, unless that takes too long. */
@@ -244,11 +256,11 @@ const waitInQueue = Effect.fnUntraced(function* (
   const expected = Duration.millis(limits.expected(key, readClock(state)))
   if (isTooLong(state, expected)) return makeQueueError(state, expected)
   if (!Duration.isZero(expected))
-    yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.failures + 1 })
-  state.refused = false
-  state.place ??= limits.place()
-  yield* limits.enter(key, state.place, (slot) => {
-    state.slot = slot
+    yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.retries.failures + 1 })
+  state.admission.refused = false
+  state.admission.place ??= limits.place()
+  yield* limits.enter(key, state.admission.place, (slot) => {
+    state.admission.slot = slot
   })
   return undefined
 })
@@ -267,7 +279,7 @@ const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError
     return Effect.succeed(makeQueueError(state, delay))
   }
   return Effect.as(
-    waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.failures + 1 }),
+    waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.retries.failures + 1 }),
     undefined
   )
 }
@@ -279,16 +291,16 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
     route,
     shared: { limits }
   } = state
-  const key = route.limitKey(state.lease)
+  const key = route.limitKey(state.key.lease)
   const slot = limits.take(key, readClock(state))
   if (slot === undefined) {
     return Effect.flatMap(waitInQueue(state, key), (failure) =>
       failure === undefined ? waitForQuota(state, key) : Effect.succeed(failure)
     )
   }
-  state.refused = false
-  state.place ??= limits.place()
-  state.slot = slot
+  state.admission.refused = false
+  state.admission.place ??= limits.place()
+  state.admission.slot = slot
   return waitForQuota(state, key)
 }
 
@@ -297,7 +309,7 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
  * when the account has used up its limit.
  */
 export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
-  state.route.guardKey(state.lease) === undefined
+  state.route.guardKey(state.key.lease) === undefined
     ? admitAtPace(state)
     : Effect.flatMap(checkAccountLimit(state), (failure) =>
         failure === undefined ? admitAtPace(state) : Effect.succeed(failure)
@@ -305,27 +317,31 @@ export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.A
 
 /** Notes that the call was refused, and its key with it for this long. */
 export const recordRefusal = (state: RouteCallState, duration: Duration.Duration): void => {
-  state.refused = true
-  if (state.slot !== undefined)
-    state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), readClock(state))
+  state.admission.refused = true
+  if (state.admission.slot !== undefined)
+    state.shared.limits.refused(
+      state.admission.slot,
+      Duration.min(duration, Backoff.longestRetryAfter),
+      readClock(state)
+    )
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
 export const releaseAdmission = (state: RouteCallState): void => {
-  if (state.slot !== undefined) state.shared.limits.release(state.slot)
-  state.slot = undefined
+  if (state.admission.slot !== undefined) state.shared.limits.release(state.admission.slot)
+  state.admission.slot = undefined
 }
 
 /** Learns from the headers of the answer that begins. */
 export const readHeaders = (state: RouteCallState, get: RequestPacing.GetHeader): void => {
-  if (state.slot !== undefined) state.shared.limits.accepted(state.slot, readClock(state), get)
+  if (state.admission.slot !== undefined) state.shared.limits.accepted(state.admission.slot, readClock(state), get)
 }
 
 /**
  * Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered.
  */
 export const isFreeRefusal = (
-  { lease, question: { deadline }, route, shared, startedAt }: RouteCallState,
+  { key: { lease }, question: { deadline }, route, shared, startedAt }: RouteCallState,
   retryAfter: Duration.Duration | undefined,
   now: number
 ): boolean => {
@@ -337,7 +353,8 @@ export const isFreeRefusal = (
 
 /** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
 export const learnFromRefusal = Effect.fnUntraced(function* (state: RouteCallState, { reason }: AiError.AiError) {
-  const { lease, route, shared } = state
+  const { route, shared } = state
+  const { lease } = state.key
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
   if (headers !== undefined) {
     shared.limits.told(
@@ -349,13 +366,18 @@ export const learnFromRefusal = Effect.fnUntraced(function* (state: RouteCallSta
   const key = route.guardKey(lease)
   if (key === undefined) return
   const millis = RequestPacing.findExhaustion(shared.limits.left(route.limitKey(lease), readClock(state)))
-  state.spent = millis !== undefined
+  state.admission.spent = millis !== undefined
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })
 
 /** Notes that the call was answered: its key takes calls at this rate, and its account is open. */
 export const recordSuccess = (state: RouteCallState): Effect.Effect<void> => {
-  const { lease, route, shared, slot } = state
+  const {
+    admission: { slot },
+    key: { lease },
+    route,
+    shared
+  } = state
   if (slot !== undefined && !slot.decided) shared.limits.accepted(slot, readClock(state))
   const key = route.guardKey(lease)
   return key === undefined ? Effect.void : shared.guard.open(key)

@@ -8,13 +8,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"
-import type { ModelRequest, StreamPart } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as MiddlewareBoundary from "../../middleware/MiddlewareBoundary.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
+import type { SentState } from "./Attempt.ts"
 import type * as Backoff from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { CallFacts, Service as Catalogue } from "./CataloguePort.ts"
@@ -26,6 +26,7 @@ import type { AttemptLog, Question } from "./ModelRouter.ts"
 import { guarded, type RateGuard } from "./RateGuard.ts"
 import type * as RateLimitGate from "./RateLimitGate.ts"
 import type { OpenProviders } from "./RoutedModelRouter.ts"
+import type { CallForm, Retries } from "./RouteRetry.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route, its keys, and the facts learned about it. */
@@ -135,17 +136,6 @@ export interface Position {
   readonly isPrimary: boolean
 }
 
-/** Answer of one attempt as it streams by. */
-export interface Progress {
-  /** Time of the last sign of life in milliseconds; undefined while a piece is being read on this side. */
-  last: number | undefined
-  isStreaming: boolean
-  /** Time of the first piece that says something; undefined before it. */
-  firstPartAt: number | undefined
-  /** Parts that were read, read by read. */
-  readonly parts: Array<ReadonlyArray<StreamPart>>
-}
-
 /**
  * State of one call on one route: the question, the state shared by all calls, and the state that changes between
  * attempts.
@@ -157,44 +147,33 @@ export interface RouteCallState extends Call, Position {
   readonly clock: Clock.Clock
   /** In milliseconds since 1970. */
   readonly startedAt: number
+  /** Changed by this module. */
+  readonly key: KeyOfCall
+  /** Changed by `RateLimitGate`. */
+  readonly admission: RateLimitGate.Admission
+  /** Changed by `RouteRetry`. */
+  readonly retries: Retries
+  /** Changed by `RouteRetry`. */
+  readonly form: CallForm
+  /** Changed by `Attempt`. */
+  readonly sent: SentState
+}
+
+/** The key of a call. */
+interface KeyOfCall {
   lease: Lease | undefined
-  /** The admission of the attempt under way. */
-  slot: RateLimitGate.Slot | undefined
-  /** In the queues of keys; taken with the first attempt. */
-  place: number | undefined
-  /** The attempt before was refused for its rate. */
-  refused: boolean
-  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
-  refusals: number
-  /** Failures that cost an attempt. */
-  failures: number
-  rebuilt: boolean
-  /** The account of the key is known to have used up its limit: waiting here is no use. */
-  spent: boolean
-  outputCap: number | undefined
-  /** Attempts that were asked for the rest of an answer, and broke off again. */
-  continuations: number
-  /** The request of the last attempt, as it was prepared. */
-  request: ModelRequest | undefined
-  /** The attempt under way, or the last one; undefined where its provider could not be opened. */
-  progress: Progress | undefined
   /** Keys whose renewal was tried. */
   readonly renewed: Set<number>
-  /** Changes of this call alone. */
-  readonly changes: Set<Change>
 }
 
 /** The time, in milliseconds since 1970. */
 export const readClock = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
 
-/** Makes the state of a call on a route before its first attempt, which begins at `startedAt`. */
+/** Makes the state of a call on a route before its first attempt. */
 export const makeCallState = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
-  route: ManagedRoute,
-  known: CallFacts,
-  clock: Clock.Clock,
-  startedAt: number
+  { clock, known, route, startedAt }: Pick<RouteCallState, "clock" | "known" | "route" | "startedAt">
 ): RouteCallState => ({
   shared,
   interceptors,
@@ -206,20 +185,11 @@ export const makeCallState = (
   known,
   clock,
   startedAt,
-  lease: undefined,
-  slot: undefined,
-  place: undefined,
-  refused: false,
-  refusals: 0,
-  failures: 0,
-  rebuilt: false,
-  spent: false,
-  outputCap: undefined,
-  continuations: 0,
-  request: undefined,
-  progress: undefined,
-  renewed: new Set(),
-  changes: new Set()
+  key: { lease: undefined, renewed: new Set() },
+  admission: { slot: undefined, place: undefined, refused: false, spent: false },
+  retries: { refusals: 0, failures: 0, rebuilt: false, continuations: 0 },
+  form: { outputCap: undefined, changes: new Set() },
+  sent: { request: undefined, progress: undefined }
 })
 
 /** Size of the call, for the classification of its failure. */
@@ -277,7 +247,7 @@ export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
     ? Effect.void
     : Effect.uninterruptible(
         Effect.map(pool.lease, (lease) => {
-          state.lease = lease
+          state.key.lease = lease
         })
       )
 }
@@ -288,21 +258,33 @@ export const takeNextLease = (
   why: Parameters<CredentialPool["rotate"]>[1]
 ): Effect.Effect<Lease | undefined> => {
   const {
-    lease,
+    key: { lease },
     route: { pool }
   } = state
   return pool === undefined || lease === undefined
     ? Effect.succeed(undefined)
     : Effect.uninterruptible(
         Effect.map(pool.rotate(lease, why), (next) => {
-          if (next !== undefined) state.lease = next
+          if (next !== undefined) state.key.lease = next
           return next
         })
       )
 }
 
+/** Renews the key once. Returns undefined if it cannot be renewed, or if its renewal was tried before. */
+export const renewLease = ({ key, route: { pool } }: RouteCallState): Effect.Effect<Lease | undefined> => {
+  const { lease, renewed } = key
+  if (pool === undefined || lease === undefined || renewed.has(lease.number)) return Effect.undefined
+  renewed.add(lease.number)
+  return Effect.map(pool.refresh(lease), (fresh) => {
+    if (fresh !== undefined) key.lease = fresh
+    return fresh
+  })
+}
+
 /** Gives the key back. */
 export const returnLease = (state: RouteCallState): void => {
-  if (state.lease !== undefined) state.route.pool?.release(state.lease)
-  state.lease = undefined
+  const { key, route } = state
+  if (key.lease !== undefined) route.pool?.release(key.lease)
+  key.lease = undefined
 }

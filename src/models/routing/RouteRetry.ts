@@ -19,18 +19,19 @@ import * as AiError from "effect/ai/AiError"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
+import * as AnswerProgress from "./AnswerProgress.ts"
 import * as Attempt from "./Attempt.ts"
 import * as Backoff from "./Backoff.ts"
 import type { Decision, Failure } from "./Classification.ts"
 import * as Adaptation from "./Adaptation.ts"
 import * as Evidence from "./classification/Evidence.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
 import * as Recovery from "./Recovery.ts"
 import {
   type Call,
   decideOnFailure,
+  renewLease,
   returnLease,
   makeCallState,
   type ManagedRoute,
@@ -45,6 +46,24 @@ import {
   waitAndNotify
 } from "./RouteCallState.ts"
 
+/** Retries of a call on a route so far. */
+export interface Retries {
+  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
+  refusals: number
+  /** Failures that cost an attempt. */
+  failures: number
+  rebuilt: boolean
+  /** Attempts that were asked for the rest of an answer, and broke off again. */
+  continuations: number
+}
+
+/** The form in which a call is sent. */
+export interface CallForm {
+  outputCap: number | undefined
+  /** Changes of this call alone. */
+  readonly changes: Set<Change>
+}
+
 /** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
 type Onward = "again" | "next route" | "give up"
 
@@ -54,23 +73,12 @@ const again = Effect.succeed("again" as const)
 const impossible = Effect.succeed(undefined)
 
 const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
-  const {
-    lease,
-    renewed,
-    route: { pool }
-  } = state
-  if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
-  renewed.add(lease.number)
-  return Effect.map(pool.refresh(lease), (fresh) => {
-    if (fresh === undefined) return undefined
-    state.lease = fresh
-    return "again"
-  })
+  return Effect.map(renewLease(state), (fresh) => (fresh === undefined ? undefined : "again"))
 }
 
 const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
   const {
-    lease,
+    key: { lease },
     route: { info, pool },
     shared
   } = state
@@ -93,7 +101,7 @@ const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decisio
  */
 const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
   const { route } = state
-  const known = change === "without_reasoning" ? state.changes : route.changes
+  const known = change === "without_reasoning" ? state.form.changes : route.changes
   if (known.has(change)) return impossible
   known.add(change)
   const what = Recovery.describeRecovery({ _tag: "Adapt", change })
@@ -101,7 +109,8 @@ const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
 }
 
 const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): RecoveryAttempt => {
-  const { request, route, shared } = state
+  const { route, sent, shared } = state
+  const { request } = sent
   if (request === undefined) return impossible
   const {
     info: { apiMode },
@@ -121,9 +130,9 @@ const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): R
 }
 
 const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
-  const { route } = state
-  if (state.outputCap !== undefined && state.outputCap <= to) return impossible
-  state.outputCap = to
+  const { form, route } = state
+  if (form.outputCap !== undefined && form.outputCap <= to) return impossible
+  form.outputCap = to
   return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), again)
 }
 
@@ -152,10 +161,10 @@ const returnToQueue = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const after = asked ?? CredentialPool.readResetAfter(error, now)
   const free = RateLimitGate.isFreeRefusal(state, after, now)
-  if (!free) state.failures++
-  if (state.failures >= shared.maxAttempts) return undefined
-  if (after === undefined) state.refusals++
-  RateLimitGate.recordRefusal(state, yield* Backoff.computeWait(shared.backoff, state.refusals, after))
+  if (!free) state.retries.failures++
+  if (state.retries.failures >= shared.maxAttempts) return undefined
+  if (after === undefined) state.retries.refusals++
+  RateLimitGate.recordRefusal(state, yield* Backoff.computeWait(shared.backoff, state.retries.refusals, after))
   yield* changeKey(state)
   return "again" as const
 })
@@ -167,16 +176,18 @@ const retryLater = Effect.fnUntraced(function* (state: RouteCallState, failed: F
     route: { info },
     shared
   } = state
-  if (state.spent) return undefined
+  if (state.admission.spent) return undefined
   if (failed.decision.reason === "rate_limit") return yield* returnToQueue(state, failed, after)
-  state.failures++
-  if (state.failures >= shared.maxAttempts) return undefined
+  state.retries.failures++
+  if (state.retries.failures >= shared.maxAttempts) return undefined
   const duration =
-    exact === true && after !== undefined ? after : yield* Backoff.computeWait(shared.backoff, state.failures, after)
+    exact === true && after !== undefined
+      ? after
+      : yield* Backoff.computeWait(shared.backoff, state.retries.failures, after)
   yield* waitAndNotify(state, {
     reason: `${info.provider}: ${describeWaitReason(failed)}`,
     duration,
-    attempt: state.failures + 1
+    attempt: state.retries.failures + 1
   })
   yield* changeKey(state)
   return "again" as const
@@ -184,12 +195,12 @@ const retryLater = Effect.fnUntraced(function* (state: RouteCallState, failed: F
 
 const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
   const { isPrimary, route, shared } = state
-  if (state.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
-  state.rebuilt = true
-  yield* shared.providers.retire(route.routeWith(state.lease))
-  const duration = Backoff.computeRebuildDelay(state.failures)
+  if (state.retries.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
+  state.retries.rebuilt = true
+  yield* shared.providers.retire(route.routeWith(state.key.lease))
+  const duration = Backoff.computeRebuildDelay(state.retries.failures)
   yield* waitAndNotify(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
-  state.failures = 0
+  state.retries.failures = 0
   return "again" as const
 })
 
@@ -253,7 +264,14 @@ const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiE
 /** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
 const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void> => {
   log.isDirty = false
-  return question.discard ?? Effect.void
+  const { discard = Effect.void, options } = question
+  const onRetry = options?.onRetry
+  return onRetry === undefined
+    ? discard
+    : Effect.andThen(
+        Effect.sync(() => onRetry(false)),
+        discard
+      )
 }
 
 /**
@@ -264,13 +282,15 @@ const handleBrokenAnswer = Effect.fnUntraced(function* (
   state: RouteCallState,
   { reason }: Decision
 ): Effect.fn.Return<boolean> {
-  const { anything, text } = PartialAnswer.readStreamedText(state.progress?.parts ?? [])
+  const { anything, text } = AnswerProgress.readStreamedText(state.sent.progress?.parts ?? [])
   if (!anything) return true
-  const { delivered } = state.question
-  const isRead = text !== "" && delivered?.isRead() === true
-  if (isRead) delivered.keep(text)
-  else state.log.isDirty = true
-  const mayGoOn = !isRead || ++state.continuations <= state.shared.streamRetries
+  const { options, progress } = state.question
+  const isRead = text !== "" && progress?.isRead === true
+  if (isRead) {
+    options?.onRetry?.(true)
+    AnswerProgress.keepBroken(progress)
+  } else state.log.isDirty = true
+  const mayGoOn = !isRead || ++state.retries.continuations <= state.shared.streamRetries
   const next = isRead ? "asking for the rest" : "asking again"
   yield* emitEvent(state, {
     _tag: "Notice",
@@ -299,10 +319,10 @@ const attemptUntilDone = Effect.fnUntraced(function* <E>(state: RouteCallState):
       return { _tag: "NextRoute", error: limited, decision: decideOnFailure(state, limited) }
     }
     if (log.isDirty === true) yield* discardStreamed(state)
-    state.progress = undefined
+    Attempt.forgetAttempt(state)
     const asked =
       route.provider === undefined
-        ? shared.providers.use(route.routeWith(state.lease), attemptWith)
+        ? shared.providers.use(route.routeWith(state.key.lease), attemptWith)
         : attemptWith(route.provider)
     const result = yield* Effect.catch(asked, selectProviderFailure)
     if (!AiError.isAiError(result)) {
@@ -332,7 +352,7 @@ export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position
   Effect.clockWith((clock) => {
     const startedAt = clock.currentTimeMillisUnsafe()
     const begun = Effect.flatMap(call.shared.catalogue.known(route.route), (known) => {
-      const state = makeCallState(call, position, route, known, clock, startedAt)
+      const state = makeCallState(call, position, { route, known, clock, startedAt })
       return Effect.onExit(attemptUntilDone<E>(state), () => closeState(state))
     })
     const recalled = recallParameters(call.shared, route)

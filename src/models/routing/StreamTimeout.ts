@@ -18,17 +18,19 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import type { OnHeaders, OnPart, StreamPart } from "../../base/domain/ModelCall.ts"
+import type { OnHeaders, OnPart } from "../../base/domain/ModelCall.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
+import * as AnswerProgress from "./AnswerProgress.ts"
 import * as CallTokens from "./CallTokens.ts"
-import type { Progress, RouteCallState } from "./RouteCallState.ts"
+import type { RouteCallState } from "./RouteCallState.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
 import * as RouteDetection from "./RouteDetection.ts"
 
-/** Makes the progress of an attempt that begins. */
-export const beginProgress = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
-
-const makeStaleError = ({ info }: Provider, millis: number, { isStreaming }: Progress): AiError.AiError =>
+const makeStaleError = (
+  { info }: Provider,
+  millis: number,
+  { isStreaming }: AnswerProgress.AttemptProgress
+): AiError.AiError =>
   AiError.make({
     module: "ModelRouter",
     method: "call",
@@ -46,7 +48,7 @@ const makeStaleError = ({ info }: Provider, millis: number, { isStreaming }: Pro
 const failAfterSilence = Effect.fnUntraced(function* (
   { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
   provider: Provider,
-  progress: Progress
+  progress: AnswerProgress.AttemptProgress
 ): Effect.fn.Return<never, AiError.AiError> {
   const started = clock.currentTimeMillisUnsafe()
   const estimateCallTokens = (): number => CallTokens.estimateTokens(call)
@@ -68,28 +70,22 @@ const failAfterSilence = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns whether a part says something; those that only open or close others do not. */
-const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
-
 const makePartReader =
-  (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart =>
+  (progress: AnswerProgress.AttemptProgress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart =>
   (parts) => {
-    if (progress.firstPartAt === undefined && parts.some(hasContent))
-      progress.firstPartAt = clock.currentTimeMillisUnsafe()
-    progress.last = undefined
+    AnswerProgress.noteArrival(progress, parts, clock)
     const kept = onPart === undefined ? Effect.succeed(parts) : onPart(parts)
     return Effect.map(kept, (kept) => {
-      progress.last = clock.currentTimeMillisUnsafe()
-      progress.parts.push(kept)
+      AnswerProgress.noteRead(progress, kept, clock)
       return kept
     })
   }
 
 /** Executes with the provider, noting each piece in the progress. */
 export const executeWatched =
-  (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] =>
+  (provider: Provider, progress: AnswerProgress.AttemptProgress, onHeaders: OnHeaders): Provider["execute"] =>
   (request, options) => {
-    progress.isStreaming = request["stream"] === true
+    AnswerProgress.noteRequest(progress, request["stream"] === true)
     return progress.isStreaming
       ? Effect.clockWith((clock) =>
           provider.execute(request, { onPart: makePartReader(progress, options?.onPart, clock), onHeaders })
@@ -101,7 +97,7 @@ export const executeWatched =
 export const limitSilence = <A, E, R>(
   state: RouteCallState,
   provider: Provider,
-  progress: Progress,
+  progress: AnswerProgress.AttemptProgress,
   execution: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | AiError.AiError, R> =>
   state.question.heartbeat === undefined && state.route.patience.least === Infinity

@@ -11,7 +11,7 @@ import type { Interceptors } from "../../../src/models/routing/Interceptors.ts"
 import * as Stack from "../../../src/middleware/Stack.ts"
 import * as SdkError from "../../../src/models/provider/SdkError.ts"
 import type { Question, Service } from "../../../src/models/routing/ModelRouter.ts"
-import type { DeliveredText } from "../../../src/models/routing/PartialAnswer.ts"
+import * as AnswerProgress from "../../../src/models/routing/AnswerProgress.ts"
 import type { Open } from "../../../src/models/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../../src/models/routing/RoutedModelRouter.ts"
 import * as Fake from "../../support/fakeModel.ts"
@@ -143,20 +143,12 @@ export const asking = (router: Service, more: Partial<Question> = {}) => {
   const events: Array<RunEvent> = []
   const seen: Array<StreamPart> = []
   let discarded = 0
-  let kept = ""
-  let isRead = false
-  const delivered: DeliveredText = {
-    text: () => kept,
-    isRead: () => isRead,
-    keep: (text) => {
-      kept += text
-      isRead = false
-    }
-  }
+  const progress = AnswerProgress.beginAnswer("")
   const onPart: OnPart = (parts) =>
     Effect.sync(() => {
       seen.push(...parts)
-      isRead ||= parts.some(({ type }) => type === "text-delta")
+      AnswerProgress.receiveParts(progress, parts)
+      AnswerProgress.showParts(progress, parts, true)
       return parts
     })
   const answer = router.call(bare, {
@@ -169,12 +161,12 @@ export const asking = (router: Service, more: Partial<Question> = {}) => {
     heartbeat: (waitedMillis) => Effect.sync(() => void events.push({ _tag: "Heartbeat", waitedMillis })),
     discard: Effect.sync(() => {
       discarded++
-      isRead = false
+      AnswerProgress.retractAttempt(progress)
     }),
-    delivered,
+    progress,
     ...more
   })
-  return { answer, events, seen, discarded: () => discarded, kept: () => kept }
+  return { answer, events, seen, discarded: () => discarded, kept: () => progress.broken.received }
 }
 
 export const waits = (events: ReadonlyArray<RunEvent>): ReadonlyArray<number> =>

@@ -1,0 +1,228 @@
+/**
+ * The steps of a run, its questions to the model, and the tokens and money that they use. This module alone changes
+ * them.
+ */
+import * as Effect from "effect/Effect"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Cost from "../base/domain/Cost.ts"
+import type { ModelResponse } from "../base/domain/Model.ts"
+import type { RouteInfo } from "../base/domain/Route.ts"
+import type { RunEvent } from "../base/domain/RunEvent.ts"
+import * as Usage from "../base/domain/Usage.ts"
+import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
+import * as Budget from "./Budget.ts"
+import { emit, type RunState } from "./RunState.ts"
+import { Services } from "./Services.ts"
+
+/** Model calls with tools, and the tools that they used. */
+export interface RunSteps {
+  /** Steps so far. */
+  count: number
+  /** The step in which the text of the result begins. */
+  answerStart: number
+  /** Times in a row that middleware went on after an answer that asked for nothing. */
+  forced: number
+  /** The step that used a tool last, by the tool's name. */
+  readonly lastUse: Map<string, number>
+}
+
+/** Questions to the model: the steps, and each request for a summary. */
+export interface RunQuestions {
+  /** Questions so far. Their attempts are named after it. */
+  count: number
+  /** Attempt that answered the newest question, or that it was cut in, from 0. */
+  attempt: number
+  /** The route that answered last; before that, the one that will be asked. */
+  route: RouteInfo
+  /** The answer to the newest question as far as it was shown. */
+  answer: AnswerProgress.AnswerProgress
+}
+
+/** Sizes of prompts and answers in tokens. */
+export interface RunTokens {
+  /** The newest prompt, as its provider counted it; undefined before the first answer and after a compaction. */
+  prompt: number | undefined
+  /** Output limit of the next model call, if it differs from the agent's limit. */
+  outputLimit: number | undefined
+  /**
+   * Output limit of the newest model call without a raised limit: the limit in its prepared request, or the use of the
+   * answer if that was larger.
+   */
+  outputBase: number | undefined
+}
+
+/** Makes the counts of a run before its first step. */
+export const makeSteps = (): RunSteps => ({ count: 0, answerStart: 0, forced: 0, lastUse: new Map() })
+
+/** Makes the questions of a run that asks this route first. */
+export const makeQuestions = (route: RouteInfo): RunQuestions => ({
+  count: 0,
+  attempt: 0,
+  route,
+  answer: AnswerProgress.beginAnswer("")
+})
+
+/** Makes the sizes of a run that has asked nothing. */
+export const makeTokens = (): RunTokens => ({ prompt: undefined, outputLimit: undefined, outputBase: undefined })
+
+/** Begins a step; `startsAnswer` is true where the text of the result begins with it. */
+export const beginStep = ({ budget, steps }: RunState, startsAnswer: boolean): void => {
+  const changed: RunSteps = steps
+  changed.count++
+  if (startsAnswer) changed.answerStart = changed.count
+  Budget.takeIteration(budget)
+}
+
+/** Notes the tools that the newest step used. */
+export const noteToolUse = ({ steps: { count, lastUse } }: RunState, tools: ReadonlyArray<string>): void => {
+  for (const name of tools) lastUse.set(name, count)
+}
+
+/** Counts a step that middleware forces after a final answer. Returns false if it forced `most` in a row already. */
+export const takeForcedStep = ({ steps }: RunState, most: number): boolean => {
+  if (steps.forced >= most) return false
+  const changed: RunSteps = steps
+  changed.forced++
+  return true
+}
+
+/** Notes that an answer asks for more by itself. */
+export const forgetForcedSteps = ({ steps }: RunState): void => {
+  const changed: RunSteps = steps
+  changed.forced = 0
+}
+
+/** Begins a question to the model. The text of the answer before it stays until the question is sent. */
+export const beginQuestion = ({ questions }: RunState): void => {
+  const changed: RunQuestions = questions
+  changed.count++
+  changed.attempt = 0
+  changed.answer = AnswerProgress.beginAnswer(questions.answer.text)
+}
+
+/** Notes the attempt that the newest question is at, from 0. */
+export const noteAttempt = ({ questions }: RunState, attempt: number): void => {
+  const changed: RunQuestions = questions
+  changed.attempt = Math.max(0, attempt)
+}
+
+/** Notes where the newest question was answered. */
+export const noteAnsweringRoute = (
+  { questions }: RunState,
+  { attempt, route }: Pick<ModelAnswer, "attempt" | "route">
+): void => {
+  const changed: RunQuestions = questions
+  changed.route = route
+  changed.attempt = attempt
+}
+
+/** Sets the output limit of the next model calls; undefined for the agent's own. */
+export const setOutputLimit = ({ tokens }: RunState, limit: number | undefined): void => {
+  const changed: RunTokens = tokens
+  changed.outputLimit = limit
+}
+
+/** Notes that the size of the next prompt is not known. */
+export const forgetPromptSize = ({ tokens }: RunState): void => {
+  const changed: RunTokens = tokens
+  changed.prompt = undefined
+}
+
+/** Output tokens assumed if no limit is stated (`hermes-llm.md` §15.2). */
+export const defaultOutputTokens = 4_096
+
+/**
+ * Notes the output limit from which a raised one is computed: the limit that was asked for, or undefined if no limit
+ * was set and the answer was short.
+ */
+export const noteOutputBase = (
+  { tokens }: RunState,
+  asked: number | undefined,
+  { usage }: Pick<ModelResponse, "usage">
+): void => {
+  if (tokens.outputLimit !== undefined) return
+  const { outputTokens } = Usage.fromResponse(usage)
+  const changed: RunTokens = tokens
+  // An endpoint that was asked for no limit has one of its own: at least what it gave.
+  changed.outputBase = asked ?? (outputTokens > defaultOutputTokens ? outputTokens : undefined)
+}
+
+const noPrice = Cost.makeUnknown("the provider has no prices")
+
+const makeUnpricedNotice = (model: string): RunEvent => ({
+  _tag: "Notice",
+  level: "warning",
+  message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
+})
+
+/** Amount that was spent, by the run itself or by a side task of this name. */
+interface Payment {
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
+  readonly task?: string
+}
+
+/**
+ * Adds the usage to the run's budget, session and events, and to the sessions of the runs above, without being
+ * interrupted. The sums are stored in one transaction with the record of the call and the answer.
+ */
+export const recordPayment = (
+  run: RunState,
+  { cost, route: { model, provider }, task, usage }: Payment
+): Effect.Effect<void, SessionStoreError, Services> => {
+  Budget.charge(run.budget, usage, cost)
+  const paid = { provider, model, usage, cost: Cost.toSpent(cost) }
+  return Effect.uninterruptible(
+    Services.use(({ store }) => {
+      const { lineage, recorder } = run
+      const own = store.recordUsage(run.sessionId, paid)
+      const stored =
+        lineage === undefined
+          ? own
+          : Effect.andThen(
+              own,
+              Effect.forEach(
+                lineage.above,
+                (id) =>
+                  store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
+                    // The session may have been removed while its child went on.
+                    Effect.catch((error) =>
+                      Effect.logWarning(
+                        `what a child agent used is missing in the sums of session ${id}: ${error.message}`
+                      )
+                    )
+                  ),
+                { discard: true }
+              )
+            )
+      const recorded = recorder === undefined ? stored : recorder.deferred(stored)
+      const priced = Budget.isUnpriced(run.budget, cost)
+        ? Effect.andThen(emit(run, makeUnpricedNotice(model)), recorded)
+        : recorded
+      return run.emit === undefined
+        ? priced
+        : Effect.andThen(
+            priced,
+            emit(run, {
+              _tag: "UsageReported",
+              step: run.steps.count,
+              ...paid,
+              ...(task === undefined ? {} : { origin: task })
+            })
+          )
+    })
+  )
+}
+
+/** Accounts for an answer that was received. */
+export const recordAnswer = (
+  run: RunState,
+  { cost = noPrice, response, route }: ModelAnswer
+): Effect.Effect<void, SessionStoreError, Services> => {
+  const usage = Usage.fromResponse(response.usage)
+  const changed: RunTokens = run.tokens
+  changed.prompt = Usage.countPromptTokens(usage)
+  return recordPayment(run, { route, usage, cost })
+}

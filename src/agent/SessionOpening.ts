@@ -1,0 +1,218 @@
+/**
+ * Opens the session of a run: a stored one with the calls that its last run left open, or a new one with its system
+ * prompt.
+ *
+ * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §7.1.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
+import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
+import type * as Ids from "../base/domain/Ids.ts"
+import { toInfo as routeInfo } from "../base/domain/Route.ts"
+import * as TextHygiene from "../base/domain/TextHygiene.ts"
+import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
+import * as SessionChain from "../store/SessionChain.ts"
+import { type Session, SessionStore } from "../store/SessionStorePort.ts"
+import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
+import { everything } from "../tools/ToolRegistry.ts"
+import * as MemoryTurns from "./MemoryTurns.ts"
+import type { AgentSettings, RunOptions } from "./RunInput.ts"
+import { Services } from "./Services.ts"
+
+interface SessionPlace {
+  /** Absent if no session begins. */
+  readonly id?: Ids.SessionId
+  readonly parentId: Ids.SessionId | undefined
+  readonly cwd: string
+  readonly provider: string
+  readonly model: string
+}
+
+/** Returns the surface on which the user reads a run. */
+export const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string =>
+  platform ?? settings.platform ?? "library"
+
+/** A session that is about to be continued or stored. */
+export interface OpenedSession {
+  readonly id: Ids.SessionId
+  readonly conversationId: Ids.SessionId
+  readonly systemPrompt: string
+  /** As it is stored. */
+  readonly history: ReadonlyArray<Prompt.Message>
+  /** Results of the calls that the last run left open, to be stored before anything else. */
+  readonly closing: ReadonlyArray<Prompt.ToolMessage>
+  /** Those calls; `ran` is true of one that had begun. */
+  readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
+  /** Open calls of the last run that are run in this one. */
+  readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
+  /**
+   * Stores the session, in the transaction of the first message of its run; absent for a session that is stored
+   * already.
+   */
+  readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
+}
+
+const nothingOpen = { closing: [], closed: [], unfinished: [] }
+
+/** Resolves the calls that a run left open when its process died, each according to its known state. */
+const resolveOpenCalls = Effect.fnUntraced(function* (
+  id: Ids.SessionId,
+  history: ReadonlyArray<Prompt.Message>,
+  { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
+) {
+  const open = Conversation.listOpenCalls(history)
+  if (open.length === 0) return nothingOpen
+  const { registry, settings, store } = yield* Services
+  const begun = yield* store.begun(id)
+  const isRun = goesOn === true && openCalls === "run" && history.at(-1)?.role !== "user"
+  const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
+  const unfinished = isRun
+    ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true)
+    : []
+  const told = open.filter((call) => !unfinished.includes(call))
+  return {
+    closing: told.map((call) => Conversation.makeCancelledResult(call, begun.has(call.id))),
+    closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
+    unfinished
+  }
+})
+
+/** The stored conversation as a run goes on from it: calls that it is going to run stay open. */
+const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
+  const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
+  return last === -1
+    ? Conversation.resume([...history, ...closing])
+    : [...Conversation.resume(history.slice(0, last)), ...history.slice(last), ...closing]
+}
+
+/** Layers of the system prompt of a new session. */
+const buildLayers = Effect.fnUntraced(function* (
+  input: PromptInput,
+  { cwd, id, model, parentId, provider }: SessionPlace
+) {
+  const { source, tools } = input
+  const { promptSources, registry, settings } = yield* Services
+  const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
+  const place: SystemPrompt.PromptLocation = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
+  const found = yield* promptSources(place)
+  const recalled = yield* MemoryTurns.buildPromptBlock({ source }, place.isChild)
+  return yield* SystemPrompt.buildLayers({
+    ...place,
+    identity: settings.identity,
+    instructions: settings.instructions,
+    platform: getPlatform(settings, input),
+    provider,
+    model,
+    enforcement: settings.toolUseEnforcement,
+    sessionId: settings.passSessionId === true ? id : undefined,
+    sources: recalled.length === 0 ? found : { ...found, memory: [...(found.memory ?? []), ...recalled] }
+  })
+})
+
+/** The part of a run's input that its system prompt depends on. */
+export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
+
+/** Builds the system prompt layers, in order, with which a new session (`id`, if it has one) would begin. */
+export const buildPromptLayers = Effect.fnUntraced(function* (
+  input: PromptInput,
+  id?: Ids.SessionId
+): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
+  const { router, settings } = yield* Services
+  const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
+  return yield* buildLayers(input, {
+    cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(),
+    model,
+    provider,
+    parentId: undefined,
+    ...(id === undefined ? {} : { id })
+  })
+})
+
+/** Tests whether a session is as the caller of a run saw it. */
+const isExpected = (
+  expected: NonNullable<RunOptions["expectedSession"]>,
+  id: Ids.SessionId,
+  session: Option.Option<Session>
+): boolean =>
+  expected.sessionId === id &&
+  expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
+
+/** Opens the session `id`, which the caller owns; a new one is stored later, by its `creation`. */
+export const openSession = Effect.fnUntraced(function* (
+  id: Ids.SessionId,
+  input: RunOptions,
+  place: SessionPlace
+): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
+  const { interceptors, settings, store } = yield* Services
+  const { history = [] } = input
+  if (history.some(({ role }) => role === "system")) {
+    return yield* new InvalidInput({
+      message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt"
+    })
+  }
+  const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
+  if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known))
+    return yield* new SessionBusy({ sessionId: id })
+  if (Option.isSome(known)) {
+    if (history.length > 0)
+      return yield* new InvalidInput({
+        message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session`
+      })
+    const stored = yield* store.messages(id)
+    const conversationId = yield* Effect.provideService(SessionChain.findFirstId(known.value), SessionStore, store)
+    return {
+      id,
+      conversationId,
+      systemPrompt: known.value.systemPrompt,
+      history: stored,
+      ...(yield* resolveOpenCalls(id, stored, input))
+    }
+  }
+  const systemPrompt = TextHygiene.toWellFormed(
+    input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id }))
+  )
+  const created = store.create({
+    id,
+    source: input.source ?? "library",
+    systemPrompt,
+    hasOwnPrompt: input.systemPrompt !== undefined,
+    ...place
+  })
+  const creation =
+    history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
+  yield* interceptors.hooks.emit("on_session_start", () => ({
+    session_id: id,
+    model: place.model,
+    platform: getPlatform(settings, input)
+  }))
+  return { id, conversationId: id, systemPrompt, history, ...nothingOpen, creation }
+})
+
+/** A session that a run goes on from has to end in something to answer, or in calls that are run. */
+export const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
+  const role = [...history, ...closing].at(-1)?.role
+  return unfinished.length > 0 || role === "user" || role === "tool"
+    ? Effect.void
+    : Effect.fail(
+        new InvalidInput({
+          message: "the session does not end in a message of the user or in results of tools: give a prompt"
+        })
+      )
+}
+
+/** The system prompt as the requests of a run have it. */
+const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
+  ephemeral === undefined || ephemeral.trim() === ""
+    ? systemPrompt
+    : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
+
+/** Returns the messages with which a run on a session begins. `ephemeral` is sent behind the system prompt. */
+export const makeFirstMessages = (
+  session: OpenedSession,
+  ephemeral: string | undefined
+): ReadonlyArray<Prompt.Message> => [
+  Conversation.makeSystemMessage(withEphemeral(session.systemPrompt, ephemeral), session.history),
+  ...toConversation(session)
+]

@@ -1,0 +1,261 @@
+/**
+ * The tool calls of one step: calls of an answer, as middleware left them, and calls that a stored session left open.
+ *
+ * Source: `ARCHITECTURE.md` §4 and §7.
+ */
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
+import type * as Normalise from "../tools/calls/Normalise.ts"
+import * as Prepare from "../tools/Prepare.ts"
+import * as ResultText from "../tools/ResultText.ts"
+import * as ToolCalls from "../tools/ToolCalls.ts"
+import type { ToolContext } from "../tools/ToolContext.ts"
+import type { Snapshot } from "../tools/ToolRegistry.ts"
+import { isBlank, isCall, type Outcome } from "./AnswerOutcome.ts"
+import * as Budget from "./Budget.ts"
+import {
+  addMessages,
+  closeBatch,
+  noteAnswerStored,
+  openBatch,
+  postponeMessages,
+  removeFrom,
+  storeMessages,
+  storeMessagesIn,
+  watchBatch
+} from "./RunConversation.ts"
+import type { ReviewedAnswer } from "./RunLifecycle.ts"
+import { emit, getCurrentRoute, type RunState, toCallIds } from "./RunState.ts"
+import { Services } from "./Services.ts"
+
+/**
+ * Returns the size limits of a step's tool results in characters: the agent's settings, or limits that fit the window
+ * of the run's model.
+ *
+ * Source: `hermes-llm.md` §19.9.
+ */
+const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never, Services> =>
+  Services.use(({ router: { catalogue }, settings }) => {
+    if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
+    if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
+    const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
+    // An unknown window is no reason to give less.
+    return Effect.map(known, ({ window: { source, tokens } }) =>
+      ResultText.computeLimits(source === "default" ? undefined : tokens)
+    )
+  })
+
+/** Notes for the model, by the calls whose results they are added to. */
+type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
+
+const noNotes: Notes = new Map()
+
+const runTools = Effect.fnUntraced(function* (
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  notes: Notes,
+  tools: Snapshot
+): Effect.fn.Return<ToolCalls.BatchOutcome, SessionStoreError, Services | ToolContext> {
+  const { approvals, interceptors, store } = yield* Services
+  const { recorder } = run
+  const batch = watchBatch(run)
+  // Observers of a call may take their time.
+  if (recorder !== undefined && !Prepare.isUnobserved(interceptors)) {
+    yield* recorder.settled
+    yield* recorder.flush
+  }
+  return yield* ToolCalls.run({
+    calls,
+    notes,
+    tools,
+    interceptors,
+    guard: run.guard,
+    approvals,
+    limits: yield* getResultLimits(run),
+    messages: run.conversation.messages,
+    ids: toCallIds(run),
+    emit: run.emit,
+    history: (json) => Conversation.hasResultText(run.conversation.messages, json),
+    mayStart: () => !run.phase.isStopping,
+    stored: recorder === undefined ? undefined : Effect.andThen(recorder.settled, recorder.flush),
+    begin: (started) => {
+      const ids = started.map(({ id }) => id)
+      const noted = store.begin(run.sessionId, ids)
+      return Effect.map(recorder === undefined ? noted : recorder.storing(noted, () => {}), () => {
+        batch.noteBegun(ids)
+      })
+    },
+    settled: (call, message, told) =>
+      Effect.map(storeMessagesIn(store, run, [message], told), () => batch.noteResult(call.id, message)),
+    quota: () => Budget.takeToolCall(run.budget)
+  })
+})
+
+/** Tools that a model may go in circles with; any other shows that it does not. */
+const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
+
+/** Collects the notes of the calls as they are stored, in the order of the answer's parts. */
+const collectNotes = (
+  { notes, parts }: Normalise.NormalisedCalls,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>
+): Notes =>
+  notes.size === 0
+    ? noNotes
+    : new Map(
+        content.flatMap((stored, index) => {
+          const part = parts[index]
+          const note = part === undefined ? undefined : notes.get(part)
+          return note !== undefined && isCall(stored) ? [[stored, note]] : []
+        })
+      )
+
+/**
+ * The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave.
+ */
+const selectWantedCalls = (
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  notes: Notes,
+  { edited, removed }: ReviewedAnswer
+): { readonly notes: Notes; readonly wanted: ReadonlyArray<Prompt.ToolCallPart> } => {
+  if (removed.size === 0 && edited.size === 0) return { notes, wanted: calls }
+  const changed = new Map(notes)
+  const wanted = calls.flatMap((call) => {
+    if (removed.has(call.id)) return []
+    const other = edited.has(call.id) ? Prompt.toolCallPart({ ...call, params: edited.get(call.id) }) : call
+    const note = notes.get(call)
+    if (note !== undefined) changed.set(other, note)
+    return [other]
+  })
+  return { notes: changed, wanted }
+}
+
+/** Stores an answer with calls, together with the beginning of the first calls if nothing happens in between. */
+const storeToolCalls = (
+  run: RunState,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>,
+  calls: ReadonlyArray<Prompt.ToolCallPart>
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      noteAnswerStored(run, true)
+      const message = Prompt.assistantMessage({ content })
+      addMessages(run, [message])
+      // Calls that are in the session are closed, wherever the run is cut.
+      return Effect.map(postponeMessages(run, [message]), () => openBatch(run, calls))
+    })
+  )
+
+const describeRemoval = (by: string): string =>
+  `Not executed: the middleware "${by}" removed this call. Do it another way, or answer without it.`
+
+/** Closes calls that middleware removed from the answer, each with an error. */
+const closeRemoved = (
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  by: string
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      const output = describeRemoval(by)
+      for (const call of calls) {
+        const message = Conversation.makeToolResult(call, { output, isFailure: true })
+        yield* storeMessages(run, [message], () =>
+          run.recorder?.write({
+            _tag: "CallEnded",
+            callId: call.id,
+            name: call.name,
+            status: "blocked",
+            ran: false,
+            reason: "after_model",
+            durationMillis: 0
+          })
+        )
+        watchBatch(run).noteResult(call.id, message)
+        yield* emit(run, {
+          _tag: "ToolFinished",
+          callId: call.id,
+          name: call.name,
+          status: "blocked",
+          output,
+          durationMillis: 0
+        })
+      }
+    })
+  )
+
+/** The calls of an answer, and the parts of the answer as they are stored. */
+interface AnswerCalls {
+  readonly calls: ReadonlyArray<Prompt.ToolCallPart>
+  readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
+  readonly normalised: Normalise.NormalisedCalls
+  /** As the user may see it. */
+  readonly text: string
+}
+
+/** Tells the record of files that tools ran, unless a model can go in circles with all of them. */
+const noteOtherTools = (
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>
+): Effect.Effect<void, never, Services> =>
+  Services.use(({ files }) =>
+    files !== undefined && calls.some(({ name }) => !looking.has(name))
+      ? files.otherToolRan(run.sessionId)
+      : Effect.void
+  )
+
+/** Stores an answer with calls and runs them. */
+export const runAnswerCalls = Effect.fnUntraced(function* (
+  run: RunState,
+  { calls, content, normalised, text }: AnswerCalls,
+  reviewed: ReviewedAnswer,
+  tools: Snapshot
+): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
+  const { by, removed } = reviewed
+  yield* storeToolCalls(run, content, calls)
+  if (removed.size > 0)
+    yield* closeRemoved(
+      run,
+      calls.filter(({ id }) => removed.has(id)),
+      by
+    )
+  const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
+  const { invalid, halted, messages } =
+    wanted.length === 0
+      ? { invalid: false, halted: undefined, messages: [] }
+      : yield* runTools(run, wanted, notes, tools)
+  // The run is about to be interrupted.
+  if (run.phase.isStopping) return yield* Effect.never
+  const { results } = run.conversation.batch
+  addMessages(run, removed.size === 0 ? messages : calls.flatMap(({ id }) => results.get(id) ?? []))
+  closeBatch(run)
+  if (wanted.length === 0)
+    return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
+  yield* noteOtherTools(run, wanted)
+  if (halted !== undefined) return { _tag: "Halted", message: halted }
+  return { _tag: "Continue", text, tools: wanted.map(({ name }) => name), invalid }
+})
+
+/**
+ * Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the
+ * run.
+ */
+export const finishCalls = Effect.fnUntraced(function* (
+  run: RunState
+): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
+  const { unfinished } = run
+  if (unfinished.length === 0) return undefined
+  const { registry } = yield* Services
+  const tools = yield* registry.snapshot(run.tools)
+  openBatch(run, unfinished)
+  const { halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
+  if (run.phase.isStopping) return yield* Effect.never
+  const answer = run.conversation.messages.findLastIndex(({ role }) => role === "assistant")
+  const tail = removeFrom(run, answer)
+  // Results are in the order of their calls.
+  addMessages(run, Conversation.closeOpenCalls([...tail, ...messages]))
+  closeBatch(run)
+  yield* noteOtherTools(run, unfinished)
+  return halted === undefined ? undefined : { _tag: "Halted", message: halted }
+})

@@ -1,0 +1,181 @@
+/**
+ * Writes attempts to the run record: the request by reference to its messages and tools, and the whole answer or the
+ * failure. Without a recorder this costs nothing.
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Assembler from "../../base/domain/Assembler.ts"
+import * as Cost from "../../base/domain/Cost.ts"
+import type { ContentPart, ModelRequest, ModelResponse } from "../../base/domain/Model.ts"
+import type { AnswerPart, RecordEvent } from "../../base/domain/RecordEvent.ts"
+import { type Recorder, RunRecorder } from "../../base/domain/RunRecorder.ts"
+import * as Usage from "../../base/domain/Usage.ts"
+import { Correlation, type Ids, makeApiRequestId } from "../../hooks/Correlation.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import type { AttemptProgress } from "./AnswerProgress.ts"
+import { decideOnFailure, findProviderFailure, type RouteCallState } from "./RouteCallState.ts"
+
+/** An attempt that begins. */
+export interface StartedAttempt {
+  readonly state: RouteCallState
+  readonly provider: Provider
+  /** From 0, over all routes of the call. */
+  readonly number: number
+  readonly progress: AttemptProgress
+  /** Characters of an answer that broke off, whose rest is asked for. */
+  readonly continues: number
+}
+
+/** An attempt whose request is ready to be sent. */
+export interface RecordedAttempt extends StartedAttempt {
+  readonly prepared: ModelRequest
+  /** The request as middleware left it. */
+  readonly payload: ModelRequest
+}
+
+/** Members of a request that are messages or tools, in every protocol: the record names them by reference. */
+const named: ReadonlySet<string> = new Set([
+  "messages",
+  "input",
+  "system",
+  "instructions",
+  "tools",
+  "toolConfig",
+  "prompt",
+  "extra_headers"
+])
+
+const selectParameters = (request: ModelRequest): Record<string, unknown> => {
+  const parameters: Record<string, unknown> = {}
+  for (const name of Object.keys(request)) {
+    const value = request[name]
+    if (value === undefined || named.has(name)) continue
+    // A member of any name stays data.
+    if (name === "__proto__")
+      Object.defineProperty(parameters, name, { value, enumerable: true, configurable: true, writable: true })
+    else parameters[name] = value
+  }
+  return parameters
+}
+
+const sideTask = /^auxiliary:(.+)$/u
+
+const makeStartRecord = (
+  recorder: Recorder,
+  { continues, number, payload, prepared, provider, state }: RecordedAttempt,
+  apiRequestId: string,
+  { session_id, tool_call_id }: Ids
+): RecordEvent => {
+  const { call, context } = state.question
+  const {
+    info: { baseUrl, model, provider: name }
+  } = provider
+  const tools = recorder.offered(call.tools)
+  const task = sideTask.exec(context.platform)?.[1]
+  return {
+    _tag: "AttemptStarted",
+    apiRequestId,
+    step: context.apiCallCount,
+    attempt: number,
+    ...(task === undefined ? {} : { task }),
+    // A child's run executes in the fiber of its parent's call, under another session.
+    ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
+    route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
+    messages: recorder.references(call.messages),
+    ...(tools === undefined ? {} : { tools }),
+    parameters: selectParameters(prepared),
+    ...(payload === prepared ? {} : { rewritten: payload }),
+    ...(continues === 0 ? {} : { continues })
+  }
+}
+
+const toAnswerPart = (part: ContentPart): AnswerPart => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return { type: part.type, text: part.text }
+    case "tool-call":
+      return { type: "tool-call", id: part.id, name: part.name, params: part.params }
+    case "file":
+      return { type: "file", mediaType: part.mediaType }
+  }
+}
+
+const describeFailure = (state: RouteCallState, cause: Cause.Cause<unknown>) => {
+  const thrown = Cause.squash(cause)
+  const own = {
+    type: thrown instanceof Error ? thrown.name : "Error",
+    message: thrown instanceof Error ? thrown.message : String(thrown)
+  }
+  const error = findProviderFailure(cause)
+  if (error === undefined) return own
+  const { reason, retryable } = decideOnFailure(state, error)
+  const status = "http" in error.reason ? error.reason.http?.response?.status : undefined
+  return {
+    ...(error === thrown ? { type: error.reason._tag, message: error.reason.message } : own),
+    ...(status === undefined ? {} : { status }),
+    reason,
+    retryable
+  }
+}
+
+const includeDefined = <K extends string, V>(key: K, value: V | undefined): { readonly [_ in K]?: V } =>
+  // A record of one key is what the type says; TypeScript widens a computed key.
+  (value === undefined ? {} : { [key]: value }) as { readonly [_ in K]?: V }
+
+/** The parts of an answer that came before it broke off. */
+const assembleStreamedParts = ({ parts }: AttemptProgress): ReadonlyArray<AnswerPart> => {
+  const assembler = Assembler.make()
+  for (const read of parts) assembler.add(read)
+  return assembler.result().parts.map(toAnswerPart)
+}
+
+const makeEndRecord = (
+  { progress, state }: RecordedAttempt,
+  apiRequestId: string,
+  exit: Exit.Exit<ModelResponse, unknown>
+): RecordEvent => {
+  const common = { _tag: "AttemptEnded", apiRequestId, ...includeDefined("firstPartAt", progress.firstPartAt) } as const
+  if (Exit.isFailure(exit)) {
+    const interrupted = Cause.hasInterrupts(exit.cause)
+    return {
+      ...common,
+      status: interrupted ? "interrupted" : "failed",
+      answer: progress.parts.length === 0 ? [] : assembleStreamedParts(progress),
+      ...(interrupted ? {} : { failure: describeFailure(state, exit.cause) })
+    }
+  }
+  const { finishReason, id, model, parts, reportedCost, usage: reported } = exit.value
+  const usage = Usage.fromResponse(reported)
+  const cost = state.known.cost(usage, reportedCost)
+  return {
+    ...common,
+    status: "answered",
+    answer: parts.map(toAnswerPart),
+    ...includeDefined("model", model),
+    ...includeDefined("responseId", id),
+    finishReason,
+    usage,
+    cost: Cost.toSpent(cost),
+    ...includeDefined("costParts", cost.parts)
+  }
+}
+
+/** Runs an attempt whose request is ready, and writes both ends of it to the record of its run. */
+export const recordAttempt = <E, R>(
+  sent: RecordedAttempt,
+  execution: Effect.Effect<ModelResponse, E, R>
+): Effect.Effect<ModelResponse, E, R> =>
+  Effect.withFiber((fiber) => {
+    const recorder = fiber.getRef(RunRecorder)
+    if (recorder === undefined) return execution
+    const { context } = sent.state.question
+    const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
+    recorder.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
+    return Effect.onExit(execution, (exit) =>
+      Effect.sync(() => recorder.write(makeEndRecord(sent, apiRequestId, exit)))
+    )
+  })
