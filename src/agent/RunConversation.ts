@@ -7,7 +7,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { Origin } from "../base/domain/RecordEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
-import type * as Probing from "../models/routing/Probing.ts"
+import type * as WindowProbing from "../models/routing/WindowProbing.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import { getApiRequestId, type RunState } from "./RunState.ts"
 import { type AgentServices, Services } from "./Services.ts"
@@ -46,7 +46,7 @@ export interface RunConversation {
   /** True when the conversation is no longer the one that the session has: the session goes on in another one. */
   readonly isCompacted: boolean
   /** Number of times it was made smaller because it did not fit. */
-  readonly compactions: Probing.CompactionTurn | undefined
+  readonly compactions: WindowProbing.CompactionTurn | undefined
 }
 
 interface OpenBatch extends Batch {
@@ -62,7 +62,7 @@ interface OwnConversation extends RunConversation {
   batch: OpenBatch
   isAnswerStored: boolean
   isCompacted: boolean
-  compactions: Probing.CompactionTurn | undefined
+  compactions: WindowProbing.CompactionTurn | undefined
 }
 
 /** Makes the conversation of a run that starts with these messages. */
@@ -118,7 +118,7 @@ export const noteCompaction = (run: RunState): void => {
 }
 
 /** Counts the compactions of a conversation that did not fit. */
-export const takeCompactionTurn = (run: RunState, make: () => Probing.CompactionTurn): Probing.CompactionTurn =>
+export const takeCompactionTurn = (run: RunState, make: () => WindowProbing.CompactionTurn): WindowProbing.CompactionTurn =>
   (getOwn(run).compactions ??= make())
 
 /** Notes whether the text of the newest answer is in the conversation. */

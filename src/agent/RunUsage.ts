@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
-import type { ModelResponse } from "../base/domain/Model.ts"
+import type { ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"

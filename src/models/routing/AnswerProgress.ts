@@ -5,7 +5,7 @@
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
 import type * as Clock from "effect/Clock"
-import type { StreamPart } from "../../base/domain/Model.ts"
+import type { StreamPart } from "../../base/domain/ModelCall.ts"
 
 /** One attempt as its parts stream in. */
 export interface AttemptProgress {
