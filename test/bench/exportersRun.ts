@@ -18,8 +18,8 @@ const [exporters = "off", turns = "20", url = "", directory = ""] = process.argv
 const dist = join(import.meta.dirname, "../../dist")
 const library = (await import(join(dist, "index.js"))) as typeof Index
 const { Agent, ChatCompletions, Runtime, RunTelemetry, Toolset } = library
-const plugins = (await import(join(dist, "kit/entry/observability.js"))) as typeof Observability
-const { LangfusePlugin, OtelPlugin, TracePlugin } = plugins
+const observability = (await import(join(dist, "kit/entry/observability.js"))) as typeof Observability
+const { LangfusePlugin, OtelPlugin, TracePlugin } = observability
 const Effect = await import("effect/Effect")
 const Redacted = await import("effect/Redacted")
 const Schema = await import("effect/Schema")

@@ -12,6 +12,16 @@
  * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning:
  * the provider itself still refuses.
  *
+ * **Example** (A router that remembers limits in a folder of the application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { RateGuard, type RoutedModelRouter } from "hermes-effect/routing"
+ *
+ * export const guarded = (options: RoutedModelRouter.Options, home: string) =>
+ *   Effect.map(RateGuard.openFile(home), (guard): RoutedModelRouter.Options => ({ ...options, guard }))
+ * ```
+ *
  * Source: `hermes-llm.md` §16.5 (13), §17.5.
  */
 import * as Clock from "effect/Clock"
