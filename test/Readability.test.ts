@@ -133,7 +133,7 @@ const readComments = ({ text }: Source): string =>
 const pageConstructions: ReadonlyArray<RegExp> = [
   ...constructions,
   /\b(?:anybody|everybody|whatever)\b/gi,
-  /(?:^|[,;:.] |\b(?:on|at|says?|is|shows?|knows?) )what (?!kind|sort|type)\w+/gim,
+  /\bwhat (?:of|is|was|are|it|they|the|an?|you|has|have|can|may|does|to)\b/gi,
   /\bwhere one\b/gi,
   /\b(?:stands?|stood) (?:before|on)\b/gi,
   /\b(?:of|by) (?:its|their|your|our|his) own\b/gi,
