@@ -2,7 +2,7 @@
  * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let
  * be written stays.
  *
- * **Example** (The last run of a session is taken back, unless somebody changed its files since)
+ * **Example** (The last run of a session is taken back, unless its files were changed since)
  *
  * ```ts
  * import * as Effect from "effect/Effect"

@@ -133,7 +133,7 @@ const fetchAddress = (url: string, { token, url: registry }: Registry, most: num
 
 const algorithms = ["sha512", "sha384", "sha256"] as const
 
-/** Tests bytes against the strongest hash of an integrity text; undefined where there is none that counts. */
+/** Tests bytes against the strongest hash of an integrity text; undefined if no hash of it is supported. */
 const isIntact = (bytes: Uint8Array, integrity: string): boolean | undefined => {
   const hashes = integrity
     .trim()

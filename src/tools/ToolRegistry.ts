@@ -6,7 +6,7 @@
  *
  * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a
  * built-in. As long as nothing was registered or removed, the same selection gives the same snapshot object, so that
- * what is made of it (a provider's tool list) is made once. A tool that says that it cannot be used now is left out.
+ * its derived values (a provider's tool list) are made once. A tool that reports that it is unavailable is left out.
  *
  * **Gotchas**
  *

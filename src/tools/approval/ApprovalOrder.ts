@@ -25,6 +25,7 @@ import {
   type Permit,
   type Policy,
   type Refusal,
+  type Request,
   type Service
 } from "./ApprovalPolicy.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
@@ -53,202 +54,301 @@ const permitPlain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothin
 
 const permitContained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
 
-/** Decides whether a tool call may run. */
-export const make = (options: Options): Service => {
+/** Mode of a session or run; `off` asks about nothing and is set for a whole process. */
+type ResolvedMode = PermissionMode.PermissionMode | "off"
+
+/** Policy, memory and services by which calls are judged. */
+interface JudgementState {
+  readonly policy: Policy
+  /** Entries of the allow-list that are no command prefixes. */
+  readonly globs: ReadonlyArray<string>
+  /** True of a line that an approved command prefix covers. */
+  readonly isCovered: (line: string) => boolean
+  readonly memory: AllowList.Memory
+  readonly asking: ReturnType<typeof ApprovalFlow.make>
+  readonly permissions: Permissions.Service | undefined
+  readonly scan: NonNullable<Options["scanner"]>["scan"]
+  /** Sessions whose user turned all questions off. */
+  readonly yolo: Set<string>
+  readonly modes: Map<string, Mode | PermissionMode.PermissionMode>
+}
+
+const makeState = (options: Options): JudgementState => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)
   const prefixes = allowed.globs
     .flatMap((glob) => [CommandPrefix.parseGlob(glob) ?? []])
     .filter((words) => words.length > 0)
-  const globs = allowed.globs.filter((glob) => CommandPrefix.parseGlob(glob) === undefined)
-  const isCovered = CommandPrefix.makeMatcher(prefixes)
   const memory = AllowList.makeMemory(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge, permissions } = options
-  const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
-  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add })
-  const yolo = new Set<string>()
-  const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
-
-  /** The mode of a run, where one was chosen for it, else of its session. */
-  const resolveMode = (
-    session: string,
-    ofRun: PermissionMode.PermissionMode | undefined
-  ): PermissionMode.PermissionMode | "off" => {
-    if (ofRun !== undefined) return ofRun
-    if (policy.yolo || yolo.has(session)) return "yolo"
-    const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
-    return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
-  }
-
-  /** Names the bypass that lifts every question. */
-  const findBypass = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined =>
-    mode === "yolo" || mode === "off" ? mode : undefined
-
-  const toFlowMode = (mode: PermissionMode.PermissionMode | "off"): Mode =>
-    mode === "off" ? mode : PermissionMode.toApprovals(mode)
-
-  const resolveSession = (own: string | undefined) =>
-    Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
-
-  const isOnAllowList = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
-    globs.length > 0 &&
-    (commands.length > 0
-      ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) &&
-        lines.every(CommandPrefix.isPlainLine)
-      : findFirstMatch(globs, [tool]) !== undefined)
-
-  /** Findings that are asked about: behind a wall no loss that an undo covers. */
-  const selectFindings = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
-    const found = Danger.selectAskedFindings(verdict, classifySurroundings(call, policy))
-    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads
-      ? Effect.succeed(found)
-      : call.uncovered(call.args, found)
-  }
-
-  const judgeCall = Effect.fnUntraced(function* (
-    call: Call,
-    judgedTarget: ApprovalTarget.ApprovalTarget,
-    { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
-  ): Effect.fn.Return<Permit | Refusal> {
-    const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
-    const { lines, prefix, target, text, verdict } = judgedTarget
-    if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
-    const glob =
-      policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
-    if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
-    if (denied !== undefined)
-      return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
-    const { ids, session } = yield* resolveSession(call.sessionKey)
-    const mode = resolveMode(session, yield* PermissionMode.current)
-    if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget))
-      return makeRefusal(
-        "approval_denied",
-        ApprovalFlow.renderPlanBlock(
-          call.tool,
-          (call.concerns ?? []).map(({ key }) => key)
-        )
-      )
-    const found = yield* selectFindings(call, verdict)
-    const offered = found.length === 0 ? undefined : prefix()
-    const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
-    const findings = found.map((finding): Concern & { readonly listed: boolean } => {
-      const holds = CommandPrefix.canHoldFor(finding)
-      const listed =
-        (covered && (holds || (offered === undefined && CommandPrefix.isListable(finding)))) ||
-        (rule !== undefined && CommandPrefix.isListable(finding))
-      return {
-        key: finding.key,
-        permanent: true,
-        prefix: holds ? offered : undefined,
-        listed,
-        isRuled: CommandPrefix.isListable(finding)
-      }
-    })
-    const given = call.concerns ?? []
-    const edits = mode === "edits" ? yield* PermissionCalls.makeEditTest(call) : () => false
-    const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
-    const further = given
-      .filter((concern) => {
-        const { target } = concern
-        const isLifted =
-          isRuled(concern) && (rule !== undefined || (target?.kind === "host" && allowsHost?.(target.text) === true))
-        return !isLifted && !edits(concern)
-      })
-      .map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
-    const known: ReadonlyArray<Concern> = [
-      ...findings.filter(({ listed }) => !listed),
-      ...further,
-      ...(asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }])
-    ]
-    const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
-    const otherwise = !isLifted
-      ? "nothing found"
-      : rule !== undefined || (mode !== "edits" && further.length < given.length)
-        ? "permission"
-        : mode === "edits" && further.length < given.length
-          ? "edits"
-          : "allow-list"
-    if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
-    const free =
-      findBypass(mode) ??
-      (asked === undefined && isOnAllowList(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
-    if (free !== undefined) return grantPermit(known.length === 0 ? otherwise : free)
-    const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
-    if (concerns.length === 0) return grantPermit(otherwise)
-    const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
-      permissions === undefined
-        ? Effect.undefined
-        : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
-    const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
-    const { by, message, outcome } = yield* asking.ask(request, {
-      session,
-      starting: yield* StartingSessions,
-      ids,
-      mode: toFlowMode(mode)
-    })
-    if (outcome === "deny") return makeRefusal("approval_denied", message)
-    return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
-  })
-
-  /**
-   * Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason
-   * to ask.
-   */
-  const isPlain = (
-    { concerns = [] }: Call,
-    { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget
-  ): boolean => policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
-
-  const isPlanning = ({ sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
-    resolveMode(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
-
-  /** Judges a call with the rules for it. */
-  const judgeWithRules = Effect.fnUntraced(function* (
-    call: Call,
-    target: ApprovalTarget.ApprovalTarget,
-    rules: Permissions.Service,
-    isPlanning: boolean
-  ) {
-    const judgement = yield* PermissionCalls.judge(rules, call, target)
-    if (judgement.denied !== undefined || isPlanning) return yield* judgeCall(call, target, judgement)
-    if (call.contained === true) return permitContained(call)
-    return judgement.asked === undefined && isPlain(call, target)
-      ? permitPlain(call)
-      : yield* judgeCall(call, target, judgement)
-  })
-
   return {
-    check: (call) =>
-      Effect.withFiber((fiber) => {
-        const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
-        const planning = isPlanning(call, fiber)
-        if (permissions !== undefined) return judgeWithRules(call, target, permissions, planning)
-        if (planning) return judgeCall(call, target, PermissionCalls.undecided)
-        if (call.contained === true) return Effect.succeed(permitContained(call))
-        return isPlain(call, target)
-          ? Effect.succeed(permitPlain(call))
-          : judgeCall(call, target, PermissionCalls.undecided)
-      }),
-    request: Effect.fnUntraced(function* (request) {
-      const { ids, session } = yield* resolveSession(request.sessionKey)
-      const mode = resolveMode(session, yield* PermissionMode.current)
-      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
-      if (ruled !== undefined) return ruled
-      const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)
-      if (free !== undefined) return { outcome: "once", by: free }
-      const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
-      const concerns = request.concerns.map((concern) => ({
-        ...concern,
-        isRuled: concern.permanent && concern.target?.kind === "host"
-      }))
-      const offeredRules = (asked: ReadonlyArray<Concern>) =>
-        permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedHostRules(permissions, asked)
-      const { by, outcome, reason } = yield* asking.ask(
-        { ...request, concerns, target, offeredRules },
-        { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
-      )
-      return { outcome, by, reason }
-    }),
+    policy,
+    globs: allowed.globs.filter((glob) => CommandPrefix.parseGlob(glob) === undefined),
+    isCovered: CommandPrefix.makeMatcher(prefixes),
+    memory,
+    asking: ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add }),
+    permissions,
+    scan: options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([])),
+    yolo: new Set(),
+    modes: new Map()
+  }
+}
+
+/** The mode of a run, where one was chosen for it, else of its session. */
+const resolveMode = (
+  { modes, policy, yolo }: JudgementState,
+  session: string,
+  ofRun: PermissionMode.PermissionMode | undefined
+): ResolvedMode => {
+  if (ofRun !== undefined) return ofRun
+  if (policy.yolo || yolo.has(session)) return "yolo"
+  const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
+  return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
+}
+
+/** Names the bypass that lifts every question. */
+const findBypass = (mode: ResolvedMode): "yolo" | "off" | undefined =>
+  mode === "yolo" || mode === "off" ? mode : undefined
+
+const toFlowMode = (mode: ResolvedMode): Mode => (mode === "off" ? mode : PermissionMode.toApprovals(mode))
+
+const resolveSession = (own: string | undefined) =>
+  Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
+
+const isOnAllowList = (
+  { globs }: JudgementState,
+  tool: string,
+  lines: ReadonlyArray<string>,
+  commands: ReadonlyArray<string>
+): boolean =>
+  globs.length > 0 &&
+  (commands.length > 0
+    ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) &&
+      lines.every(CommandPrefix.isPlainLine)
+    : findFirstMatch(globs, [tool]) !== undefined)
+
+/** Findings that are asked about: behind a wall no loss that an undo covers. */
+const selectFindings = (
+  { policy }: JudgementState,
+  call: Call,
+  verdict: Danger.Verdict
+): Effect.Effect<ReadonlyArray<Finding>> => {
+  const found = Danger.selectAskedFindings(verdict, classifySurroundings(call, policy))
+  return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads
+    ? Effect.succeed(found)
+    : call.uncovered(call.args, found)
+}
+
+/** The refusal by the floor, a denied glob or a rule of `permissions.deny`, in this order; no mode lifts it. */
+const findFixedRefusal = (
+  { policy }: JudgementState,
+  call: Call,
+  { text, verdict }: ApprovalTarget.ApprovalTarget,
+  { denied }: PermissionCalls.CallJudgement
+): Refusal | undefined => {
+  if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
+  const glob =
+    policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+  if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
+  if (denied === undefined) return undefined
+  return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+}
+
+const makePlanRefusal = (call: Call): Refusal =>
+  makeRefusal(
+    "approval_denied",
+    ApprovalFlow.renderPlanBlock(
+      call.tool,
+      (call.concerns ?? []).map(({ key }) => key)
+    )
+  )
+
+/** A finding as a reason to ask; `listed` is true if an approved prefix or a rule covers it. */
+type JudgedFinding = Concern & { readonly listed: boolean }
+
+const judgeFindings = (
+  { isCovered }: JudgementState,
+  found: ReadonlyArray<Finding>,
+  { lines, prefix }: ApprovalTarget.ApprovalTarget,
+  { allowed: rule }: PermissionCalls.CallJudgement
+): ReadonlyArray<JudgedFinding> => {
+  const offered = found.length === 0 ? undefined : prefix()
+  const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
+  return found.map((finding): JudgedFinding => {
+    const holds = CommandPrefix.canHoldFor(finding)
+    const listed =
+      (covered && (holds || (offered === undefined && CommandPrefix.isListable(finding)))) ||
+      (rule !== undefined && CommandPrefix.isListable(finding))
+    return {
+      key: finding.key,
+      permanent: true,
+      prefix: holds ? offered : undefined,
+      listed,
+      isRuled: CommandPrefix.isListable(finding)
+    }
+  })
+}
+
+/** Concerns of the call itself that neither a rule nor the mode `edits` lifts. */
+const selectConcerns = (
+  call: Call,
+  { allowed: rule, allowsHost }: PermissionCalls.CallJudgement,
+  edits: (concern: Concern) => boolean
+): ReadonlyArray<Concern> => {
+  const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
+  return (call.concerns ?? [])
+    .filter((concern) => {
+      const { target } = concern
+      const isLifted =
+        isRuled(concern) && (rule !== undefined || (target?.kind === "host" && allowsHost?.(target.text) === true))
+      return !isLifted && !edits(concern)
+    })
+    .map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
+}
+
+/** Reasons to ask about a call, and the ground on which it runs without any. */
+interface CallReasons {
+  readonly known: ReadonlyArray<Concern>
+  readonly otherwise: Permit["by"]
+}
+
+const collectReasons = Effect.fnUntraced(function* (
+  state: JudgementState,
+  call: Call,
+  target: ApprovalTarget.ApprovalTarget,
+  judgement: PermissionCalls.CallJudgement,
+  mode: ResolvedMode
+): Effect.fn.Return<CallReasons> {
+  const { allowed: rule, asked } = judgement
+  const found = yield* selectFindings(state, call, target.verdict)
+  const findings = judgeFindings(state, found, target, judgement)
+  const edits = mode === "edits" ? yield* PermissionCalls.makeEditTest(call) : () => false
+  const further = selectConcerns(call, judgement, edits)
+  const hasLiftedConcern = further.length < (call.concerns?.length ?? 0)
+  const known: ReadonlyArray<Concern> = [
+    ...findings.filter(({ listed }) => !listed),
+    ...further,
+    ...(asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }])
+  ]
+  if (!hasLiftedConcern && !findings.some(({ listed }) => listed)) return { known, otherwise: "nothing found" }
+  if (rule !== undefined) return { known, otherwise: "permission" }
+  if (hasLiftedConcern) return { known, otherwise: mode === "edits" ? "edits" : "permission" }
+  return { known, otherwise: "allow-list" }
+})
+
+const judgeCall = Effect.fnUntraced(function* (
+  state: JudgementState,
+  call: Call,
+  judgedTarget: ApprovalTarget.ApprovalTarget,
+  judgement: PermissionCalls.CallJudgement
+): Effect.fn.Return<Permit | Refusal> {
+  const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
+  const { permissions } = state
+  const { lines, target, text, verdict } = judgedTarget
+  const fixed = findFixedRefusal(state, call, judgedTarget, judgement)
+  if (fixed !== undefined) return fixed
+  const { ids, session } = yield* resolveSession(call.sessionKey)
+  const mode = resolveMode(state, session, yield* PermissionMode.current)
+  if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget)) return makePlanRefusal(call)
+  const { known, otherwise } = yield* collectReasons(state, call, judgedTarget, judgement, mode)
+  if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
+  const free =
+    findBypass(mode) ??
+    (judgement.asked === undefined && isOnAllowList(state, call.tool, lines, verdict.commands)
+      ? "allow-list"
+      : undefined)
+  if (free !== undefined) return grantPermit(known.length === 0 ? otherwise : free)
+  const concerns = [...known, ...(yield* Effect.forEach(lines, state.scan)).flat()]
+  if (concerns.length === 0) return grantPermit(otherwise)
+  const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
+    permissions === undefined
+      ? Effect.undefined
+      : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+  const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
+  const { by, message, outcome } = yield* state.asking.ask(request, {
+    session,
+    starting: yield* StartingSessions,
+    ids,
+    mode: toFlowMode(mode)
+  })
+  if (outcome === "deny") return makeRefusal("approval_denied", message)
+  return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
+})
+
+/**
+ * Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason
+ * to ask.
+ */
+const isPlain = (
+  { policy }: JudgementState,
+  { concerns = [] }: Call,
+  { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget
+): boolean => policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
+
+const isPlanning = (state: JudgementState, { sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+  resolveMode(state, sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
+
+/** Judges a call with the rules for it. */
+const judgeWithRules = Effect.fnUntraced(function* (
+  state: JudgementState,
+  call: Call,
+  target: ApprovalTarget.ApprovalTarget,
+  rules: Permissions.Service,
+  isPlanning: boolean
+) {
+  const judgement = yield* PermissionCalls.judge(rules, call, target)
+  if (judgement.denied !== undefined || isPlanning) return yield* judgeCall(state, call, target, judgement)
+  if (call.contained === true) return permitContained(call)
+  return judgement.asked === undefined && isPlain(state, call, target)
+    ? permitPlain(call)
+    : yield* judgeCall(state, call, target, judgement)
+})
+
+const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Refusal> =>
+  Effect.withFiber((fiber) => {
+    const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
+    const planning = isPlanning(state, call, fiber)
+    if (state.permissions !== undefined) return judgeWithRules(state, call, target, state.permissions, planning)
+    if (planning) return judgeCall(state, call, target, PermissionCalls.undecided)
+    if (call.contained === true) return Effect.succeed(permitContained(call))
+    return isPlain(state, call, target)
+      ? Effect.succeed(permitPlain(call))
+      : judgeCall(state, call, target, PermissionCalls.undecided)
+  })
+
+/** Judges a request that is not a call of a tool, such as a host that a running command connects to. */
+const judgeRequest = Effect.fnUntraced(function* (
+  state: JudgementState,
+  request: Request
+): Effect.fn.Return<Effect.Success<ReturnType<Service["request"]>>> {
+  const { permissions } = state
+  const { ids, session } = yield* resolveSession(request.sessionKey)
+  const mode = resolveMode(state, session, yield* PermissionMode.current)
+  const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
+  if (ruled !== undefined) return ruled
+  const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)
+  if (free !== undefined) return { outcome: "once", by: free }
+  const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
+  const concerns = request.concerns.map((concern) => ({
+    ...concern,
+    isRuled: concern.permanent && concern.target?.kind === "host"
+  }))
+  const offeredRules = (asked: ReadonlyArray<Concern>) =>
+    permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedHostRules(permissions, asked)
+  const { by, outcome, reason } = yield* state.asking.ask(
+    { ...request, concerns, target, offeredRules },
+    { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
+  )
+  return { outcome, by, reason }
+})
+
+/** Decides whether a tool call may run. */
+export const make = (options: Options): Service => {
+  const state = makeState(options)
+  const { asking, memory, modes, yolo } = state
+  return {
+    check: (call) => checkCall(state, call),
+    request: (request) => judgeRequest(state, request),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
     setMode: (session, mode) => Effect.sync(() => void modes.set(session, mode)),
     forget: (session) =>

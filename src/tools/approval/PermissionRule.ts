@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * | rule | stands for |
+ * | rule | matches |
  * | --- | --- |
  * | `terminal(npm test)` | this command with these words and no more |
  * | `terminal(npm test:*)`, `terminal(npm test *)` | commands that begin with these words |

@@ -5,7 +5,7 @@
  *
  * Rules come from `config.yaml` and from `.hermes/config.yaml` of the project that a call works in. A project's file
  * may ask and deny; it allows once its folder is trusted. It is read once for a folder, so that a call cannot loosen
- * what holds for the next.
+ * the rules for the next.
  *
  * A command line is refused or asked about when one of its commands is, at any position (`cd x && …`, `env`, `bash -c`,
  * a pipe, a substitution). A command that may match, because one of its words is unknown, is asked about. A line is

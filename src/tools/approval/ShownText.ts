@@ -4,10 +4,10 @@
  * **Details**
  *
  * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in
- * which the removal of secrets would hide what it acts on. Values that the runtime holds and keys of known shapes are
+ * which the removal of secrets would hide its operands. Values that the runtime holds and keys of known shapes are
  * masked anywhere. A value that only the name beside it makes a secret must not hide a command, a word, a path, the
- * target of a redirection, or an operand of a command that is dangerous or changes files. The refusal tells the model
- * what to do instead.
+ * target of a redirection, or an operand of a command that is dangerous or changes files. The refusal names an
+ * alternative for the model.
  */
 import { findNamedValues, redactKeys, redactText } from "../../base/domain/Redaction.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
@@ -130,7 +130,7 @@ const hidesCode = (code: string, shown: string): boolean =>
   findNamedValues(code).some(canActOn) ||
   readCode(redactKeys(code)).join("\n") !== readCode(shown).join("\n")
 
-/** True when the displayed command line does not show what runs and what it acts on. */
+/** True when the displayed command line does not show the programs that run and their operands. */
 const hidesOperands = (line: string, shown: string): boolean => {
   const [given, withoutKeys, left] = [readCommands(line), readCommands(redactKeys(line)), readCommands(shown)]
   const words = countWords(given)

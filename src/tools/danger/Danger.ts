@@ -1,6 +1,6 @@
 /**
- * Judges shell commands before they run: what they would destroy, send away, run or change, and which of them never
- * run.
+ * Judges shell commands before they run. Finds data that they would destroy or send away, programs that they would
+ * run, settings that they would change, and commands that never run.
  *
  * **Details**
  *

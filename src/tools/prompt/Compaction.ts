@@ -152,47 +152,70 @@ const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: str
  */
 const countKeptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
 
-/**
- * The engine. `summarise` asks a model for the note, `provider` compacts at the provider where the settings want that.
- */
-export const make = (
-  settings: Settings,
-  summarise: Summarise,
-  provider: ProviderCompaction = noProvider
-): CompactionPort.Service => {
-  const { engine = "compressor", protectFirst = 3, protectLast = 20, targetRatio = 0.2, threshold = 0.5 } = settings
-  const sessions = new Map<SessionId, SessionState>()
-  const touchSessionState = (id: SessionId): SessionState => {
-    const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
-    sessions.delete(id)
-    sessions.set(id, known)
-    const [oldest] = sessions.keys()
-    if (sessions.size > maxSessions && oldest !== undefined) sessions.delete(oldest)
-    return known
-  }
-  const trigger = (window: number): number => Math.floor(window * threshold)
+/** An engine with its settings, and its memory of sessions. */
+interface Engine {
+  readonly settings: Required<{ readonly [Key in keyof Settings]: NonNullable<Settings[Key]> }>
+  readonly summarise: Summarise
+  readonly provider: ProviderCompaction
+  readonly sessions: Map<SessionId, SessionState>
+  /** True once the user was told that the route does not offer the engine of the settings. */
+  hasWarned: boolean
+}
 
-  const needs = engine === "context_editing" ? "edits" : engine === "responses_compact" ? "item" : undefined
+type Notify = (message: string) => Effect.Effect<void>
 
-  let isTold = false
-  /** Tells once that the engine of the settings is not available. */
-  const isAvailable = Effect.fnUntraced(function* (notify: (message: string) => Effect.Effect<void>) {
-    if (needs === undefined || (yield* provider.ability) === needs) return needs !== undefined
-    if (!isTold) yield* notify(`context.engine ${engine} is not available on this route: compressor is used`)
-    isTold = true
-    return false
-  })
+const ignoreNotice: Notify = () => Effect.void
 
-  /** Compacts the conversation at the provider; undefined if the provider cannot. */
-  const compactAtProvider = (
-    messages: ReadonlyArray<Prompt.Message>,
-    bounds: Parameters<typeof Split.split>[1],
-    { conversationId, ...context }: SummaryAsk["context"] & Pick<CompactionPort.Request, "conversationId">,
-    notify: (message: string) => Effect.Effect<void>
-  ): Effect.Effect<ReadonlyArray<Prompt.Message> | undefined> => {
-    const parts = Split.split(messages, bounds)
-    if (parts === undefined) return Effect.succeed(undefined)
-    return provider.compact({ messages: [...parts.head, ...parts.middle], context, conversationId }).pipe(
+const computeTrigger = ({ settings }: Engine, window: number): number => Math.floor(window * settings.threshold)
+
+/** Returns the state of a session and makes it the newest; the oldest of too many is forgotten. */
+const touchSessionState = ({ sessions }: Engine, id: SessionId): SessionState => {
+  const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
+  sessions.delete(id)
+  sessions.set(id, known)
+  const [oldest] = sessions.keys()
+  if (sessions.size > maxSessions && oldest !== undefined) sessions.delete(oldest)
+  return known
+}
+
+/** True when a compaction saved less than its least share. */
+const isIneffective = (before: number, after: number): boolean => after > before * (1 - leastSaving)
+
+/** Pauses compactions of a session after a model could not write the note, and tells the user. */
+const pauseAfterFailure = (
+  known: SessionState,
+  now: number,
+  notify: Notify,
+  error: AiError.AiError | ConfigError
+): Effect.Effect<void> => {
+  known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
+  return notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`)
+}
+
+/** True when the route offers the engine of the settings; tells the user once that it does not. */
+const isAvailable = Effect.fnUntraced(function* (engine: Engine, notify: Notify) {
+  const { engine: name } = engine.settings
+  const needs = name === "context_editing" ? "edits" : name === "responses_compact" ? "item" : undefined
+  if (needs === undefined || (yield* engine.provider.ability) === needs) return needs !== undefined
+  if (!engine.hasWarned) yield* notify(`context.engine ${name} is not available on this route: compressor is used`)
+  engine.hasWarned = true
+  return false
+})
+
+/** Compacts the conversation at the provider; undefined if the provider cannot, or if nothing is saved. */
+const compactAtProvider = Effect.fnUntraced(function* (
+  engine: Engine,
+  { conversationId, messages, notify = ignoreNotice, sessionId, taskId, turnId }: CompactionPort.Request,
+  bounds: Parameters<typeof Split.split>[1],
+  known: SessionState
+) {
+  if (!(yield* isAvailable(engine, notify)) || engine.settings.engine !== "responses_compact") return undefined
+  const parts = Split.split(messages, bounds)
+  if (parts === undefined) return undefined
+  const context = { sessionId, taskId, turnId }
+  const compacted = yield* engine.provider
+    .compact({ messages: [...parts.head, ...parts.middle], context, conversationId })
+    .pipe(
       Effect.map((item) => (item === undefined ? undefined : assembleWithItem(parts, item))),
       Effect.catch((error) =>
         Effect.as(
@@ -201,126 +224,142 @@ export const make = (
         )
       )
     )
-  }
+  const before = Split.estimateTotalTokens(messages)
+  if (compacted === undefined || Split.estimateTotalTokens(compacted) >= before) return undefined
+  known.ineffective = isIneffective(before, Split.estimateTotalTokens(compacted)) ? known.ineffective + 1 : 0
+  return compacted
+})
 
-  /** A plan of middleware: the same summaries, pauses and bounds. */
-  const runPlan = Effect.fnUntraced(function* (
-    { focus, messages, notify = () => Effect.void, sessionId, taskId, turnId, window }: CompactionPort.Request,
-    plan: CompactionPlan,
-    known: SessionState
-  ) {
-    const now = yield* Clock.currentTimeMillis
-    if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil))
-      return messages
-    const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
-      const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
-      return summarise({
-        message: SummaryText.buildQuestion({ middle, previous, focus, prompt: plan.prompt, tokens }),
-        maxOutputTokens: tokens * 2,
-        context: { sessionId, taskId, turnId },
-        ...plan.summaryModel
-      }).pipe(Effect.retry({ times: plan.attempts - 1, while: (error) => error._tag !== "ConfigError" }))
-    }
-    const smaller = yield* Planned.compact(messages, plan, plan.window ?? window, summariseOne).pipe(
-      Effect.catch((error) => {
-        known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
-        return Effect.as(
-          notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`),
-          messages
-        )
-      })
-    )
-    if (smaller === messages) return messages
-    const before = Split.estimateTotalTokens(messages)
-    const after = Split.estimateTotalTokens(smaller)
-    known.ineffective =
-      plan.strategy === "llm_summary" && after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
-    return after < before ? smaller : messages
-  })
-
-  const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function* (request) {
-    const {
-      conversationId,
-      focus,
-      keepExchanges,
-      messages,
-      notify = () => Effect.void,
-      reason,
-      sessionId,
-      taskId,
-      turnId,
-      window
-    } = request
-    // A conversation that was compacted goes on in another session.
-    const known = touchSessionState(conversationId ?? sessionId)
-    if (request.plan !== undefined) return yield* runPlan(request, request.plan, known)
-    const isRefused = reason !== "threshold" && reason !== "manual"
-    if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
-    if (messages.length <= protectFirst + 5) return messages
-    const before = Split.estimateTotalTokens(messages)
-    const limit = trigger(window)
-    const tailTokens = limit * targetRatio
-    const recent = Math.max(protectLast, Split.countFittingMessages(messages, tailTokens))
-    const pruned = Prune.prune(
-      messages,
-      messages[0]?.role === "system" ? 1 : 0,
-      messages.length - (isRefused ? Math.min(recent, 4) : recent)
-    )
-    const saved = before - Split.estimateTotalTokens(pruned)
-    // The provider counts more than the estimate knows of: tools, the system prompt.
-    if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
-      known.ineffective = 0
-      return pruned
-    }
-    const previous = pruned.map(SummaryText.findSummary).findLast((summary) => summary !== undefined)
-    const parts = Split.split(
-      pruned.filter((message) => SummaryText.findSummary(message) === undefined),
-      { protectFirst, tailTokens, keepExchanges }
-    )
-    if (parts === undefined) return saved > 0 ? pruned : messages
-    const now = yield* Clock.currentTimeMillis
-    if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
-    const context = { sessionId, taskId, turnId }
-    if ((yield* isAvailable(notify)) && engine === "responses_compact") {
-      const compacted = yield* compactAtProvider(
-        messages,
-        { protectFirst, tailTokens, keepExchanges },
-        { ...context, conversationId },
-        notify
-      )
-      if (compacted !== undefined && Split.estimateTotalTokens(compacted) < before) {
-        known.ineffective =
-          Split.estimateTotalTokens(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
-        return compacted
-      }
-    }
-    const tokens = computeSummaryTokens(Split.estimateTotalTokens(parts.middle), window)
-    const summary = yield* summarise({
-      message: SummaryText.buildQuestion({ middle: parts.middle, previous, focus, tokens }),
+/** Follows a plan of middleware, with the same summaries, pauses and bounds. */
+const runPlan = Effect.fnUntraced(function* (
+  { summarise }: Engine,
+  { focus, messages, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
+  plan: CompactionPlan,
+  known: SessionState
+) {
+  const now = yield* Clock.currentTimeMillis
+  if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil))
+    return messages
+  const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
+    const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
+    return summarise({
+      message: SummaryText.buildQuestion({ middle, previous, focus, prompt: plan.prompt, tokens }),
       maxOutputTokens: tokens * 2,
-      context
-    }).pipe(
-      Effect.map((text) => (text.trim() === "" ? undefined : text)),
-      Effect.catch((error) => {
-        known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
-        return Effect.as(
-          notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`),
-          undefined
-        )
-      })
-    )
-    if (summary === undefined) return isRefused ? pruned : messages
-    const compacted = assembleWithSummary(parts, summary)
-    const after = Split.estimateTotalTokens(compacted)
-    known.ineffective = after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
-    return after < before ? compacted : messages
-  })
+      context: { sessionId, taskId, turnId },
+      ...plan.summaryModel
+    }).pipe(Effect.retry({ times: plan.attempts - 1, while: (error) => error._tag !== "ConfigError" }))
+  }
+  const smaller = yield* Planned.compact(messages, plan, plan.window ?? window, summariseOne).pipe(
+    Effect.catch((error) => Effect.as(pauseAfterFailure(known, now, notify, error), messages))
+  )
+  if (smaller === messages) return messages
+  const before = Split.estimateTotalTokens(messages)
+  const after = Split.estimateTotalTokens(smaller)
+  known.ineffective = plan.strategy === "llm_summary" && isIneffective(before, after) ? known.ineffective + 1 : 0
+  return after < before ? smaller : messages
+})
 
+/** Asks a model for the note; undefined if it fails or answers nothing. */
+const writeSummary = (
+  { summarise }: Engine,
+  { focus, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
+  { middle, previous }: { readonly middle: Split.Parts["middle"]; readonly previous: string | undefined },
+  now: number,
+  known: SessionState
+): Effect.Effect<string | undefined> => {
+  const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
+  return summarise({
+    message: SummaryText.buildQuestion({ middle, previous, focus, tokens }),
+    maxOutputTokens: tokens * 2,
+    context: { sessionId, taskId, turnId }
+  }).pipe(
+    Effect.map((text) => (text.trim() === "" ? undefined : text)),
+    Effect.catch((error) => Effect.as(pauseAfterFailure(known, now, notify, error), undefined))
+  )
+}
+
+/** Shortens old results; after a refused request all but the newest four messages count as old. */
+const pruneOldResults = (
+  { settings }: Engine,
+  messages: ReadonlyArray<Prompt.Message>,
+  tailTokens: number,
+  isRefused: boolean
+): ReadonlyArray<Prompt.Message> => {
+  const recent = Math.max(settings.protectLast, Split.countFittingMessages(messages, tailTokens))
+  return Prune.prune(
+    messages,
+    messages[0]?.role === "system" ? 1 : 0,
+    messages.length - (isRefused ? Math.min(recent, 4) : recent)
+  )
+}
+
+const compactConversation = Effect.fnUntraced(function* (engine: Engine, request: CompactionPort.Request) {
+  const { conversationId, keepExchanges, messages, reason, sessionId, window } = request
+  const { protectFirst, targetRatio } = engine.settings
+  // A conversation that was compacted continues in another session.
+  const known = touchSessionState(engine, conversationId ?? sessionId)
+  if (request.plan !== undefined) return yield* runPlan(engine, request, request.plan, known)
+  const isRefused = reason !== "threshold" && reason !== "manual"
+  if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
+  if (messages.length <= protectFirst + 5) return messages
+  const before = Split.estimateTotalTokens(messages)
+  const limit = computeTrigger(engine, window)
+  const tailTokens = limit * targetRatio
+  const pruned = pruneOldResults(engine, messages, tailTokens, isRefused)
+  const saved = before - Split.estimateTotalTokens(pruned)
+  // The provider counts more than the estimate includes: tools, the system prompt.
+  if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
+    known.ineffective = 0
+    return pruned
+  }
+  const previous = pruned.map(SummaryText.findSummary).findLast((summary) => summary !== undefined)
+  const bounds = { protectFirst, tailTokens, keepExchanges }
+  const parts = Split.split(
+    pruned.filter((message) => SummaryText.findSummary(message) === undefined),
+    bounds
+  )
+  if (parts === undefined) return saved > 0 ? pruned : messages
+  const unchanged = isRefused ? pruned : messages
+  const now = yield* Clock.currentTimeMillis
+  if (reason !== "manual" && now < known.pausedUntil) return unchanged
+  const withItem = yield* compactAtProvider(engine, request, bounds, known)
+  if (withItem !== undefined) return withItem
+  const summary = yield* writeSummary(engine, request, { middle: parts.middle, previous }, now, known)
+  if (summary === undefined) return unchanged
+  const compacted = assembleWithSummary(parts, summary)
+  const after = Split.estimateTotalTokens(compacted)
+  known.ineffective = isIneffective(before, after) ? known.ineffective + 1 : 0
+  return after < before ? compacted : messages
+})
+
+/**
+ * Makes the engine. `summarise` asks a model for the note, `provider` compacts at the provider if the settings ask for
+ * it.
+ */
+export const make = (
+  settings: Settings,
+  summarise: Summarise,
+  provider: ProviderCompaction = noProvider
+): CompactionPort.Service => {
+  const {
+    engine: name = "compressor",
+    protectFirst = 3,
+    protectLast = 20,
+    targetRatio = 0.2,
+    threshold = 0.5
+  } = settings
+  const engine: Engine = {
+    settings: { engine: name, protectFirst, protectLast, targetRatio, threshold },
+    summarise,
+    provider,
+    sessions: new Map(),
+    hasWarned: false
+  }
   return {
-    compact,
-    trigger,
+    compact: (request) => compactConversation(engine, request),
+    trigger: (window) => computeTrigger(engine, window),
     leastMessages: protectFirst + protectLast + 1,
-    ...(engine === "context_editing" ? { edits: { threshold, keepResults: countKeptResults(protectLast) } } : {})
+    ...(name === "context_editing" ? { edits: { threshold, keepResults: countKeptResults(protectLast) } } : {})
   }
 }
 

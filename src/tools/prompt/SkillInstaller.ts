@@ -23,7 +23,7 @@ import * as Yaml from "../../base/config/Yaml.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as TarArchive from "../../base/domain/TarArchive.ts"
 import * as SkillFile from "./SkillFile.ts"
-import { SkillRefused } from "./SkillStore.ts"
+import { SkillRefused } from "./SkillRefusal.ts"
 
 /** Source of an installation. */
 export interface Request {
