@@ -102,10 +102,7 @@ export const make = (primary: Route.Route, answer: (asked: Asked, count: number)
             RouteCallState.makeCallState(
               { shared, interceptors, question, log },
               { hasNext: false, isPrimary: true },
-              managed,
-              known,
-              clock,
-              0
+              { route: managed, known, clock, startedAt: 0 }
             ),
             own
           )
