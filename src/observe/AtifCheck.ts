@@ -1,6 +1,6 @@
 /**
  * Validates a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the
- * validators of the format's owners, with their wording where it exists.
+ * validators of the format's owners, with their wording if there is one.
  *
  * **Details**
  *

@@ -62,7 +62,9 @@ export const checkTemplate = (given: string): { readonly template: string; reado
       : `${name.slice(0, dot)}-{session_id}${name.slice(dot)}`
   return {
     template: fixed,
-    warning: `the ATIF file name template "${given}" cannot be used, "${fixed}" is: it must be a file name with {session_id}`
+    warning:
+      `the ATIF file name template "${given}" cannot be used, "${fixed}" is: ` +
+      `it must be a file name with {session_id}`
   }
 }
 
@@ -195,7 +197,8 @@ export const make = (
     const catchWriteError = <A>(effect: Effect.Effect<A, PlatformError>): Effect.Effect<A | void> =>
       Effect.catch(effect, (error) =>
         warnOnce(
-          `ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`
+          `ATIF files cannot be written to ${options.directory}: ${error.message}: ` +
+            `choose another directory or free some space`
         )
       )
 

@@ -177,7 +177,8 @@ export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.
       for (const to of groupLines(ends, options.maxBytes)) {
         yield* Effect.catch(file.append(lines.slice(from, to)), (error) =>
           warnOnce(
-            `ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`
+            `ATOF events cannot be written to ${file.path}: ${error.message}: ` +
+              `choose another directory or free some space`
           )
         )
         from = to

@@ -276,8 +276,8 @@ const getFollower = Effect.fnUntraced(function* (record: Service) {
 })
 
 /**
- * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true where the view shows
- * what a model was sent: a session that goes on is then read from the record once.
+ * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true for a view that
+ * shows the messages of requests: a session that is continued is then read from the record once.
  */
 export const listen = (
   view: RunSpans.View,

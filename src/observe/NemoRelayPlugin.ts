@@ -82,7 +82,8 @@ const loadComponents = Effect.fnUntraced(function* (
   const read = yield* Effect.result(PluginsToml.read(file))
   if (Result.isFailure(read)) {
     yield* tell(
-      `${read.failure.message}; the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
+      `${read.failure.message}; ` +
+        `the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
     )
     return undefined
   }

@@ -51,7 +51,9 @@ export const parse = (text: string): Result.Result<Trace, NoTrace> => {
       ? Result.succeed(fromTrajectory(decoded.success))
       : Result.fail(
           new NoTrace({
-            message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything`
+            message:
+              `it is no ATIF trajectory: ` +
+              `${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything`
           })
         )
   }

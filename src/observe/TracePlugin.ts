@@ -133,7 +133,8 @@ export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effec
           Effect.catch((error) =>
             Effect.as(
               Effect.logWarning(
-                `The earlier runs of session ${sessionId} cannot be read, its trace begins with this one: ${error.message}`
+                `The earlier runs of session ${sessionId} cannot be read, ` +
+                  `its trace begins with this one: ${error.message}`
               ),
               []
             )
@@ -176,7 +177,8 @@ const claimFiles = Effect.fnUntraced(function* ({
   const taken = new Set(keys.filter((key) => files.has(key)))
   if (taken.size > 0) {
     yield* Effect.logWarning(
-      "Two plugins would write the same ATOF and ATIF files; they are written once: enable observability/trace or observability/nemo_relay, not both."
+      "Two plugins would write the same ATOF and ATIF files; they are written once: " +
+        "enable observability/trace or observability/nemo_relay, not both."
     )
   }
   yield* Effect.acquireRelease(

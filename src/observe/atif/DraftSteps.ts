@@ -96,7 +96,7 @@ const sumCounts = (all: ReadonlyArray<Atif.Metrics>, name: CountName): { readonl
   return known.length === 0 ? {} : { [name]: known.reduce((a, b) => a + b, 0) }
 }
 
-/** The metrics of several calls as one; other fields are those of the first call. */
+/** The metrics of several calls as one; other fields come from the first call. */
 export const sumMetrics = (all: ReadonlyArray<Atif.Metrics>): Atif.Metrics | undefined => {
   const [first] = all
   if (first === undefined || all.length === 1) return first

@@ -294,7 +294,7 @@ const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outco
   })
 }
 
-/** Returns the visible parameters of a call as JSON; undefined if there are none. */
+/** Returns the visible parameters of a call as JSON; `undefined` without parameters. */
 const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
   let chosen: Record<string, unknown> | undefined
   for (const name of parameters) {

@@ -22,7 +22,10 @@ const formatWarning = (trouble: Trouble, place: string): string => {
   switch (trouble._tag) {
     case "Status":
       if (trouble.status === 401 || trouble.status === 403) {
-        return `langfuse: ${place} refuses the credentials: check HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY`
+        return (
+          `langfuse: ${place} refuses the credentials: ` +
+          `check HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY`
+        )
       }
       return `langfuse: traces are lost, ${place} answered with status ${trouble.status}${trouble.status === 429 || trouble.status >= 500 ? `: ${unreachable}` : ""}`
     case "Unreachable":

@@ -13,7 +13,7 @@
  * | `HERMES_LANGFUSE_SAMPLE_RATE` | which part of the sessions, 0 to 1 | all |
  * | `HERMES_LANGFUSE_MAX_CHARS` | characters of a text | 12000 |
  * | `HERMES_LANGFUSE_DEBUG` | says what is sent | no |
- * | `HERMES_LANGFUSE_USER_ID` | the user, where nobody in particular speaks | none |
+ * | `HERMES_LANGFUSE_USER_ID` | the user, if the platform names no user | none |
  * | `HERMES_LANGFUSE_TAGS` | further tags, separated by commas | none |
  *
  * ¹ Without it, `LANGFUSE_…` counts. Values are trimmed; one that is empty counts as not set. The last two are ours.

@@ -42,7 +42,8 @@ const describeTrouble = (trouble: Transport.Trouble, place: string): string => {
 }
 
 const formatWarning = (trouble: Transport.Trouble, place: string): string =>
-  `otel: telemetry is lost, ${describeTrouble(trouble, place)}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
+  `otel: telemetry is lost, ${describeTrouble(trouble, place)}: ` +
+  `check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
 
 const decodeValue = (text: string): string => {
   try {

@@ -122,143 +122,192 @@ const appendSignalPath = (base: string, signal: Signal): string => {
   return url.href
 }
 
-/** The settings that variables make. */
-export const fromVariables = (given: Readonly<Record<string, string | undefined>>): LoadedSettings => {
-  const getVariable = (name: string): string | undefined => given[name]?.trim() || undefined
-  if (isTrue(getVariable("OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }
-  const warnings: Array<string> = []
-  const warn = (name: string, form: string): undefined => {
-    warnings.push(`${name} must be ${form}: it is ignored`)
-    return undefined
-  }
-  /** Reads a variable of the exporter: the signal's variable, else the general one, if it is valid. */
-  const readExporterVariable = <A>(
-    signal: Signal,
-    name: string,
-    read: (text: string) => A | undefined,
-    form: string
-  ): A | undefined => {
-    for (const variable of [`OTEL_EXPORTER_OTLP_${signal}_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
-      const text = getVariable(variable)
-      if (text === undefined) continue
-      const value = read(text)
-      if (value !== undefined) return value
-      if (!warnings.some((line) => line.startsWith(variable))) warn(variable, form)
-    }
-    return undefined
-  }
-  const readNaturalNumber = (name: string): number | undefined => {
-    const text = getVariable(name)
-    if (text === undefined || /^[1-9]\d*$/u.test(text)) return text === undefined ? undefined : Number(text)
-    delete variables[name]
-    return warn(name, "a number above 0")
-  }
-  const isExported = (signal: Signal): boolean => {
-    const name = `OTEL_${signal}_EXPORTER`
-    const names = (getVariable(name) ?? "otlp")
-      .toLowerCase()
-      .split(",")
-      .map((one) => one.trim())
-    const strange = names.find((one) => one !== "otlp" && one !== "none")
-    if (strange !== undefined) warn(name, "otlp or none")
-    return names.includes("otlp")
-  }
+/** Variables while settings are read from them. */
+interface VariableReader {
+  readonly given: Readonly<Record<string, string | undefined>>
+  /** The variables of OpenTelemetry, with defaults, without invalid ones. */
+  readonly variables: Record<string, string>
+  readonly warnings: Array<string>
+}
 
-  const variables: Record<string, string> = {}
-  for (const [name, value] of Object.entries(given))
-    if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
-  if (
-    getVariable("OTEL_SERVICE_NAME") === undefined &&
-    !/(?:^|,)\s*service\.name\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")
-  ) {
-    variables["OTEL_SERVICE_NAME"] = "hermes"
+const getVariable = ({ given }: VariableReader, name: string): string | undefined => given[name]?.trim() || undefined
+
+/** Records that a variable is invalid; `form` describes valid values. */
+const warnInvalid = ({ warnings }: VariableReader, name: string, form: string): undefined => {
+  warnings.push(`${name} must be ${form}: it is ignored`)
+  return undefined
+}
+
+/** Reads a variable of the exporter: the signal's variable, else the general one, if it is valid. */
+const readExporterVariable = <A>(
+  reader: VariableReader,
+  signal: Signal,
+  name: string,
+  read: (text: string) => A | undefined,
+  form: string
+): A | undefined => {
+  for (const variable of [`OTEL_EXPORTER_OTLP_${signal}_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
+    const text = getVariable(reader, variable)
+    if (text === undefined) continue
+    const value = read(text)
+    if (value !== undefined) return value
+    if (!reader.warnings.some((line) => line.startsWith(variable))) warnInvalid(reader, variable, form)
   }
-  const exported: Array<Signal> = []
-  for (const signal of signals) {
-    if (!isExported(signal)) continue
-    const acceptHttpAddress = (text: string) => (/^https?:$/u.test(URL.parse(text)?.protocol ?? "") ? text : undefined)
+  return undefined
+}
+
+const readNaturalNumber = (reader: VariableReader, name: string): number | undefined => {
+  const text = getVariable(reader, name)
+  if (text === undefined || /^[1-9]\d*$/u.test(text)) return text === undefined ? undefined : Number(text)
+  delete reader.variables[name]
+  return warnInvalid(reader, name, "a number above 0")
+}
+
+/** Reads a variable with a fixed set of values; `form` describes them in a warning. */
+const readChoice = <A extends string>(
+  reader: VariableReader,
+  name: string,
+  choices: ReadonlyArray<A>,
+  { form, text = getVariable(reader, name) }: { readonly form: string; readonly text?: string | undefined }
+): A | undefined =>
+  choices.find((choice) => choice === text) ?? (text === undefined ? undefined : warnInvalid(reader, name, form))
+
+const isExported = (reader: VariableReader, signal: Signal): boolean => {
+  const name = `OTEL_${signal}_EXPORTER`
+  const names = (getVariable(reader, name) ?? "otlp")
+    .toLowerCase()
+    .split(",")
+    .map((one) => one.trim())
+  if (names.some((one) => one !== "otlp" && one !== "none")) warnInvalid(reader, name, "otlp or none")
+  return names.includes("otlp")
+}
+
+const isHttpAddress = (text: string): boolean => /^https?:$/u.test(URL.parse(text)?.protocol ?? "")
+
+/** Sets a default for a variable that describes the program, unless a resource attribute sets it. */
+const setServiceDefault = (
+  reader: VariableReader,
+  name: "OTEL_SERVICE_NAME" | "OTEL_SERVICE_VERSION",
+  attribute: RegExp,
+  value: string
+): void => {
+  if (getVariable(reader, name) === undefined && !attribute.test(getVariable(reader, "OTEL_RESOURCE_ATTRIBUTES") ?? ""))
+    reader.variables[name] = value
+}
+
+/** Lists the signals that are exported; invalid addresses of signals are dropped. */
+const listExportedSignals = (reader: VariableReader): ReadonlyArray<Signal> =>
+  signals.filter((signal) => {
+    if (!isExported(reader, signal)) return false
     const own = `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`
-    if (getVariable(own) !== undefined && acceptHttpAddress(getVariable(own) ?? "") === undefined) {
-      warn(own, "an http or https address")
-      delete variables[own]
+    const address = getVariable(reader, own)
+    if (address !== undefined && !isHttpAddress(address)) {
+      warnInvalid(reader, own, "an http or https address")
+      delete reader.variables[own]
     }
-    exported.push(signal)
-  }
-  const general = getVariable("OTEL_EXPORTER_OTLP_ENDPOINT")
-  const isAddress = general !== undefined && /^https?:$/u.test(URL.parse(general)?.protocol ?? "")
-  if (general !== undefined && !isAddress) warn("OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
-  if (!isAddress) variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
+    return true
+  })
 
-  if (
-    getVariable("OTEL_SERVICE_VERSION") === undefined &&
-    !/(?:^|,)\s*service\.version\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")
-  ) {
-    variables["OTEL_SERVICE_VERSION"] = scope.version
+const readCollectorAddress = (reader: VariableReader): void => {
+  const general = getVariable(reader, "OTEL_EXPORTER_OTLP_ENDPOINT")
+  if (general !== undefined && isHttpAddress(general)) return
+  if (general !== undefined) warnInvalid(reader, "OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
+  reader.variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
+}
+
+const readTarget = (reader: VariableReader, signal: Signal): Target => {
+  const [delay, size] = paces[signal]
+  const { variables } = reader
+  return {
+    url:
+      variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ??
+      appendSignalPath(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
+    headers:
+      readExporterVariable(reader, signal, "HEADERS", parseHeaders, "key=value pairs, separated by commas") ?? {},
+    compression: readExporterVariable<"gzip" | "none">(
+      reader,
+      signal,
+      "COMPRESSION",
+      (text) => (text === "gzip" || text === "none" ? text : undefined),
+      "gzip or none"
+    ),
+    exportIntervalMillis: readNaturalNumber(reader, delay),
+    maxBatchSize: size === undefined ? undefined : readNaturalNumber(reader, size)
   }
-  const buildTarget = (signal: Signal): Target => {
-    const [delay, size] = paces[signal]
-    return {
-      url:
-        variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ??
-        appendSignalPath(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
-      headers: readExporterVariable(signal, "HEADERS", parseHeaders, "key=value pairs, separated by commas") ?? {},
-      compression: readExporterVariable<"gzip" | "none">(
-        signal,
-        "COMPRESSION",
-        (text) => (text === "gzip" || text === "none" ? text : undefined),
-        "gzip or none"
-      ),
-      exportIntervalMillis: readNaturalNumber(delay),
-      maxBatchSize: size === undefined ? undefined : readNaturalNumber(size)
-    }
-  }
-  const traces = buildTarget("TRACES")
+}
+
+const readExports = (reader: VariableReader, exported: ReadonlyArray<Signal>, traces: Target): Settings["exports"] => {
   const exports: { [S in Signal]?: Export } = {}
   for (const signal of exported) {
     const millis = readExporterVariable(
+      reader,
       signal,
       "TIMEOUT",
       (text) => (/^\d+$/u.test(text) ? Number(text) : undefined),
       "a number of milliseconds"
     )
     exports[signal] = {
-      ...(signal === "TRACES" ? traces : buildTarget(signal)),
+      ...(signal === "TRACES" ? traces : readTarget(reader, signal)),
       encoding:
-        readExporterVariable(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
+        readExporterVariable(reader, signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ??
+        "protobuf",
       timeoutMillis: millis ?? 10_000,
-      shutdownMillis: millis ?? readNaturalNumber(paces[signal][2])
+      shutdownMillis: millis ?? readNaturalNumber(reader, paces[signal][2])
     }
   }
-  const preference = getVariable("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")?.toLowerCase()
-  const temporality =
-    preference === "delta" || preference === "cumulative"
-      ? preference
-      : preference === undefined
-        ? undefined
-        : warn("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta or cumulative")
+  return exports
+}
 
-  const conventions = (getVariable("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "")
+/** The conventions of names that the variables opt in to. */
+const readConventions = (reader: VariableReader): ReadonlyArray<string> => {
+  const name = "OTEL_SEMCONV_STABILITY_OPT_IN"
+  const conventions = (getVariable(reader, name) ?? "")
     .split(",")
     .map((one) => one.trim())
     .filter((one) => one.startsWith("gen_ai"))
-  if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup")) {
-    warn("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental or gen_ai/dup")
-  }
+  if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup"))
+    warnInvalid(reader, name, "gen_ai_latest_experimental or gen_ai/dup")
+  return conventions
+}
 
-  const wanted = getVariable("OTEL_TRACES_SAMPLER")
-  const sampler =
-    Sampler.names.find((name) => name === wanted) ??
-    (wanted === undefined ? undefined : warn("OTEL_TRACES_SAMPLER", `one of ${Sampler.names.join(", ")}`))
-  const rate = Number(getVariable("OTEL_TRACES_SAMPLER_ARG") ?? 1)
+const readSampler = (reader: VariableReader): Sampler.Sampler => {
+  const sampler = readChoice(reader, "OTEL_TRACES_SAMPLER", Sampler.names, {
+    form: `one of ${Sampler.names.join(", ")}`
+  })
+  const rate = Number(getVariable(reader, "OTEL_TRACES_SAMPLER_ARG") ?? 1)
   const isRate = rate >= 0 && rate <= 1
-  if (!isRate) warn("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1")
+  if (!isRate) warnInvalid(reader, "OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1")
+  return Sampler.fromName(sampler ?? "parentbased_always_on", isRate ? rate : 1)
+}
 
-  const filter = getVariable("OTEL_METRICS_EXEMPLAR_FILTER")
-  const exemplars =
-    exemplarFilters.find((name) => name === filter) ??
-    (filter === undefined ? undefined : warn("OTEL_METRICS_EXEMPLAR_FILTER", `one of ${exemplarFilters.join(", ")}`))
+const copyVariables = (given: VariableReader["given"]): Record<string, string> => {
+  const variables: Record<string, string> = {}
+  for (const [name, value] of Object.entries(given))
+    if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
+  return variables
+}
 
-  const content = getVariable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
+/** Reads settings from variables. Invalid variables are ignored with a warning each, in the order of reading. */
+export const fromVariables = (given: Readonly<Record<string, string | undefined>>): LoadedSettings => {
+  const reader: VariableReader = { given, variables: copyVariables(given), warnings: [] }
+  if (isTrue(getVariable(reader, "OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }
+  setServiceDefault(reader, "OTEL_SERVICE_NAME", /(?:^|,)\s*service\.name\s*=/u, "hermes")
+  const exported = listExportedSignals(reader)
+  readCollectorAddress(reader)
+  setServiceDefault(reader, "OTEL_SERVICE_VERSION", /(?:^|,)\s*service\.version\s*=/u, scope.version)
+  const traces = readTarget(reader, "TRACES")
+  const exports = readExports(reader, exported, traces)
+  const preference = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+  const temporality = readChoice(reader, preference, ["delta", "cumulative"], {
+    form: "delta or cumulative",
+    text: getVariable(reader, preference)?.toLowerCase()
+  })
+  const conventions = readConventions(reader)
+  const sampler = readSampler(reader)
+  const exemplars = readChoice(reader, "OTEL_METRICS_EXEMPLAR_FILTER", exemplarFilters, {
+    form: `one of ${exemplarFilters.join(", ")}`
+  })
+  const content = getVariable(reader, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
   return {
     settings: {
       exports,
@@ -266,14 +315,14 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
       temporality,
       duplicateNames: conventions.includes("gen_ai/dup"),
       maxValueChars:
-        readNaturalNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ??
-        readNaturalNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
+        readNaturalNumber(reader, "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ??
+        readNaturalNumber(reader, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
       captureContent: content === "true" || content === "span_only" || content === "span_and_event",
       exemplars: exemplars ?? "trace_based",
-      sampler: Sampler.fromName(sampler ?? "parentbased_always_on", isRate ? rate : 1),
-      parent: TraceContext.parse(getVariable("TRACEPARENT"), getVariable("TRACESTATE")),
-      variables
+      sampler,
+      parent: TraceContext.parse(getVariable(reader, "TRACEPARENT"), getVariable(reader, "TRACESTATE")),
+      variables: reader.variables
     },
-    warnings
+    warnings: reader.warnings
   }
 }

@@ -72,8 +72,10 @@ export const toLogRecord = (
 }
 
 const encodeRecordJson = ({ at, attributes, level, observedAt, span, text }: LogRecord): string =>
-  `{"timeUnixNano":"${toNanos(at)}","observedTimeUnixNano":"${toNanos(observedAt)}","severityNumber":${severities[level]},"severityText":"${level}",` +
-  `"body":{"stringValue":${JSON.stringify(text)}},"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0` +
+  `{"timeUnixNano":"${toNanos(at)}","observedTimeUnixNano":"${toNanos(observedAt)}","severityNumber":${severities[level]},` +
+  `"severityText":"${level}",` +
+  `"body":{"stringValue":${JSON.stringify(text)}},"attributes":[${encodeAttributes(attributes)}],` +
+  `"droppedAttributesCount":0` +
   `${span === undefined ? "" : `,"traceId":"${span.traceId}","spanId":"${span.spanId}"`}}`
 
 const writeTextValue = (text: string): void => Protobuf.writeDelimited(1, Protobuf.writeText, text)

@@ -30,13 +30,15 @@ const toAttributes = (labels: Labels): Attributes => {
 const encodeDouble = (value: number): string => (Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`)
 
 const encodeExemplar = ({ at, spanId, traceId, value }: Exemplar): string =>
-  `{"timeUnixNano":"${toNanos(at)}","asDouble":${encodeDouble(value)},"spanId":"${spanId}","traceId":"${traceId}","filteredAttributes":[]}`
+  `{"timeUnixNano":"${toNanos(at)}","asDouble":${encodeDouble(value)},` +
+  `"spanId":"${spanId}","traceId":"${traceId}","filteredAttributes":[]}`
 
 const encodePoint = (
   { instrument: { boundaries }, from, to }: TimedMetric,
   { buckets, count, exemplars, labels, range, sum }: Point
 ): string =>
-  `{"attributes":[${encodeAttributes(toAttributes(labels))}],"startTimeUnixNano":"${toNanos(from)}","timeUnixNano":"${toNanos(to)}",` +
+  `{"attributes":[${encodeAttributes(toAttributes(labels))}],"startTimeUnixNano":"${toNanos(from)}",` +
+  `"timeUnixNano":"${toNanos(to)}",` +
   (boundaries === undefined
     ? `"asDouble":${encodeDouble(sum)}`
     : `"count":${count},"sum":${encodeDouble(sum)},${range === undefined ? "" : `"min":${encodeDouble(range.min)},"max":${encodeDouble(range.max)},`}` +
@@ -51,7 +53,8 @@ const encodeMetric = (metric: TimedMetric): string => {
   } = metric
   const data =
     `{"aggregationTemporality":${temporalities[temporality]},` +
-    `${boundaries === undefined ? '"isMonotonic":true,' : ""}"dataPoints":[${points.map((point) => encodePoint(metric, point)).join(",")}]}`
+    `${boundaries === undefined ? '"isMonotonic":true,' : ""}` +
+    `"dataPoints":[${points.map((point) => encodePoint(metric, point)).join(",")}]}`
   return `{"name":${JSON.stringify(name)},"description":${JSON.stringify(description)},"unit":${JSON.stringify(unit)},"${boundaries === undefined ? "sum" : "histogram"}":${data}}`
 }
 

@@ -24,7 +24,8 @@ const toStatus = ({ outcome }: Span): { readonly code: number; readonly message?
   outcome._tag === "Failed" ? { code: 2, message: redactText(outcome.failure.message) } : { code: 0 }
 
 const encodeEvent = ({ at, attributes, name }: Event): string =>
-  `{"name":${JSON.stringify(name)},"timeUnixNano":"${toNanos(at)}","attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0}`
+  `{"name":${JSON.stringify(name)},"timeUnixNano":"${toNanos(at)}",` +
+  `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0}`
 
 /** A span in the JSON form. */
 const encodeSpan = (span: Span): string => {
@@ -35,7 +36,8 @@ const encodeSpan = (span: Span): string => {
     (traceState === undefined ? "" : `"traceState":${JSON.stringify(traceState)},`) +
     (parentSpanId === undefined ? "" : `"parentSpanId":"${parentSpanId}",`) +
     `"name":${JSON.stringify(name)},"kind":${kinds[kind]},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}",` +
-    `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0,"events":[${events.map(encodeEvent).join(",")}],"droppedEventsCount":0,` +
+    `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0,` +
+    `"events":[${events.map(encodeEvent).join(",")}],"droppedEventsCount":0,` +
     `"status":${JSON.stringify(toStatus(span))},"links":[],"droppedLinksCount":0}`
   )
 }

@@ -114,7 +114,8 @@ export const make = Effect.fnUntraced(function* (
       ),
       Effect.catch((why) =>
         tell(
-          `NeMo Relay could not be set up from ${file} (${why}); the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
+          `NeMo Relay could not be set up from ${file} (${why}); ` +
+            `the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
         )
       )
     )

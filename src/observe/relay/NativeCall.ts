@@ -12,7 +12,7 @@
  * | answers without the call | that |
  * | rejects the call by a guardrail | `Refused`, intended |
  * | fails before the call | `Broken`: its own trouble |
- * | fails after the call succeeded | `Broken`, and the value is not lost: whoever runs wrappers has it |
+ * | fails after the call succeeded | `Broken`, and the value is not lost: the runner of wrappers has it |
  * | fails after the call failed, in the failure's words | the failure itself: the library makes another error of every one |
  * | fails after the call failed, which it was told as a result | the failure itself |
  * | fails after the call failed, in other words | `Translated` |

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * - Every agent has a scope stack of its own, which is a value here: nothing depends on what runs beside it. A child's
+ * - Every agent has a separate scope stack, which is a value here: nothing depends on what runs beside it. A child's
  *   scope is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
  * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are
  *   left to it: their events are not played.
@@ -31,7 +31,7 @@ export interface ManagedCalls {
   readonly tool: boolean
 }
 
-/** Plays spans to the library. Each gives what the library refused. */
+/** Plays spans to the library. `play` returns the errors of the library. */
 interface Spans {
   /** Takes the result that the library has of a tool call that it executed. */
   readonly executed: (sessionId: string, turnId: string, callId: string, result: string) => void
@@ -67,149 +67,165 @@ const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema
   return rest
 }
 
+/** Scopes and calls that are open in the library. */
+interface Player {
+  readonly library: Library.Library
+  /** By the uuid of their event's scope. */
+  readonly agents: Map<string, Agent>
+  readonly bySession: Map<string, Agent>
+  /** The agent of a tool scope that is open. */
+  readonly owners: Map<string, Agent>
+  readonly calls: Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>
+  /** Results that the library has of calls whose end was not played. */
+  readonly results: Map<string, string>
+}
+
+const formatCallKey = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
+
+/** Marks the result that the session has, if it differs from the result of the call that the library executed. */
+const markStoredResult = (player: Player, agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
+  const facts = metadata ?? {}
+  const key = formatCallKey(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
+  const result = player.results.get(key)
+  player.results.delete(key)
+  if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
+  const { session_id, tool_call_id, turn_id } = facts
+  player.library.withScopeStack(agent.stack, () =>
+    player.library.event(
+      "hermes.result.stored",
+      agent.handle,
+      null,
+      { session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data },
+      null
+    )
+  )
+}
+
+const findAgent = (player: Player, event: Atof.Event): Agent | undefined => {
+  const parent = event.parent_uuid
+  return parent === null || parent === undefined ? undefined : (player.agents.get(parent) ?? player.owners.get(parent))
+}
+
+const openAgent = (player: Player, event: Atof.ScopeEvent, micros: number | null): void => {
+  const parent = findAgent(player, event)
+  const stack = player.library.createScopeStack()
+  const pushScope = () =>
+    player.library.pushScope(
+      event.name,
+      Library.agentScope,
+      parent?.handle,
+      null,
+      null,
+      event.metadata ?? {},
+      event.data ?? null,
+      micros
+    )
+  let handle: Library.ScopeHandle | undefined
+  player.library.withScopeStack(stack, () => {
+    handle = pushScope()
+  })
+  if (handle === undefined) return
+  const agent = { sessionId: toNonEmptyText(event.metadata?.["session_id"]) ?? "", stack, handle }
+  player.agents.set(event.uuid, agent)
+  player.bySession.set(agent.sessionId, agent)
+}
+
+const closeAgent = (player: Player, agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+  player.agents.delete(event.uuid)
+  if (player.bySession.get(agent.sessionId) === agent) player.bySession.delete(agent.sessionId)
+  player.library.withScopeStack(agent.stack, () =>
+    player.library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {})
+  )
+}
+
+const beginCall = (player: Player, agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+  const metadata = event.metadata ?? {}
+  player.library.withScopeStack(agent.stack, () => {
+    const handle =
+      event.category === "llm"
+        ? player.library.llmCall(
+            event.name,
+            { headers: {}, content: event.data ?? {} },
+            null,
+            event.attributes?.includes("streaming") === true ? Library.streaming : null,
+            null,
+            metadata,
+            toNonEmptyText(event.category_profile?.["model_name"]),
+            micros
+          )
+        : player.library.toolCall(
+            event.name,
+            event.data ?? {},
+            null,
+            null,
+            null,
+            metadata,
+            toNonEmptyText(event.category_profile?.["tool_call_id"]),
+            micros
+          )
+    player.calls.set(event.uuid, { agent, handle })
+  })
+}
+
+const finishCall = (player: Player, event: Atof.ScopeEvent, micros: number | null): void => {
+  const call = player.calls.get(event.uuid)
+  if (call === undefined) return
+  player.calls.delete(event.uuid)
+  const { agent, handle } = call
+  player.library.withScopeStack(agent.stack, () =>
+    event.category === "llm"
+      ? player.library.llmCallEnd(handle, event.data ?? null, null, toEndMetadata(event), micros)
+      : player.library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros)
+  )
+}
+
+const playScope = (player: Player, event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
+  const isStart = event.scope_category === "start"
+  if (event.category === "agent") {
+    if (isStart) return openAgent(player, event, micros)
+    const agent = player.agents.get(event.uuid)
+    return agent === undefined ? undefined : closeAgent(player, agent, event, micros)
+  }
+  const agent = findAgent(player, event)
+  if (agent === undefined) return
+  if (event.category === "tool") {
+    if (isStart) player.owners.set(event.uuid, agent)
+    else player.owners.delete(event.uuid)
+  }
+  const isManaged = event.category === "llm" ? managed.llm : managed.tool
+  if (!isStart) {
+    if (event.category === "tool" && !player.calls.has(event.uuid)) markStoredResult(player, agent, event)
+    finishCall(player, event, micros)
+  } else if (!isManaged) beginCall(player, agent, event, micros)
+}
+
+/** Plays an event; fails with the error of the library. */
+const playEvent = (player: Player, event: Atof.Event, managed: ManagedCalls): void => {
+  const { library } = player
+  const micros = managed.llm || managed.tool ? null : Atof.toMicros(event.timestamp)
+  if (event.kind === "scope") return playScope(player, event, managed, micros)
+  const agent = findAgent(player, event)
+  if (agent === undefined) return
+  library.withScopeStack(agent.stack, () =>
+    library.event(event.name, agent.handle, event.data ?? null, toMarkMetadata(event, managed), micros)
+  )
+}
+
 /** Makes a player of spans. */
 export const make = (library: Library.Library): Spans => {
-  /** By the uuid of their event's scope. */
-  const agents = new Map<string, Agent>()
-  const bySession = new Map<string, Agent>()
-  /** The agent of a tool scope that is open. */
-  const owners = new Map<string, Agent>()
-  const calls = new Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>()
-
-  /** Results that the library has of calls whose end was not played. */
-  const results = new Map<string, string>()
-  const formatCallKey = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
-
-  /** Says what the session has of a call that the library executed. */
-  const markStoredResult = (agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
-    const facts = metadata ?? {}
-    const key = formatCallKey(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
-    const result = results.get(key)
-    results.delete(key)
-    if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
-    const { session_id, tool_call_id, turn_id } = facts
-    library.withScopeStack(agent.stack, () =>
-      library.event(
-        "hermes.result.stored",
-        agent.handle,
-        null,
-        { session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data },
-        null
-      )
-    )
+  const player: Player = {
+    library,
+    agents: new Map(),
+    bySession: new Map(),
+    owners: new Map(),
+    calls: new Map(),
+    results: new Map()
   }
-
-  const findAgent = (event: Atof.Event): Agent | undefined => {
-    const parent = event.parent_uuid
-    return parent === null || parent === undefined ? undefined : (agents.get(parent) ?? owners.get(parent))
-  }
-
-  const openAgent = (event: Atof.ScopeEvent, micros: number | null): void => {
-    const parent = findAgent(event)
-    const stack = library.createScopeStack()
-    const pushScope = () =>
-      library.pushScope(
-        event.name,
-        Library.agentScope,
-        parent?.handle,
-        null,
-        null,
-        event.metadata ?? {},
-        event.data ?? null,
-        micros
-      )
-    let handle: Library.ScopeHandle | undefined
-    library.withScopeStack(stack, () => {
-      handle = pushScope()
-    })
-    if (handle === undefined) return
-    const agent = { sessionId: toNonEmptyText(event.metadata?.["session_id"]) ?? "", stack, handle }
-    agents.set(event.uuid, agent)
-    bySession.set(agent.sessionId, agent)
-  }
-
-  const closeAgent = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
-    agents.delete(event.uuid)
-    if (bySession.get(agent.sessionId) === agent) bySession.delete(agent.sessionId)
-    library.withScopeStack(agent.stack, () =>
-      library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {})
-    )
-  }
-
-  const beginCall = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
-    const metadata = event.metadata ?? {}
-    library.withScopeStack(agent.stack, () => {
-      const handle =
-        event.category === "llm"
-          ? library.llmCall(
-              event.name,
-              { headers: {}, content: event.data ?? {} },
-              null,
-              event.attributes?.includes("streaming") === true ? Library.streaming : null,
-              null,
-              metadata,
-              toNonEmptyText(event.category_profile?.["model_name"]),
-              micros
-            )
-          : library.toolCall(
-              event.name,
-              event.data ?? {},
-              null,
-              null,
-              null,
-              metadata,
-              toNonEmptyText(event.category_profile?.["tool_call_id"]),
-              micros
-            )
-      calls.set(event.uuid, { agent, handle })
-    })
-  }
-
-  const finishCall = (event: Atof.ScopeEvent, micros: number | null): void => {
-    const call = calls.get(event.uuid)
-    if (call === undefined) return
-    calls.delete(event.uuid)
-    const { agent, handle } = call
-    library.withScopeStack(agent.stack, () =>
-      event.category === "llm"
-        ? library.llmCallEnd(handle, event.data ?? null, null, toEndMetadata(event), micros)
-        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros)
-    )
-  }
-
-  const playScope = (event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
-    const isStart = event.scope_category === "start"
-    if (event.category === "agent") {
-      if (isStart) return openAgent(event, micros)
-      const agent = agents.get(event.uuid)
-      return agent === undefined ? undefined : closeAgent(agent, event, micros)
-    }
-    const agent = findAgent(event)
-    if (agent === undefined) return
-    if (event.category === "tool") {
-      if (isStart) owners.set(event.uuid, agent)
-      else owners.delete(event.uuid)
-    }
-    const isManaged = event.category === "llm" ? managed.llm : managed.tool
-    if (!isStart) {
-      if (event.category === "tool" && !calls.has(event.uuid)) markStoredResult(agent, event)
-      finishCall(event, micros)
-    } else if (!isManaged) beginCall(agent, event, micros)
-  }
-
+  const { agents, bySession, calls, owners, results } = player
   return {
     play: (event, managed) => {
-      const micros = managed.llm || managed.tool ? null : Atof.toMicros(event.timestamp)
       try {
-        if (event.kind === "scope") playScope(event, managed, micros)
-        else {
-          const agent = findAgent(event)
-          if (agent !== undefined) {
-            library.withScopeStack(agent.stack, () =>
-              library.event(event.name, agent.handle, event.data ?? null, toMarkMetadata(event, managed), micros)
-            )
-          }
-        }
+        playEvent(player, event, managed)
         return []
       } catch (error) {
         return [error]

@@ -42,7 +42,7 @@ const countByHour = (calls: ReadonlyArray<{ readonly at: number }>, utcOffset: n
   return hours
 }
 
-/** Calls that used tokens, by what is known of their cost. */
+/** Calls that used tokens, by the state of their cost. */
 const sumCostBuckets = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBuckets => {
   const sumBucket = (status: Status): CostBucket => {
     const some = calls.filter(
@@ -161,7 +161,7 @@ export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): Rea
   ).map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
 
 const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
-  // The newest session of a conversation stands for all of them.
+  // The newest session of a conversation represents all of them.
   const conversations = Array.from(
     Map.groupBy(sessions, ({ id }) => SessionQueries.findBeginning(world, id)).values(),
     (some): Conversation => {
@@ -188,7 +188,7 @@ const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<Sessio
   ]
 }
 
-/** Uses of skills; a change that failed or was not allowed is none. */
+/** Uses of skills; a change that failed or was not allowed does not count. */
 const countSkillUses = (
   calls: ReadonlyArray<Pick<SessionFacts.ToolCall, "at" | "skill" | "status">>,
   chosen: ReadonlyArray<SpokenCounts["skills"][number]>
@@ -206,7 +206,7 @@ const countSkillUses = (
   ).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
 }
 
-/** Models with what sessions used that the record does not have: it counts for the model of the session. */
+/** Models, with the usage of sessions that the record does not have: it counts for the model of the session. */
 const addUnrecorded = (
   models: ReadonlyArray<Share>,
   some: ReadonlyArray<SessionQueries.UnrecordedSession>

@@ -29,7 +29,7 @@ import type {
 /** A session as it was read. */
 export interface Source {
   readonly session: Session
-  /** Its runs and those of its sub-agents. */
+  /** Its runs and the runs of its sub-agents. */
   readonly tree: Tree
   /** Its system prompt, without secrets. */
   readonly systemPrompt: string
@@ -110,7 +110,8 @@ const listWarnings = (lost: number, unread: Unread.Unread, damaged: number): Rea
   ...(damaged === 0
     ? []
     : [
-        `${formatCount(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`
+        `${formatCount(damaged, "message", "messages")} cannot be read: ` +
+          `a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`
       ])
 ]
 
@@ -120,7 +121,7 @@ const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
 }
 
 /**
- * Messages with the ids of the rows that show them. The rows of a session's own questions and answers stand below the
+ * Messages with the ids of the rows that show them. The rows of a session's own questions and answers follow the
  * first row in the order of the conversation, the calls of an answer behind it.
  */
 const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): ReadonlyArray<Message> => {
@@ -204,7 +205,7 @@ const computePatch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Pat
     : { from: end, items: after.slice(end), changed }
 }
 
-/** Changes from what a page has to a session as it is now; everything where it has nothing. */
+/** Changes from the state of a page to the session as it is now; everything if the page has no state. */
 export const computeChange = (before: SessionDetail | undefined, after: SessionDetail): SessionEvent => {
   const { data, messages, ...rest } = after
   const [run] = data.runs

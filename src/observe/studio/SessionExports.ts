@@ -59,9 +59,12 @@ export interface Turn {
 const renderInstructions = (tools: ReadonlyArray<ToolDefinition>): string => {
   const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
   return (
-    "You are a function calling AI model. You are provided with function signatures within <tools> </tools> XML tags. You may call one or more " +
-    "functions to assist with the user query. Don't make assumptions about what values to plug into functions. For each function call return a JSON " +
-    `object with the function's name and its arguments within <tool_call> </tool_call> XML tags.\n<tools>\n${JSON.stringify(listed)}\n</tools>`
+    "You are a function calling AI model. You are provided with function signatures within <tools> </tools> XML tags. " +
+    "You may call one or more " +
+    "functions to assist with the user query. Don't make assumptions about what values to plug into functions. " +
+    "For each function call return a JSON " +
+    `object with the function's name and its arguments within <tool_call> </tool_call> XML tags.\n` +
+    `<tools>\n${JSON.stringify(listed)}\n</tools>`
   )
 }
 
@@ -124,7 +127,7 @@ const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> =
   return turns
 }
 
-/** A session as a conversation for training; undefined where nothing was said in it. */
+/** A session as a conversation for training; `undefined` for a session without messages. */
 export const toShareGpt = (tree: Tree, summary: SessionSummary) => {
   const turns = toTurns(tree.conversation(summary.id).flatMap(({ message }) => message ?? []))
   if (turns.length === 0) return undefined

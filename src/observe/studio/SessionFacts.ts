@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something
- * runs, and of what was killed.
+ * Texts are stored in one line and without secrets. Times are epoch milliseconds; a duration is `undefined` while
+ * something runs, and for a call that was killed.
  */
 import * as Predicate from "effect/Predicate"
 import type { Status } from "../../base/domain/Cost.ts"
-import type { Entry, Kind } from "../../base/domain/RecordEvent.ts"
+import type { Entry, Kind, RecordEvent } from "../../base/domain/RecordEvent.ts"
 import { toOneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
 
@@ -173,113 +173,140 @@ const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
   return tool === "skill_manage" ? { name, kind: "edit" } : undefined
 }
 
+type TaggedEvent<Tag extends Kind> = Extract<RecordEvent, { readonly _tag: Tag }>
+
+/** Takes secrets out of a text. */
+type Clean = (text: string) => string
+
+const cleanLine = (text: string, clean: Clean): string => toOneLine(clean(text))
+
+const startAttempt = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"AttemptStarted">): void => {
+  const call: ModelCall = {
+    run: entry.turnId,
+    at: entry.at,
+    task: event.task,
+    model: event.route.model,
+    millis: undefined,
+    firstPart: undefined,
+    status: "open",
+    tokens: noTokens,
+    cost: undefined,
+    costStatus: undefined,
+    reason: undefined,
+    message: undefined
+  }
+  facts.modelCalls.push(call)
+  facts.open.set(`attempt ${event.apiRequestId}`, call)
+  if (event.task === undefined) getRun(facts, entry).steps.add(event.step)
+}
+
+const endAttempt = (facts: SessionFacts, at: number, event: TaggedEvent<"AttemptEnded">, clean: Clean): void => {
+  const call = facts.open.get(`attempt ${event.apiRequestId}`)
+  if (call === undefined || !("tokens" in call)) return
+  facts.open.delete(`attempt ${event.apiRequestId}`)
+  const { cost, failure, firstPartAt, usage } = event
+  call.status = event.status
+  call.millis = at - call.at
+  call.firstPart = firstPartAt === undefined ? undefined : firstPartAt - call.at
+  call.model = event.model ?? call.model
+  call.costStatus = cost?.status
+  call.cost = cost === undefined || cost.usd === null || cost.status === "unknown" ? undefined : cost.usd
+  call.reason = failure?.reason ?? failure?.type
+  call.message = failure === undefined ? undefined : cleanLine(failure.message, clean)
+  if (usage === undefined) return
+  call.tokens = {
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    cacheRead: usage.cacheReadTokens,
+    cacheWrite: usage.cacheWriteTokens,
+    reasoning: usage.reasoningTokens
+  }
+}
+
+const makeToolCall = ({ at, turnId }: Entry, name: string, skill: SkillUse | undefined): ToolCall => ({
+  run: turnId,
+  at,
+  name,
+  millis: undefined,
+  status: "open",
+  reason: undefined,
+  skill
+})
+
+const startCall = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"CallStarted">): void => {
+  const call = makeToolCall(entry, event.name, findSkillUse(event.name, event.args))
+  facts.toolCalls.push(call)
+  facts.open.set(`call ${event.callId}`, call)
+}
+
+const endCall = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"CallEnded">): void => {
+  const known = facts.open.get(`call ${event.callId}`)
+  facts.open.delete(`call ${event.callId}`)
+  const call = known !== undefined && !("tokens" in known) ? known : makeToolCall(entry, event.name, undefined)
+  if (call !== known) facts.toolCalls.push(call)
+  call.millis = event.ran ? event.durationMillis : undefined
+  call.status = event.status
+  call.reason = event.reason
+}
+
+const addScore = (facts: SessionFacts, at: number, event: TaggedEvent<"Scored">, clean: Clean): void => {
+  const { comment, name, run, value } = event
+  const key = `${run ?? ""} ${name}`
+  facts.scores.delete(key)
+  if (value === null) return
+  facts.scores.set(key, {
+    name: cleanLine(name, clean),
+    value,
+    at,
+    ...(run === undefined ? {} : { run }),
+    ...(comment === undefined ? {} : { comment: clean(comment) })
+  })
+}
+
+const addNote = (facts: SessionFacts, at: number, event: TaggedEvent<"Noted">, clean: Clean): void => {
+  const { position, run, text } = event
+  facts.notes.push({
+    text: clean(text),
+    at,
+    ...(run === undefined ? {} : { run }),
+    ...(position === undefined ? {} : { position })
+  })
+}
+
+const startRun = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"RunStarted">, clean: Clean): void => {
+  facts.runs.set(entry.turnId, { ...getRun(facts, entry), provider: event.provider, model: event.model })
+  facts.source ??= event.source
+  facts.cwd = clean(event.cwd)
+}
+
+const endRun = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"RunEnded">, clean: Clean): void => {
+  const run = getRun(facts, entry)
+  run.endedAt = entry.at
+  run.exit = event.exit
+  run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message, clean)
+}
+
 /** Adds an entry. `clean` takes secrets out of a text. */
-export const addEntry = (
-  facts: SessionFacts,
-  sequence: number,
-  entry: Entry,
-  clean: (text: string) => string
-): void => {
-  const { at, event, turnId } = entry
-  const cleanLine = (text: string): string => toOneLine(clean(text))
+export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, clean: Clean): void => {
+  const { at, event } = entry
   facts.sequence = sequence
   if (facts.startedAt === 0) facts.startedAt = at
   facts.activeAt = Math.max(facts.activeAt, at)
   switch (event._tag) {
-    case "RunStarted": {
-      const run = { ...getRun(facts, entry), provider: event.provider, model: event.model }
-      facts.runs.set(turnId, run)
-      facts.source ??= event.source
-      facts.cwd = clean(event.cwd)
-      return
-    }
-    case "RunEnded": {
-      const run = getRun(facts, entry)
-      run.endedAt = at
-      run.exit = event.exit
-      run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message)
-      return
-    }
-    case "AttemptStarted": {
-      const call: ModelCall = {
-        run: turnId,
-        at,
-        task: event.task,
-        model: event.route.model,
-        millis: undefined,
-        firstPart: undefined,
-        status: "open",
-        tokens: noTokens,
-        cost: undefined,
-        costStatus: undefined,
-        reason: undefined,
-        message: undefined
-      }
-      facts.modelCalls.push(call)
-      facts.open.set(`attempt ${event.apiRequestId}`, call)
-      if (event.task === undefined) getRun(facts, entry).steps.add(event.step)
-      return
-    }
-    case "AttemptEnded": {
-      const call = facts.open.get(`attempt ${event.apiRequestId}`)
-      if (call === undefined || !("tokens" in call)) return
-      facts.open.delete(`attempt ${event.apiRequestId}`)
-      const { cost, failure, firstPartAt, usage } = event
-      call.status = event.status
-      call.millis = at - call.at
-      call.firstPart = firstPartAt === undefined ? undefined : firstPartAt - call.at
-      call.model = event.model ?? call.model
-      call.costStatus = cost?.status
-      call.cost = cost === undefined || cost.usd === null || cost.status === "unknown" ? undefined : cost.usd
-      call.reason = failure?.reason ?? failure?.type
-      call.message = failure === undefined ? undefined : cleanLine(failure.message)
-      if (usage === undefined) return
-      call.tokens = {
-        input: usage.inputTokens,
-        output: usage.outputTokens,
-        cacheRead: usage.cacheReadTokens,
-        cacheWrite: usage.cacheWriteTokens,
-        reasoning: usage.reasoningTokens
-      }
-      return
-    }
-    case "CallStarted": {
-      const call: ToolCall = {
-        run: turnId,
-        at,
-        name: event.name,
-        millis: undefined,
-        status: "open",
-        reason: undefined,
-        skill: findSkillUse(event.name, event.args)
-      }
-      facts.toolCalls.push(call)
-      facts.open.set(`call ${event.callId}`, call)
-      return
-    }
-    case "CallEnded": {
-      const known = facts.open.get(`call ${event.callId}`)
-      facts.open.delete(`call ${event.callId}`)
-      const call: ToolCall =
-        known !== undefined && !("tokens" in known)
-          ? known
-          : {
-              run: turnId,
-              at,
-              name: event.name,
-              millis: undefined,
-              status: "open",
-              reason: undefined,
-              skill: undefined
-            }
-      if (call !== known) facts.toolCalls.push(call)
-      call.millis = event.ran ? event.durationMillis : undefined
-      call.status = event.status
-      call.reason = event.reason
-      return
-    }
+    case "RunStarted":
+      return startRun(facts, entry, event, clean)
+    case "RunEnded":
+      return endRun(facts, entry, event, clean)
+    case "AttemptStarted":
+      return startAttempt(facts, entry, event)
+    case "AttemptEnded":
+      return endAttempt(facts, at, event, clean)
+    case "CallStarted":
+      return startCall(facts, entry, event)
+    case "CallEnded":
+      return endCall(facts, entry, event)
     case "ChildStarted":
-      facts.children.push({ session: event.sessionId, goal: cleanLine(event.goal), role: event.role })
+      facts.children.push({ session: event.sessionId, goal: cleanLine(event.goal, clean), role: event.role })
       return
     case "Gap":
       facts.lost += event.entries
@@ -287,33 +314,14 @@ export const addEntry = (
     case "ReplayBegun":
       facts.replayOf = { session: event.source, position: event.position, changed: event.changed }
       return
-    case "Scored": {
-      const { comment, name, run, value } = event
-      const key = `${run ?? ""} ${name}`
-      facts.scores.delete(key)
-      if (value === null) return
-      facts.scores.set(key, {
-        name: cleanLine(name),
-        value,
-        at,
-        ...(run === undefined ? {} : { run }),
-        ...(comment === undefined ? {} : { comment: clean(comment) })
-      })
-      return
-    }
-    case "Noted": {
-      const { position, run, text } = event
-      facts.notes.push({
-        text: clean(text),
-        at,
-        ...(run === undefined ? {} : { run }),
-        ...(position === undefined ? {} : { position })
-      })
-    }
+    case "Scored":
+      return addScore(facts, at, event, clean)
+    case "Noted":
+      return addNote(facts, at, event, clean)
   }
 }
 
-/** Failures of tool calls: those that did not run are such, unless the run was interrupted. */
+/** Tests for a tool call that failed or was not allowed. */
 export const hasFailed = ({ status }: ToolCall): boolean => status === "error" || status === "blocked"
 
 /** Sums runs, model calls and tool calls. */

@@ -118,7 +118,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
       lock.withPermit(Effect.flatMap(exists, (isThere) => (isThere ? work : Effect.succeed(nowhere))))
 
     const noted = Effect.gen(function* () {
-      // Before the reading: what is written meanwhile is read again.
+      // Set before reading: entries that are written meanwhile are read again.
       version = yield* activity.version
       return yield* read
     })

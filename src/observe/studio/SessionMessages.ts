@@ -30,7 +30,7 @@ const imageTypes: ReadonlySet<string> = new Set([
 
 const isImage = ({ mediaType }: Prompt.FilePart): boolean => mediaType.startsWith("image/")
 
-/** Files of a message in order: its own, and those of its results. */
+/** Files of a message in order: its own, then the files of its results. */
 const listFiles = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
   typeof content === "string"
     ? []
@@ -45,7 +45,7 @@ export const parseImagePlace = (name: string): { readonly position: number; read
   return position === undefined ? undefined : { position: Number(position), index: Number(index) }
 }
 
-/** An image of a message; undefined where there is none that may be served. */
+/** An image of a message; `undefined` if it may not be served or does not exist. */
 export const findImage = (message: Prompt.Message, index: number): Image | undefined => {
   const file = listFiles(message)[index]
   if (file === undefined || file.data instanceof URL || !imageTypes.has(file.mediaType)) return undefined
@@ -92,7 +92,7 @@ const listRecordedChanges = ({ calls, changes }: Call): ReadonlyArray<FileDiff> 
   ...calls.flatMap(listRecordedChanges)
 ]
 
-/** Recorded changes; those of an older record in their place where there are none. */
+/** Recorded changes; without any, the changes of an older record. */
 const listChangesOr = (call: Call | undefined, otherwise: () => ReadonlyArray<FileDiff>): ReadonlyArray<FileDiff> => {
   const found = call === undefined ? [] : listRecordedChanges(call)
   return found.length > 0 ? found : otherwise()

@@ -116,7 +116,7 @@ export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): Readon
     return [{ session, tokens: toTokens(session), cost: usd === null || usd === 0 ? undefined : usd }]
   })
 
-/** Sums with those of sessions that the record does not have. */
+/** Sums, including the sums of sessions that the record does not have. */
 export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSession>): Totals =>
   some.reduce(
     (sum, { cost, session, tokens }) => ({

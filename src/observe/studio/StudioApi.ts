@@ -41,7 +41,7 @@ export interface Problem {
   readonly error: string
 }
 
-/** The server and what it may do. */
+/** The server and its permissions. */
 export interface About {
   readonly version: string
   /** The directory whose sessions are shown. */
@@ -50,7 +50,7 @@ export interface About {
   readonly write: boolean
   /** Entries of the record that this version cannot read: they are left out everywhere. */
   readonly unread: number
-  /** Models that a replay may be given: those of the settings. */
+  /** Models that a replay may be given: the models of the settings. */
   readonly models: ReadonlyArray<string>
 }
 
@@ -280,7 +280,7 @@ export interface SessionDetail {
   readonly summary: SessionSummary
   /** Rows and texts as the one-file page has them; one run, the session. */
   readonly data: Data
-  /** Messages of the session itself, in order; those of a sub-agent are in its own session. */
+  /** Messages of the session itself, in order; messages of a sub-agent are in its own session. */
   readonly messages: ReadonlyArray<Message>
   readonly runs: ReadonlyArray<RunSummary>
   readonly agents: ReadonlyArray<AgentTotals>
@@ -309,7 +309,7 @@ export interface SessionsEvent {
   readonly removed: ReadonlyArray<string>
 }
 
-/** Changes of a session: {@link SessionDetail} with the long lists as what differs from the event before. */
+/** Changes of a session: {@link SessionDetail}, its long lists reduced to the differences from the event before. */
 export interface SessionEvent extends Omit<SessionDetail, "data" | "messages"> {
   readonly rows: Patch<Row>
   readonly pool: Tail<string>
@@ -354,7 +354,7 @@ export interface Comparison {
 export type ExportFormat = "atif" | "jsonl" | "sharegpt"
 
 /**
- * Runs a session again from one of its messages, as a new session. What was before the message stays.
+ * Runs a session again from one of its messages, as a new session. Everything before the message stays.
  *
  * - `position` of a user message: with this `prompt`, or the same one.
  * - `position` of an answer: the model answers again.

@@ -133,7 +133,9 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
   })
 }
 
-/** A session from what the page has of it, then each change. What happens in other sessions is passed over. */
+/**
+ * The difference from the state of the page, then each change of the session. Changes of other sessions are skipped.
+ */
 export const streamSession = (
   { worlds }: News,
   id: string,

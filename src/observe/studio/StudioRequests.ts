@@ -8,7 +8,7 @@ import * as Json from "../../base/domain/Json.ts"
 import * as SessionQueries from "./SessionQueries.ts"
 import type { ExportFormat, NoteRequest, ReplayRequest, ScoreRequest, SessionQuery, Sort, Status } from "./StudioApi.ts"
 
-/** A request that cannot be answered: the status, and the condition with what to do. */
+/** A request that cannot be answered: the status, the condition and its remedy. */
 export class Refusal extends Schema.TaggedError<Refusal>("hermes-effect/observability/Refusal")("Refusal", {
   status: Schema.Int,
   message: Schema.String
@@ -116,7 +116,7 @@ export const readFormat = (search: URLSearchParams): Effect.Effect<ExportFormat,
 export const readArchiveFlag = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
   Effect.map(readChoice("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
 
-/** Reads a sequence of the record; undefined where none is given. */
+/** Reads a sequence of the record; `undefined` if the request has no sequence. */
 export const readSequence = (value: string | null | undefined): Effect.Effect<number | undefined, Refusal> =>
   readNumber("after", value ?? null, { from: 0, whole: true })
 

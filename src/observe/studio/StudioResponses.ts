@@ -38,7 +38,8 @@ export const addSafetyHeaders = (response: Response): Response => {
 }
 
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; " +
   "form-action 'none'; require-trusted-types-for 'script'; frame-ancestors 'none'"
 
 const page = `<!doctype html>
@@ -55,7 +56,7 @@ const page = `<!doctype html>
 </html>
 `
 
-/** The file of a path; undefined where there is none. */
+/** The file of a path; `undefined` for an unknown path. */
 export const findPageFile = (path: string): Response | undefined => {
   switch (path) {
     case "/":

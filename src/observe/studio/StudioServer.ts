@@ -5,7 +5,7 @@
  * **Details**
  *
  * It listens on the loopback address. The first request shows the token of the URL and gets a cookie, which every other
- * one has to show (or the token as a bearer). A request whose `Host` or `Origin` is another name than that of this
+ * one has to show (or the token as a bearer). A request whose `Host` or `Origin` is not the name of this
  * server is refused, so that a page of another site reaches nothing through a name that points here. Nothing is written
  * unless writes were allowed.
  *
@@ -48,9 +48,9 @@ export type Needs = SessionStore | SessionSearch | SessionActivity | RunRecord
 export interface Options extends Pick<About, "home" | "models" | "version"> {
   /** 0 is any port that is free. */
   readonly port: number
-  /** Tells if the store was made yet. */
+  /** Tests whether the store exists yet. */
   readonly exists: Effect.Effect<boolean>
-  /** Runs sessions again; absent where nothing may be written. */
+  /** Runs sessions again; absent if writes are not allowed. */
   readonly replay?: StudioWrites.Replay | undefined
 }
 
@@ -63,7 +63,7 @@ export interface Studio {
 /** Matches found by the text search at most. */
 const mostHits = 5000
 
-/** Details that are kept for streams that go on from them. */
+/** Number of details that are stored for streams that continue from them. */
 const keptDetails = 8
 
 const makeNotFound = (what: string): StudioRequests.Refusal =>
@@ -80,7 +80,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     const context = yield* Effect.context<Needs>()
     const index = yield* SessionIndex.make(options.exists)
     const news = yield* StudioEvents.watch(index)
-    // A long record takes seconds: it is read while the browser opens. A failure is told to whoever asks.
+    // A long record takes seconds: it is read while the browser opens. Each later request reports a failure.
     yield* Effect.forkScoped(Effect.ignore(index.refresh))
     const server = yield* LoopbackServer.open(options.port)
     const { port } = server
@@ -375,7 +375,9 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       if (!LoopbackServer.isOwnName(port, request.headers)) {
         return yield* new StudioRequests.Refusal({
           status: 403,
-          message: `This server answers to http://127.0.0.1:${port} only: open the address that hermes trace serve printed.`
+          message:
+            `This server answers to http://127.0.0.1:${port} only: ` +
+            `open the address that hermes trace serve printed.`
         })
       }
       const url = yield* Effect.try({

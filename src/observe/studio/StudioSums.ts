@@ -3,7 +3,7 @@
  */
 import type { Tokens, Totals } from "./StudioApi.ts"
 
-/** Percentiles of durations; absent when there is none. */
+/** Percentiles of durations; absent without durations. */
 export interface Percentiles {
   readonly p50: number
   readonly p90: number
@@ -43,7 +43,7 @@ export interface ErrorShare {
   /** Name of the model or tool. */
   readonly name: string
   readonly kind: "model" | "tool"
-  /** Class or reason: `rate_limit`, `approval_denied`, …; `error` where there is none. */
+  /** Class or reason: `rate_limit`, `approval_denied`, …; `error` if it is unknown. */
   readonly reason: string
   readonly count: number
   /** Text of the latest one, in one line. */
@@ -64,7 +64,7 @@ export interface Aggregates extends Totals {
   /** Messages without copies, and those that users wrote, sub-agents aside. */
   readonly messages: number
   readonly userMessages: number
-  /** Model calls that were paid for, by what is known of the amount. */
+  /** Model calls that were paid for, by the state of the amount. */
   readonly costs: CostBuckets
   /** By label of the session, most calls first. Calls are model calls. */
   readonly sources: ReadonlyArray<Share>
@@ -109,7 +109,7 @@ export interface Conversation {
   readonly toolCalls: number
 }
 
-/** Model calls by what is known of their cost; amounts are US dollars. */
+/** Model calls by the state of their cost; amounts are US dollars. */
 export interface CostBuckets {
   /** The provider reported the amount. */
   readonly actual: CostBucket

@@ -8,7 +8,7 @@
  */
 import type { Row } from "./Row.ts"
 
-/** Ids of the row in both runs; -1 where a run has none. */
+/** Ids of the row in both runs; -1 for a run that does not have it. */
 export interface Change {
   readonly state: "same" | "changed" | "removed" | "added"
   readonly left: number
@@ -23,8 +23,8 @@ const makePairKey = ({ depth, kind, name, task }: Row): string =>
   kind === "agent" || kind === "llm" ? `${kind} ${depth} ${task}` : `${kind} ${depth} ${name}`
 
 /**
- * Compares two rows of a pair. An agent's own session is another one in each run, and its goal is that of the message
- * or the call that it has it from.
+ * Compares two rows of a pair. An agent's own session is another one in each run, and its goal comes from the
+ * message or the call that started it.
  */
 const isSame = (a: Row, b: Row): boolean =>
   a.status === b.status && (a.kind === "agent" || (a.name === b.name && a.text === b.text))

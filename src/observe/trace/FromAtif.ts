@@ -85,7 +85,7 @@ const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "
       })
     })
 
-/** Rows of what models were asked beside the conversation: titles, judgements. */
+/** Rows of side tasks, which models do beside the conversation: titles, judgements. */
 const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
   toItems(toFields(trajectory.extra)["side_tasks"])
     .map(toFields)
@@ -107,130 +107,171 @@ const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "
       })
     })
 
-/** Builds the rows of a trajectory and of its sub-agents. */
-export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
-  const drafts: Array<Draft> = []
+/** Rows of a document so far. */
+interface RowBuild {
+  readonly drafts: Array<Draft>
   /** True while copied context is read. */
-  let isCopied = false
-  const addRow = (row: Omit<Draft, "id" | "parent">, parent: number): Draft => {
-    const made: Draft = { ...row, id: drafts.length, parent, ...(isCopied ? { copied: true } : {}) }
-    drafts.push(made)
-    return made
-  }
-  const addTrajectory = (trajectory: Atif.Trajectory, parent: number): Times => {
-    const within = isCopied
-    const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
-    const prompt = trajectory.steps.find(({ source }) => source === "user")?.message ?? ""
-    const goal =
-      toNonEmptyText(toFields(trajectory.extra)["goal"]) ?? toNonEmptyText(Message.toPlainText(prompt).trim())
-    const name =
-      goal === undefined
-        ? (trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name)
-        : toOneLine(goal)
-    const { tool_definitions: definitions, ...facts } = trajectory.agent
-    const agent = addRow(
+  isCopied: boolean
+}
+
+/** Rows of one trajectory so far. */
+interface AgentRows {
+  readonly agent: Draft
+  readonly model: string | undefined
+  /** Sub-agents that no result has referred to yet. */
+  readonly children: Map<string, Atif.Trajectory>
+  /** Calls so far, for calls that their tools made. */
+  readonly tools: Map<string, Draft>
+  last: number
+}
+
+const addRow = ({ drafts, isCopied }: RowBuild, row: Omit<Draft, "id" | "parent">, parent: number): Draft => {
+  const made: Draft = { ...row, id: drafts.length, parent, ...(isCopied ? { copied: true } : {}) }
+  drafts.push(made)
+  return made
+}
+
+/** Extends the times of an agent to include these. */
+const extendTimes = (rows: AgentRows, times: Times): void => {
+  const { agent } = rows
+  if (times.start > 0 && (agent.start === 0 || times.start < agent.start)) agent.start = times.start
+  rows.last = Math.max(rows.last, times.end)
+  agent.end = rows.last
+}
+
+const formatAgentName = (trajectory: Atif.Trajectory): string => {
+  const prompt = trajectory.steps.find(({ source }) => source === "user")?.message ?? ""
+  const goal = toNonEmptyText(toFields(trajectory.extra)["goal"]) ?? toNonEmptyText(Message.toPlainText(prompt).trim())
+  return goal === undefined
+    ? (trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name)
+    : toOneLine(goal)
+}
+
+const makeAgentRow = (trajectory: Atif.Trajectory): Omit<Draft, "id" | "parent"> => {
+  const { tool_definitions: definitions, ...facts } = trajectory.agent
+  return makeDraft({
+    kind: "agent",
+    name: formatAgentName(trajectory),
+    status: toNonEmptyText(toFields(trajectory.extra)["status"]) ?? "",
+    model: facts.model_name ?? "",
+    text: trajectory.session_id ?? trajectory.agent.name,
+    details: [
+      ...(trajectory.final_metrics ? [{ title: "Totals", text: formatJson(trajectory.final_metrics) }] : []),
+      { title: "Agent", text: formatJson(facts) },
+      ...(definitions
+        ? [{ title: `Tool definitions (${definitions.length})`, text: formatJson(definitions), folded: true }]
+        : [])
+    ]
+  })
+}
+
+/** Adds the rows of a step's calls, and returns them by the id of their call. */
+const addCalls = (
+  build: RowBuild,
+  rows: AgentRows,
+  { tool_calls: calls }: Atif.Step,
+  parent: number,
+  at: number
+): ReadonlyMap<string, Draft> => {
+  const placed = new Map<string, Draft>()
+  for (const call of calls ?? []) {
+    const during = readInvocation(call.extra, at)
+    const row = addRow(
+      build,
       makeDraft({
-        kind: "agent",
-        name,
-        status: toNonEmptyText(toFields(trajectory.extra)["status"]) ?? "",
-        model: facts.model_name ?? "",
-        text: trajectory.session_id ?? trajectory.agent.name,
-        details: [
-          ...(trajectory.final_metrics ? [{ title: "Totals", text: formatJson(trajectory.final_metrics) }] : []),
-          { title: "Agent", text: formatJson(facts) },
-          ...(definitions
-            ? [{ title: `Tool definitions (${definitions.length})`, text: formatJson(definitions), folded: true }]
-            : [])
-        ]
+        ...during,
+        kind: "tool",
+        name: call.function_name,
+        text: toOneLine(JSON.stringify(call.arguments)),
+        details: [{ title: "Arguments", text: formatJson(call.arguments) }]
       }),
       parent
     )
-    let last = 0
-    const extendTimes = (times: Times): void => {
-      if (times.start > 0 && (agent.start === 0 || times.start < agent.start)) agent.start = times.start
-      last = Math.max(last, times.end)
-      agent.end = last
-    }
-    /** Calls so far, for those that their tools made. */
-    const tools = new Map<string, Draft>()
-    for (const one of trajectory.steps) {
-      isCopied = within || one.is_copied_context === true
-      const times = readInvocation(one.extra, parseInstant(one.timestamp) || last)
-      const maker =
-        one.llm_call_count === 0
-          ? tools.get(toNonEmptyText(toFields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "")
-          : undefined
-      const step = maker ?? addRow(makeStepRow(one, facts.model_name ?? undefined, times), agent.id)
-      extendTimes(times)
-      for (const attempt of listFailedAttempts(one)) extendTimes(addRow(attempt, step.id))
-      const placed = new Map<string, Draft>()
-      for (const call of one.tool_calls ?? []) {
-        const during = readInvocation(call.extra, times.end)
-        placed.set(
-          call.tool_call_id,
-          addRow(
-            makeDraft({
-              ...during,
-              kind: "tool",
-              name: call.function_name,
-              text: toOneLine(JSON.stringify(call.arguments)),
-              details: [{ title: "Arguments", text: formatJson(call.arguments) }]
-            }),
-            (maker ?? agent).id
-          )
-        )
-        const row = placed.get(call.tool_call_id)
-        if (row !== undefined) tools.set(call.tool_call_id, row)
-        extendTimes(during)
-      }
-      for (const result of one.observation?.results ?? []) {
-        const tool = placed.get(result.source_call_id ?? "")
-        if (tool !== undefined) {
-          const extra = toFields(result.extra)
-          const output = result.content ? Message.toPlainText(result.content) : ""
-          const ended = describeToolEnding(
-            toNonEmptyText(extra["status"]) ?? "ok",
-            output,
-            readErrorMessage(extra["error"]) ?? toNonEmptyText(extra["error_message"])
-          )
-          tool.status = ended.status
-          tool.text = ended.error ?? tool.text
-          const changes = toItems(extra["changes"])
-            .map((change) => toNonEmptyText(toFields(change)["diff"]) ?? "")
-            .join("")
-          tool.details = [
-            ...makeDetails("Result", output),
-            ...makeDetails("Changed files", changes),
-            ...tool.details,
-            ...(result.extra ? [{ title: "Extra", text: formatJson(result.extra), folded: true }] : [])
-          ]
-          const approval = toFields(extra["approval"])
-          const choice = toNonEmptyText(approval["choice"])
-          if (choice !== undefined)
-            addRow(
-              makeDraft({
-                kind: "approval",
-                name: "approval",
-                status: choice,
-                start: tool.start,
-                end: tool.start,
-                details: [{ title: "Approval", text: formatJson(approval) }]
-              }),
-              tool.id
-            )
-        }
-        for (const ref of result.subagent_trajectory_ref ?? []) {
-          const child = children.get(ref.trajectory_id ?? "")
-          children.delete(ref.trajectory_id ?? "")
-          if (child !== undefined) extendTimes(addTrajectory(child, (tool ?? step).id))
-        }
-      }
-    }
-    isCopied = within
-    for (const child of children.values()) extendTimes(addTrajectory(child, agent.id))
-    for (const task of listSideTasks(trajectory)) extendTimes(addRow(task, agent.id))
-    return { start: agent.start, end: agent.end }
+    placed.set(call.tool_call_id, row)
+    rows.tools.set(call.tool_call_id, row)
+    extendTimes(rows, during)
   }
-  addTrajectory(document, -1)
-  return arrangeRows(drafts)
+  return placed
+}
+
+/** Puts a result into the row of its call, with the approval of the call below it. */
+const addResult = (build: RowBuild, tool: Draft, result: Atif.ObservationResult): void => {
+  const extra = toFields(result.extra)
+  const output = result.content ? Message.toPlainText(result.content) : ""
+  const ended = describeToolEnding(
+    toNonEmptyText(extra["status"]) ?? "ok",
+    output,
+    readErrorMessage(extra["error"]) ?? toNonEmptyText(extra["error_message"])
+  )
+  tool.status = ended.status
+  tool.text = ended.error ?? tool.text
+  const changes = toItems(extra["changes"])
+    .map((change) => toNonEmptyText(toFields(change)["diff"]) ?? "")
+    .join("")
+  tool.details = [
+    ...makeDetails("Result", output),
+    ...makeDetails("Changed files", changes),
+    ...tool.details,
+    ...(result.extra ? [{ title: "Extra", text: formatJson(result.extra), folded: true }] : [])
+  ]
+  const approval = toFields(extra["approval"])
+  const choice = toNonEmptyText(approval["choice"])
+  if (choice === undefined) return
+  addRow(
+    build,
+    makeDraft({
+      kind: "approval",
+      name: "approval",
+      status: choice,
+      start: tool.start,
+      end: tool.start,
+      details: [{ title: "Approval", text: formatJson(approval) }]
+    }),
+    tool.id
+  )
+}
+
+const addStep = (build: RowBuild, rows: AgentRows, one: Atif.Step): void => {
+  const { agent, children, model, tools } = rows
+  const times = readInvocation(one.extra, parseInstant(one.timestamp) || rows.last)
+  const maker =
+    one.llm_call_count === 0
+      ? tools.get(toNonEmptyText(toFields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "")
+      : undefined
+  const step = maker ?? addRow(build, makeStepRow(one, model, times), agent.id)
+  extendTimes(rows, times)
+  for (const attempt of listFailedAttempts(one)) extendTimes(rows, addRow(build, attempt, step.id))
+  const placed = addCalls(build, rows, one, (maker ?? agent).id, times.end)
+  for (const result of one.observation?.results ?? []) {
+    const tool = placed.get(result.source_call_id ?? "")
+    if (tool !== undefined) addResult(build, tool, result)
+    for (const ref of result.subagent_trajectory_ref ?? []) {
+      const child = children.get(ref.trajectory_id ?? "")
+      children.delete(ref.trajectory_id ?? "")
+      if (child !== undefined) extendTimes(rows, addTrajectory(build, child, (tool ?? step).id))
+    }
+  }
+}
+
+const addTrajectory = (build: RowBuild, trajectory: Atif.Trajectory, parent: number): Times => {
+  const within = build.isCopied
+  const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
+  const agent = addRow(build, makeAgentRow(trajectory), parent)
+  const model = trajectory.agent.model_name ?? undefined
+  const rows: AgentRows = { agent, model, children, tools: new Map(), last: 0 }
+  for (const one of trajectory.steps) {
+    build.isCopied = within || one.is_copied_context === true
+    addStep(build, rows, one)
+  }
+  build.isCopied = within
+  for (const child of children.values()) extendTimes(rows, addTrajectory(build, child, agent.id))
+  for (const task of listSideTasks(trajectory)) extendTimes(rows, addRow(build, task, agent.id))
+  return { start: agent.start, end: agent.end }
+}
+
+/** Builds the rows of a trajectory and of its sub-agents. */
+export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
+  const build: RowBuild = { drafts: [], isCopied: false }
+  addTrajectory(build, document, -1)
+  return arrangeRows(build.drafts)
 }

@@ -9,7 +9,7 @@ export interface Detail {
   readonly text: string
   /** Indexes of pool texts that follow the text, one for each message of a request. */
   readonly parts?: ReadonlyArray<number> | undefined
-  /** Shown closed at first: what is rarely read, such as definitions of tools. */
+  /** Shown closed at first: texts that are rarely read, such as definitions of tools. */
   readonly folded?: boolean | undefined
 }
 

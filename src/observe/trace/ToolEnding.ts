@@ -4,7 +4,7 @@ import * as Json from "../../base/domain/Json.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
 import { isFailed, toOneLine } from "./Row.ts"
 
-/** Status of the row, and its error in one line; `undefined` where it did not fail or names none. */
+/** Status of the row, and its error in one line; `undefined` if it did not fail or has no message. */
 export interface ToolEnding {
   readonly status: string
   readonly error: string | undefined

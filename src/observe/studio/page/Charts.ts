@@ -143,7 +143,9 @@ export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLEleme
     const place = make("div", {
       class: "plot",
       role: "img",
-      "aria-label": `${chart.title} for each day, from ${chart.days[0] ?? ""} to ${chart.days.at(-1) ?? ""}; the numbers are below`
+      "aria-label":
+        `${chart.title} for each day, from ${chart.days[0] ?? ""} to ${chart.days.at(-1) ?? ""}; ` +
+        `the numbers are below`
     })
     plots.push({ chart, place, plot: undefined })
     element.append(make("figure", { class: "chart" }, make("figcaption", {}, chart.title), place, renderNumbers(chart)))

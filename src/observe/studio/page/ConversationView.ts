@@ -21,7 +21,7 @@ const near = 60
 export interface Actions {
   /** Shows the row of a message. */
   readonly toRow: (row: number) => void
-  /** Opens the form of a replay, and that of a note; absent where the server is read-only. */
+  /** Open the forms of a replay and of a note; absent if the server is read-only. */
   readonly replay?: ((message: Message, result?: ResultPart) => void) | undefined
   readonly note?: ((position: number) => void) | undefined
 }
@@ -30,7 +30,7 @@ export interface ConversationView {
   readonly element: HTMLElement
   /** Replaces the messages from a place on. */
   readonly update: (tail: Tail<Message>) => void
-  /** Marks the message of a row and brings it into sight; nothing where no message has it. */
+  /** Marks the message of a row and brings it into sight; does nothing for a row without a message. */
   readonly mark: (row: number) => void
   /** Shows the end, and follows it. */
   readonly toEnd: () => void
@@ -113,7 +113,7 @@ export const conversation = (actions: Actions): ConversationView => {
   /** Place of the first message that is shown. */
   let first = 0
   let isFollowing = true
-  /** Shown messages in order: their elements, and what takes back their results. */
+  /** Shown messages in order: their elements, and a function that removes their results. */
   let drawn: Array<{ readonly node: HTMLElement | undefined; readonly undo: ReadonlyArray<() => void> }> = []
   const cards = new Map<string, HTMLElement>()
 

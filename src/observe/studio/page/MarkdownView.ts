@@ -26,11 +26,11 @@ const entities: Readonly<Record<string, string>> = {
   "&#39;": "'"
 }
 
-/** The characters that a text of a token stands for. */
+/** The characters of the text of a token, without its escapes. */
 const plain = (text: string): string =>
   text.replace(/&(?:amp|lt|gt|quot|#39);/gu, (entity) => entities[entity] ?? entity)
 
-/** The address of a link, where it is safe to follow. */
+/** The address of a link, if it is safe to follow. */
 const safeAddress = (address: string): string | undefined => {
   try {
     const url = new URL(plain(address))

@@ -25,7 +25,7 @@ const textArea = (value: string): HTMLTextAreaElement => {
   return made
 }
 
-/** Request of what was filled in; members that were not changed are left out. */
+/** Request from the fields of the form; members that were not changed are left out. */
 const buildRequest = ({ message, result }: Subject, text: string, model: string): ReplayRequest => {
   const other = model === "" ? {} : { model }
   if (result !== undefined) return { ...other, result: { callId: result.id, text } }
@@ -45,7 +45,8 @@ const explanations = {
   assistant:
     "The session is copied up to this answer, and the model answers again, as a new session. Tools run for real.",
   result:
-    "The session is copied up to this step, and the model goes on from the result that you write, as a new session. Tools run for real."
+    "The session is copied up to this step, and the model goes on from the result that you write, as a new session. " +
+    "Tools run for real."
 } as const
 
 /** Opens the form; the page goes to the new session when it was started. */

@@ -4,7 +4,7 @@ import type { SessionList, Sort, Status } from "../StudioApi.ts"
 import { address, go, route } from "./Router.ts"
 import { button, choice, field } from "./Widgets.ts"
 
-/** Names of the filters in an address; they are those of the server's query. */
+/** Names of the filters in an address, the same as in the server's query. */
 const names = ["q", "status", "model", "tool", "source", "days", "minCost", "children", "sort", "order"] as const
 
 const statuses: ReadonlyArray<readonly [Status | "", string]> = [

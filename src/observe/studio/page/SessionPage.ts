@@ -238,7 +238,7 @@ export const sessionPage = (
       one.setAttribute("aria-selected", String(isChosen))
       one.tabIndex = isChosen ? 0 : -1
     }
-    // With both sides in sight, a tab that is not there is that of the conversation.
+    // With both sides in sight, a missing tab means the conversation.
     const [first] = buttons
     if (first !== undefined && buttons.every((one) => one.tabIndex < 0 || !one.checkVisibility())) first.tabIndex = 0
     remember({ tab: tab === "conversation" ? "" : tab })

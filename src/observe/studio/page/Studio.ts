@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The timeline, the details and the difference are those of the one-file page (`trace/page`). Texts get to the screen
- * as text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page`
+ * The timeline, the details and the difference are shared with the one-file page (`trace/page`). Texts get to the
+ * screen as text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page`
  * bundles these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"
@@ -90,7 +90,7 @@ const openPage = async (): Promise<DisplayedPage> => {
   }
 }
 
-/** The part of an address that is another page; what a page changes of its own address is not. */
+/** The part of an address that selects the page; changes that a page makes to its own address are not part of it. */
 const identity = (): string => {
   const { id, page, parameters } = route()
   for (const name of ["row", "view", "tab"]) parameters.delete(name)

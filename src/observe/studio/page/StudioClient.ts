@@ -99,7 +99,7 @@ export const listenToSessions = (after: number, receiver: Receiver<SessionsEvent
 export const listenToSession = (id: string, after: number, receiver: Receiver<SessionEvent>): (() => void) =>
   listen("session", { session: id, after: String(after) }, receiver)
 
-/** Address of a file with sessions: those of the ids, or those that a query finds. */
+/** Address of a file with sessions: the sessions with these ids, or the sessions that a query finds. */
 export const exportAddress = (
   { form, format }: { readonly format: string; readonly form: string },
   ids: ReadonlyArray<string>,

@@ -76,7 +76,7 @@ export const figures = (totals: Totals & { readonly duration?: number }): Readon
   ...figure(duration(totals.duration ?? 0), "")
 ]
 
-/** A notice that assistive technology reads; of a failure with what to do. */
+/** A notice that assistive technology reads; a notice of a failure has its remedy. */
 export const notice = (text: string, kind: "info" | "bad" = "info"): HTMLElement =>
   make("p", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)
 
@@ -124,7 +124,7 @@ export interface Column<A> {
   readonly left?: boolean
 }
 
-/** A table that scrolls sideways where it is too wide; columns without any value are left out. */
+/** A table that scrolls sideways if it is too wide; columns without any value are left out. */
 export const table = <A>(
   caption: string,
   entries: ReadonlyArray<A>,

@@ -20,12 +20,12 @@ const open = (on: boolean): void => {
 const empty = (): HTMLElement =>
   isDiff() ? el("p", "dim", "Select a change to compare both sides. Press ? for the keys.") : totals(rows())
 
-/** Draws what is selected; keeps the place in it where it is the same as before. */
+/** Draws the selection; stays at the same place if the selection is the same as before. */
 export const drawDetails = (): void => {
   const change = isDiff() ? changes[state.selected] : undefined
   const row = rows()[state.selected]
   const shown = change ?? row
-  // A run that goes on has the same rows again: what was opened in the details stays open.
+  // An active run has the same rows again: open parts of the details stay open.
   if (shown !== undefined && JSON.stringify(shown) === drawn) return
   drawn = shown && JSON.stringify(shown)
   const at = detail.scrollTop
@@ -33,10 +33,10 @@ export const drawDetails = (): void => {
   detail.scrollTop = shown === undefined ? at : 0
 }
 
-/** Opens the pane for a selection, where it is closed. */
+/** Opens the pane for a selection if it is closed. */
 export const openDetails = (): void => open(state.selected >= 0)
 
-/** Closes the pane where it covers something. */
+/** Closes the pane if it covers something. */
 export const closeDetails = (): void => {
   open(false)
 }

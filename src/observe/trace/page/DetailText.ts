@@ -66,7 +66,7 @@ const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
   return line
 }
 
-/** Shows a JSON value as a tree; what is folded is made when it is opened. */
+/** Shows a JSON value as a tree; folded parts are made when they are opened. */
 const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLElement => {
   if (value === null || typeof value !== "object") return scalarLine(key, value)
   const [open, close] = Array.isArray(value) ? (["[", "]"] as const) : (["{", "}"] as const)

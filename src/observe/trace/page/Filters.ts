@@ -113,7 +113,7 @@ export const fold = (row: Row, closed: boolean): void => {
 }
 
 /**
- * Unfolds everything; with nothing folded, folds everything below the top, or the top where nothing else has rows
+ * Unfolds everything; with nothing folded, folds everything below the top, or the top if no other row has rows
  * inside.
  */
 const foldAll = (): void => {

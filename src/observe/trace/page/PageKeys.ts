@@ -70,7 +70,7 @@ const onSearch = (event: KeyboardEvent): void => {
 
 const isTyping = (): boolean => document.activeElement?.matches("input, textarea, select") ?? false
 
-/** Zooms in on the selected row where it has an extent, else on the middle of what is in sight. */
+/** Zooms in on the selected row if it has an extent, else on the middle of the visible part. */
 const zoomIn = (): void => {
   const row = rows()[state.selected]
   const where = row === undefined ? undefined : extent(row)

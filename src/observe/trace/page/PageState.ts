@@ -219,7 +219,7 @@ export const zoomTo = (zoom: Extent | undefined): void => {
   redraw.emit()
 }
 
-/** Shows another part of the run: `by` times as much of it around a middle, moved by a share of what is in sight. */
+/** Shows another part of the run: `by` times as much of it around a middle, moved by a share of the visible part. */
 export const rezoom = (by: number, move = 0, middle?: number): void => {
   const { from, to } = visible()
   const center = (middle ?? (from + to) / 2) + (to - from) * move

@@ -1,5 +1,6 @@
 /**
- * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Pages put {@link viewer} where they want it.
+ * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page chooses the place of
+ * {@link viewer}.
  */
 import { el, make } from "./Elements.ts"
 
@@ -59,7 +60,8 @@ const helpForm = (): HTMLElement => {
   const note = el(
     "p",
     "dim",
-    "Drag over the map to zoom, drag the zoomed part to move it, double-click for the whole run. The address names the selected row."
+    "Drag over the map to zoom, drag the zoomed part to move it, double-click for the whole run. " +
+      "The address names the selected row."
   )
   form.append(title, keyTable(), note, el("button", "", "Close"))
   return form

@@ -1,4 +1,4 @@
-/** Totals of a run: for each agent with what it delegated, for each model, for each tool. */
+/** Totals of a run: for each agent including its children, for each model, for each tool. */
 import { isFailed, type Row } from "../Row.ts"
 import { el } from "./Elements.ts"
 import { dollars, duration, exact, short } from "./Figures.ts"

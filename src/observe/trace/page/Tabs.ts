@@ -35,7 +35,7 @@ const makeTab = (name: string, view: number): HTMLElement => {
   return tab
 }
 
-/** Draws tabs, totals, and what a view has or has not. */
+/** Draws tabs, totals, and the parts that a view has. */
 export const drawTabs = (): void => {
   const sums = (isDiff() ? data.changes : data.runs[state.view]?.sums) ?? []
   byId("sums").replaceChildren(

@@ -57,7 +57,7 @@ const renderBar = (row: Row): HTMLElement => {
 
 const hasNotableStatus = (row: Row): boolean => row.status !== "" && row.status !== "ok"
 
-/** An entry of the list, with what assistive technology needs of it. */
+/** An entry of the list, with its attributes for assistive technology. */
 const entry = (className: string, key: number, place: number): HTMLElement => {
   const node = el("div", `row${className}${state.selected === key ? " on" : ""}`)
   node.id = `row-${key}`
