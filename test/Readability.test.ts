@@ -189,7 +189,7 @@ const figures: ReadonlyArray<{
   { title: "functions with more than 20 paths", bound: 53, places: trees.flatMap((tree) => tree.complexFunctions) },
   {
     title: "functions with more than five parameters",
-    bound: 15,
+    bound: 10,
     places: trees.flatMap((tree) => tree.manyParameters)
   },
   {

@@ -67,6 +67,17 @@ export const acceptAnswer: AnswerReader<unknown> = (answer) => answer ?? undefin
 /** A listener at work, or the exit of one that is done. */
 type ListenerHandling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
 
+/** An event on its way to its listeners. */
+interface EventDelivery<A> {
+  readonly told: ReadonlyArray<BoundListener>
+  readonly payload: Exit.Exit<object>
+  readonly read: AnswerReader<A>
+  readonly restore: Restore
+  readonly context: Context.Context<never>
+  /** The answers, each at the index of its listener. */
+  readonly answers: Array<A | undefined>
+}
+
 /** A listener that is done and says nothing. */
 const silent = Exit.succeed(undefined)
 
@@ -219,15 +230,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
 
   /**
    * Passes a payload to the listeners from `first` on. `begun` is the handling of the first one if it has already
-   * started; `answers` collects the answers.
+   * started.
    */
   const notifyRemaining = <A>(
-    told: ReadonlyArray<BoundListener>,
-    payload: Exit.Exit<object>,
-    read: AnswerReader<A>,
-    restore: Restore,
-    context: Context.Context<never>,
-    answers: Array<A | undefined>,
+    { answers, context, payload, read, restore, told }: EventDelivery<A>,
     first: number,
     begun: ListenerHandling<A> | undefined
   ): Effect.Effect<void> => {
@@ -308,20 +314,12 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
    * {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call
    * each.
    */
-  const notifyListeners = <A>(
-    name: string,
-    told: ReadonlyArray<BoundListener>,
-    fields: () => object,
-    read: AnswerReader<A>,
-    restore: Restore,
-    context: Context.Context<never>
-  ): Effect.Effect<ReadonlyArray<A>> => {
-    const payload = makePayloadExit(name, fields)
-    const answers: Array<A | undefined> = []
+  const notifyListeners = <A>(delivery: EventDelivery<A>): Effect.Effect<ReadonlyArray<A>> => {
+    const { answers, context, payload, read, told } = delivery
     const collectAnswers = (): ReadonlyArray<A> =>
       answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
     const notifyAndCollect = (first: number, begun?: ListenerHandling<A>): Effect.Effect<ReadonlyArray<A>> =>
-      Effect.map(notifyRemaining(told, payload, read, restore, context, answers, first, begun), collectAnswers)
+      Effect.map(notifyRemaining(delivery, first, begun), collectAnswers)
     if (!Exit.isSuccess(payload)) return notifyAndCollect(0)
     for (let index = 0; index < told.length; index++) {
       const listener = told[index]
@@ -340,9 +338,11 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     return Effect.succeed(collectAnswers())
   }
 
-  const dispatch: Dispatcher["dispatch"] = (name, listeners, fields, read) =>
+  const dispatch: Dispatcher["dispatch"] = (name, told, fields, read) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.withFiber((fiber) => notifyListeners(name, listeners, fields, read, restore, fiber.context))
+      Effect.withFiber(({ context }) =>
+        notifyListeners({ told, payload: makePayloadExit(name, fields), read, restore, context, answers: [] })
+      )
     )
 
   return { dispatch, startQueue }

@@ -233,7 +233,7 @@ export const table = {
       /** The run. */ turn_id: Schema.optionalKey(TurnId),
       /** Its last attempt. */ api_request_id: Schema.optionalKey(ApiRequestId),
       /** True when the run has a final answer. */ completed: Schema.Boolean,
-      /** True when somebody stopped it. */ interrupted: Schema.Boolean,
+      /** True when it was stopped. */ interrupted: Schema.Boolean,
       /** `keyboard_interrupt`, `shutdown`, or the run's exit. */
       reason: Schema.optionalKey(Schema.String),
       ...model
@@ -300,7 +300,9 @@ export const table = {
       /** Tools that the model is offered. */ tool_count: Schema.Int,
       /** Estimated tokens of the request. */ approx_input_tokens: Schema.Int,
       /** Characters of the request. */ request_char_count: Schema.Int,
-      /** Output limit that the request asks for; null where it asks for none. */ max_tokens: Schema.NullOr(Schema.Int),
+      /** Output limit that the request asks for; null if it asks for no limit. */ max_tokens: Schema.NullOr(
+        Schema.Int
+      ),
       /** Seconds since the epoch. */
       started_at: Schema.Finite,
       ...trace,
@@ -340,7 +342,7 @@ export const table = {
       ...attempt,
       ...route,
       ...timing,
-      /** HTTP status; null where there was no answer. */ status_code: Schema.NullOr(Schema.Int),
+      /** HTTP status; null without an answer. */ status_code: Schema.NullOr(Schema.Int),
       /** Attempts on one route at most. */ max_retries: Schema.Int,
       /** True when another attempt may help. */ retryable: Schema.Boolean,
       /** The classifier's word: `rate_limit`, `billing`, …, `invalid_response`, `interrupted`. */
@@ -400,7 +402,7 @@ export const table = {
   subagent_stop: {
     payload: makePayloadSchema({
       ...link,
-      /** Report of the child; null where it has none. */ child_summary: Schema.NullOr(Schema.String),
+      /** Report of the child; null without a report. */ child_summary: Schema.NullOr(Schema.String),
       /** `completed`, `failed`, `interrupted`, … */
       child_status: Schema.String,
       /** Time from its start to its end. */ duration_ms: Schema.Int

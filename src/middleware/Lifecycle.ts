@@ -11,7 +11,7 @@
  * | `afterModel` | after each step's answer, before its tools | `parsedResponse`, `messages`, `forceContinue` |
  * | `beforeTool` | before each tool call | `toolInput`; or {@link deny}, {@link skip} |
  * | `afterTool` | after each tool call | `toolOutput`, `llmToolOutput` |
- * | `streamPart` | for what arrives of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
+ * | `streamPart` | for the parts of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
  * Each may be spelled in snake_case too (`before_agent`). A method gives {@link noChanges}, {@link withModifications},

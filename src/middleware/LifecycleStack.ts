@@ -241,6 +241,17 @@ const unwrapThrown = (cause: Cause.Cause<unknown>): unknown => {
   return error instanceof PlainReturn.Thrown ? error.error : error
 }
 
+/** Consequences of the failure of a call of foreign code. */
+interface ForeignCall<A> {
+  readonly kind: Kind | PhaseKind
+  /** The result of a call that failed. */
+  readonly fallback: A
+  /** The end of the warning. */
+  readonly consequence: string
+  /** The state of the methods that see a stream. */
+  readonly seen?: StreamMethodState | undefined
+}
+
 /** Returns the lifecycle middleware among the entries of a stack, or undefined if there are no entries. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
@@ -251,11 +262,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
   /** Contains a failure of foreign code: returns `fallback` if the entry is registered as open. */
   const runWithFallback = <A>(
     entry: Entry,
-    kind: Kind | PhaseKind,
     effect: Effect.Effect<A, unknown, unknown>,
-    fallback: A,
-    consequence: string,
-    seen?: StreamMethodState
+    { consequence, fallback, kind, seen }: ForeignCall<A>
   ): Effect.Effect<A, PhaseFailure> => {
     const { name, onFailure } = entry
     const caught = IsolatedCall.contain(Effect.interruptible(effect), { what: "it", deadline }).pipe(
@@ -279,10 +287,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
       ? Effect.succeed(entry.shared)
       : runWithFallback(
           entry,
-          "lifecycle",
           Effect.suspend(() => entry.make(facts)),
-          {},
-          "the run goes on without it"
+          { kind: "lifecycle", fallback: {}, consequence: "the run goes on without it" }
         )
 
   const findMethods = (entry: Entry, ids: CallOwner): Effect.Effect<BoundMethods, PhaseFailure> => {
@@ -318,16 +324,13 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
           PlainReturn.call(() => method(input)),
           (value) => readResult(phase, value)
         )
-        const given = yield* seen?.guards.has(entry) === true
-          ? runWithFallback<MethodOutcome>(
-              entry,
-              wireName[phase],
-              called,
-              cut,
-              "the rest of the stream is withheld",
-              seen
-            )
-          : runWithFallback<MethodOutcome>(entry, wireName[phase], called, nothing, "it is skipped", seen)
+        const isGuard = seen?.guards.has(entry) === true
+        const given = yield* runWithFallback<MethodOutcome>(entry, called, {
+          kind: wireName[phase],
+          fallback: isGuard ? cut : nothing,
+          consequence: isGuard ? "the rest of the stream is withheld" : "it is skipped",
+          seen
+        })
         if (given === cut && seen !== undefined) {
           seen.isCut = true
           return { fields: cut.fields, by: entry.name }

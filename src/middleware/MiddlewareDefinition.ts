@@ -7,8 +7,8 @@
  * | an export | is made by |
  * | --- | --- |
  * | a definition ({@link make}) | its Schema decodes the parameters, `make` gets them |
- * | a class | `new` with the parameters; those of a static `params`, a Schema, are decoded by it |
- * | a function | calling it with the parameters, also where there are none; a promise or an Effect is waited for |
+ * | a class | `new` with the parameters; a static `params`, a Schema, decodes them |
+ * | a function | a call with the parameters, which may be absent; a promise or an Effect is waited for |
  * | middleware, or a record with lifecycle methods | itself; it takes no parameters |
  *
  * A Schema names parameters in camelCase and files name them in snake_case; both are accepted. Without a Schema the

@@ -141,8 +141,8 @@ const readPassedPayload =
   }
 
 /**
- * An `llm_execution` function. `next_call` gives the raw body of the answer, and a raw body (of the same `api_mode`) is
- * what it hands back. `next_call(request, { on_part })` sees the parts of a streamed answer, see `PlainParts`.
+ * An `llm_execution` function. `next_call` returns the raw body of the answer, and the function returns a raw body (of
+ * the same `api_mode`). `next_call(request, { on_part })` sees the parts of a streamed answer, see `PlainParts`.
  */
 export const llmExecution = (options: Middleware.Registration, callback: Callback): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({

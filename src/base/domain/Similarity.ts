@@ -33,8 +33,16 @@ export const similarity = (a: string, b: string): number => {
   return longest === 0 ? 1 : 1 - distance(a, b) / longest
 }
 
+/** A part of two texts: indexes of the first character and of the one after the last. */
+interface TextRanges {
+  readonly aFrom: number
+  readonly aTo: number
+  readonly bFrom: number
+  readonly bTo: number
+}
+
 /** The longest run that two ranges share; the earliest of several. */
-const findLongestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number) => {
+const findLongestRun = (a: string, b: string, { aFrom, aTo, bFrom, bTo }: TextRanges) => {
   let best = { a: aFrom, b: bFrom, size: 0 }
   let lengths = new Map<number, number>()
   for (let i = aFrom; i < aTo; i++) {
@@ -50,13 +58,13 @@ const findLongestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom:
   return best
 }
 
-const countMatching = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number): number => {
-  const run = findLongestRun(a, b, aFrom, aTo, bFrom, bTo)
+const countMatching = (a: string, b: string, ranges: TextRanges): number => {
+  const run = findLongestRun(a, b, ranges)
   return run.size === 0
     ? 0
     : run.size +
-        countMatching(a, b, aFrom, run.a, bFrom, run.b) +
-        countMatching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
+        countMatching(a, b, { ...ranges, aTo: run.a, bTo: run.b }) +
+        countMatching(a, b, { ...ranges, aFrom: run.a + run.size, bFrom: run.b + run.size })
 }
 
 /**
@@ -64,7 +72,9 @@ const countMatching = (a: string, b: string, aFrom: number, aTo: number, bFrom: 
  * first, then what lies on either side of it.
  */
 export const ratio = (a: string, b: string): number =>
-  a.length + b.length === 0 ? 1 : (2 * countMatching(a, b, 0, a.length, 0, b.length)) / (a.length + b.length)
+  a.length + b.length === 0
+    ? 1
+    : (2 * countMatching(a, b, { aFrom: 0, aTo: a.length, bFrom: 0, bTo: b.length })) / (a.length + b.length)
 
 /** The one name closest to a word by edits, when no more than a third of it is wrong. */
 export const findNearest = (word: string, names: Iterable<string>): string | undefined => {

@@ -47,6 +47,31 @@ const toInnerPath = (path: string): string | undefined => {
   return path.startsWith("/") || /[\\\0]|^[A-Za-z]:/.test(path) || parts.includes("..") ? undefined : parts.join("/")
 }
 
+/** One entry of an archive: a file, a directory, a link, or a name for the next entry. */
+interface Entry {
+  readonly body: Uint8Array
+  readonly kind: string
+  /** Offset of the next entry. */
+  readonly end: number
+}
+
+/** Reads the entry with a header that is not empty. */
+const readEntry = (archive: Uint8Array, header: Uint8Array, at: number): Result.Result<Entry, string> => {
+  if (!isHeader(header)) return Result.fail("it is not a tar archive, or it is damaged")
+  const size = readOctal(header, 124, 12)
+  if (Number.isNaN(size) || at + block + size > archive.length)
+    return Result.fail("it is damaged: a file in it has no end")
+  const body = archive.subarray(at + block, at + block + size)
+  return Result.succeed({ body, kind: readText(header, 156, 1), end: at + block + Math.ceil(size / block) * block })
+}
+
+/** The name in a header, which a long name before it replaces. */
+const readEntryName = (header: Uint8Array): string => {
+  const prefix = readText(header, 257, 5) === "ustar" ? readText(header, 345, 155) : ""
+  const name = readText(header, 0, 100)
+  return prefix === "" ? name : `${prefix}/${name}`
+}
+
 /** Reads all files of an archive; the failure says why it cannot be used. */
 export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, string> => {
   const files: Array<File> = []
@@ -55,20 +80,16 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
   while (at + block <= archive.length) {
     const header = archive.subarray(at, at + block)
     if (header.every((byte) => byte === 0)) return Result.succeed(files)
-    if (!isHeader(header)) return Result.fail("it is not a tar archive, or it is damaged")
-    const size = readOctal(header, 124, 12)
-    if (Number.isNaN(size) || at + block + size > archive.length)
-      return Result.fail("it is damaged: a file in it has no end")
-    const body = archive.subarray(at + block, at + block + size)
-    at += block + Math.ceil(size / block) * block
-    const kind = readText(header, 156, 1)
-    const prefix = readText(header, 257, 5) === "ustar" ? readText(header, 345, 155) : ""
-    const name = long ?? (prefix === "" ? readText(header, 0, 100) : `${prefix}/${readText(header, 0, 100)}`)
+    const entry = readEntry(archive, header, at)
+    if (Result.isFailure(entry)) return Result.fail(entry.failure)
+    const { body, end, kind } = entry.success
+    at = end
     if (kind === "L" || kind === "x") {
       long = kind === "L" ? decoder.decode(body).replace(/\0[^]*$/, "") : (readPaxPath(decoder.decode(body)) ?? long)
       continue
     }
     if (kind === "g") continue
+    const name = long ?? readEntryName(header)
     long = undefined
     const path = toInnerPath(name)
     if (path === undefined) return Result.fail(`it has a path that leads out of it: ${name}`)

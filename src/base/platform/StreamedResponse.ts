@@ -1,6 +1,6 @@
 /**
  * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over
- * what the parser of the connection reads. A `Response` of the platform costs two stream conversions and a header table
+ * the output of the connection's parser. A `Response` of the platform costs two stream conversions and a header table
  * for each request, a Node stream one.
  */
 import type { IncomingHttpHeaders } from "node:http"

@@ -14,6 +14,7 @@ import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "../../base/domain/Json.ts"
 import { redactStart } from "../../base/domain/Redaction.ts"
+import * as NetworkFailure from "./NetworkFailure.ts"
 import * as SdkError from "./SdkError.ts"
 
 /** The place and the model that were asked. */
@@ -56,19 +57,31 @@ const maxMessage = 500
 
 const toOneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
-const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReason => {
+/** A failure with the facts that classify it. */
+interface AwsFailureFacts {
+  readonly error: Error
+  /** Code of a failure below HTTP. */
+  readonly code: unknown
+  readonly message: string
+  readonly status: number | undefined
+  readonly place: AwsContext
+  readonly retryAfter: Duration.Duration | undefined
+  /** Fields of every reason that came with an answer. */
+  readonly common: { readonly metadata: AiError.ProviderMetadata; readonly http: typeof AiError.HttpContext.Type }
+}
+
+const collectFailureFacts = (error: Error, place: AwsContext): AwsFailureFacts => {
   const fields = Json.readFields(error)
   const answer = Json.readFields(fields["$metadata"])
   const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
   const requestId = Json.readWord(answer["requestId"])
   const message = toOneLine(error.message)
-  const { name } = error
-  const isTooLong = name === "ValidationException" && tooLong.test(message)
+  const isTooLong = error.name === "ValidationException" && tooLong.test(message)
   const headers = Json.readFields(Json.readFields(fields["$response"])["headers"])
   const retryAfter = SdkError.readRetryAfter((name) => Json.readString(headers[name]), place.clock)
   const common = {
     metadata: {
-      type: name,
+      type: error.name,
       ...(status === undefined ? {} : { status }),
       ...(requestId === "" ? {} : { requestId }),
       ...(isTooLong ? { code: "context_length_exceeded" } : {}),
@@ -76,52 +89,84 @@ const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReaso
     },
     http: { body: message, ...(status === undefined ? {} : { response: { status, headers: {} } }) }
   }
-  const makeInvalidRequest = (description: string, parameter?: string): AiError.InvalidRequestError =>
-    new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
-  const makeMissingModel = (): AiError.InvalidRequestError =>
-    makeInvalidRequest(`${place.region} serves no model "${place.model}": ${message}`, "model")
-  const makeRateLimit = (): AiError.RateLimitError =>
-    new AiError.RateLimitError({ ...common, ...(retryAfter === undefined ? {} : { retryAfter }) })
-  const makeAuthenticationError = (kind: AiError.AuthenticationError["kind"], description: string) =>
-    new AiError.AuthenticationError({ ...common, kind, description })
+  return { error, code: fields["code"], message, status, place, retryAfter, common }
+}
 
+const makeInvalidRequest = (
+  { common }: AwsFailureFacts,
+  description: string,
+  parameter?: string
+): AiError.InvalidRequestError =>
+  new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
+
+const makeMissingModel = (facts: AwsFailureFacts): AiError.InvalidRequestError =>
+  makeInvalidRequest(facts, `${facts.place.region} serves no model "${facts.place.model}": ${facts.message}`, "model")
+
+const makeRateLimit = ({ common, retryAfter }: AwsFailureFacts): AiError.RateLimitError =>
+  new AiError.RateLimitError({ ...common, ...(retryAfter === undefined ? {} : { retryAfter }) })
+
+const makeAuthenticationError = (
+  { common }: AwsFailureFacts,
+  kind: AiError.AuthenticationError["kind"],
+  description: string
+): AiError.AuthenticationError => new AiError.AuthenticationError({ ...common, kind, description })
+
+/** The reason of a failure whose name is known. */
+const classifyName = (facts: AwsFailureFacts): AiError.AiErrorReason | undefined => {
+  const { common, error, message, place, status } = facts
+  const { name } = error
   if (withoutCredentials.has(name)) {
-    return makeAuthenticationError("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
+    return makeAuthenticationError(facts, "MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
   }
-  if (expired.has(name))
-    return makeAuthenticationError("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
-  if (unknownKey.has(name)) return makeAuthenticationError("InvalidKey", message)
+  if (expired.has(name)) {
+    const description = `${message}: renew them, for example with \`aws sso login\``
+    return makeAuthenticationError(facts, "ExpiredKey", description)
+  }
+  if (unknownKey.has(name)) return makeAuthenticationError(facts, "InvalidKey", message)
   if (overloaded.has(name)) return new AiError.InternalProviderError({ ...common, description: message || name })
-  if (rateLimited.has(name)) return makeRateLimit()
+  if (rateLimited.has(name)) return makeRateLimit(facts)
   if (name === "AccessDeniedException" || status === 403) {
-    return makeAuthenticationError(
-      "InsufficientPermissions",
-      `${message}: allow ${permissions}, and enable "${place.model}" in ${place.region}`
-    )
+    const description = `${message}: allow ${permissions}, and enable "${place.model}" in ${place.region}`
+    return makeAuthenticationError(facts, "InsufficientPermissions", description)
   }
-  if (name === "ResourceNotFoundException") return makeMissingModel()
-  if (name === "ValidationException") return noModel.test(message) ? makeMissingModel() : makeInvalidRequest(message)
-  if (status === undefined) {
-    if (error instanceof SyntaxError) {
-      return new AiError.InvalidResponseError({ description: `the answer is not what Converse answers: ${message}` })
-    }
-    if (unwritable.test(message) || (error instanceof TypeError && fields["code"] === undefined)) {
-      return makeInvalidRequest(`the request cannot be written: ${message}`)
-    }
-    return /truncated event message/i.test(message)
-      ? SdkError.makeNetworkReason(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)
-      : SdkError.makeNetworkReason(error, place.url)
+  if (name === "ResourceNotFoundException") return makeMissingModel(facts)
+  if (name !== "ValidationException") return undefined
+  return noModel.test(message) ? makeMissingModel(facts) : makeInvalidRequest(facts, message)
+}
+
+/** The reason of a failure without an answer. */
+const classifyUnanswered = (facts: AwsFailureFacts): AiError.AiErrorReason => {
+  const { code, error, message, place } = facts
+  if (error instanceof SyntaxError) {
+    return new AiError.InvalidResponseError({ description: `the answer is not what Converse answers: ${message}` })
   }
+  if (unwritable.test(message) || (error instanceof TypeError && code === undefined)) {
+    return makeInvalidRequest(facts, `the request cannot be written: ${message}`)
+  }
+  return /truncated event message/i.test(message)
+    ? NetworkFailure.makeNetworkReason(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)
+    : NetworkFailure.makeNetworkReason(error, place.url)
+}
+
+/** The reason of a failure by its HTTP status. */
+const classifyStatus = (facts: AwsFailureFacts, status: number): AiError.AiErrorReason => {
+  const { common, error, message } = facts
   if (status < 300 || error instanceof SyntaxError) {
     const description = `the answer is not what Converse answers: ${message}`
     return new AiError.InvalidResponseError({ ...common, description })
   }
-  if (status === 401) return makeAuthenticationError("InvalidKey", message)
-  if (status === 429 || exhausted.test(message)) return makeRateLimit()
-  if (status === 404) return makeMissingModel()
+  if (status === 401) return makeAuthenticationError(facts, "InvalidKey", message)
+  if (status === 429 || exhausted.test(message)) return makeRateLimit(facts)
+  if (status === 404) return makeMissingModel(facts)
   return status >= 500 || status === 408 || status === 424
     ? new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
-    : makeInvalidRequest(message || `HTTP ${status}`)
+    : makeInvalidRequest(facts, message || `HTTP ${status}`)
+}
+
+const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReason => {
+  const facts = collectFailureFacts(error, place)
+  const { status } = facts
+  return classifyName(facts) ?? (status === undefined ? classifyUnanswered(facts) : classifyStatus(facts, status))
 }
 
 /** The failure that the AWS SDK threw. */

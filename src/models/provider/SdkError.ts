@@ -16,6 +16,7 @@ import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "../../base/domain/Json.ts"
 import { redactStart, redactText } from "../../base/domain/Redaction.ts"
+import * as NetworkFailure from "./NetworkFailure.ts"
 
 /** The call that a failure belongs to. */
 export interface Context {
@@ -176,57 +177,112 @@ const classifyKeyError = (text: string): "ExpiredKey" | "MissingKey" | "InvalidK
       ? "MissingKey"
       : "InvalidKey"
 
-const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReason => {
-  const { http, message } = failed
-  const text = message.toLowerCase()
-  const name = `${failed.code} ${failed.type}`.toLowerCase()
-  const status = failed.status ?? inferStatus(name)
-  const common = { http, metadata: buildMetadata(failed) }
-  const makeInvalidRequest = (description: string, parameter = failed.param): AiError.InvalidRequestError =>
-    new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
-  const makeRateLimit = (): AiError.RateLimitError =>
-    new AiError.RateLimitError({
-      ...common,
-      ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
-    })
+/** A failure with the facts that classify it. */
+interface FailureFacts {
+  readonly failed: Failure
+  readonly context: Context
+  /** The message in lower case. */
+  readonly text: string
+  /** Code and type in lower case. */
+  readonly name: string
+  /** The stated status; else the one that the name suggests. */
+  readonly status: number | undefined
+  /** Fields of every reason. */
+  readonly common: Pick<Failure, "http"> & { readonly metadata: AiError.ProviderMetadata }
+}
 
-  if (status === 402 && usageText.test(text) && transientText.test(text)) return makeRateLimit()
+const collectFailureFacts = (failed: Failure, context: Context): FailureFacts => {
+  const name = `${failed.code} ${failed.type}`.toLowerCase()
+  return {
+    failed,
+    context,
+    text: failed.message.toLowerCase(),
+    name,
+    status: failed.status ?? inferStatus(name),
+    common: { http: failed.http, metadata: buildMetadata(failed) }
+  }
+}
+
+const makeInvalidRequest = (
+  { common, failed }: FailureFacts,
+  description: string,
+  parameter = failed.param
+): AiError.InvalidRequestError =>
+  new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
+
+const makeRateLimit = ({ common, failed }: FailureFacts): AiError.RateLimitError =>
+  new AiError.RateLimitError({
+    ...common,
+    ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
+  })
+
+/** The reason of a failure whose wording says more than its status: a spent quota, refused content. */
+const classifyWording = (facts: FailureFacts): AiError.AiErrorReason | undefined => {
+  const { common, failed, name, status, text } = facts
+  if (status === 402 && usageText.test(text) && transientText.test(text)) return makeRateLimit(facts)
   const refusal = failed.status === undefined || failed.status < 500
   const spent = quotaText.test(text) || (status !== 429 && ambiguousQuotaText.test(text))
   if (status === 402 || quotaCode.test(name) || (refusal && spent)) return new AiError.QuotaExhaustedError(common)
-  if (policyCode.test(name) || (refusal && policyText.test(text))) {
-    return new AiError.ContentPolicyError({ ...common, description: message || "the provider refused the content" })
-  }
-  if (status === undefined || status >= 500) {
-    const description = message || (status === undefined ? "the provider reported an error" : `HTTP ${status}`)
-    return new AiError.InternalProviderError({ ...common, description })
-  }
-  const host = formatHost(context.url)
+  return policyCode.test(name) || (refusal && policyText.test(text))
+    ? new AiError.ContentPolicyError({ ...common, description: failed.message || "the provider refused the content" })
+    : undefined
+}
+
+const classifyNotFound = (facts: FailureFacts): AiError.AiErrorReason => {
+  const { context, failed, name, text } = facts
+  const { message } = failed
+  const host = NetworkFailure.formatHost(context.url)
+  return modelText.test(`${name} ${text}`)
+    ? makeInvalidRequest(
+        facts,
+        `${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`,
+        "model"
+      )
+    : makeInvalidRequest(
+        facts,
+        `${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`
+      )
+}
+
+/** The reason of a failure with a status below 500. */
+const classifyStatus = (facts: FailureFacts, status: number): AiError.AiErrorReason => {
+  const { common, context, failed, text } = facts
+  const { message } = failed
   switch (status) {
     case 401:
       return new AiError.AuthenticationError({ ...common, kind: classifyKeyError(text), description: message })
     case 404:
-      return modelText.test(`${name} ${text}`)
-        ? makeInvalidRequest(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
-        : makeInvalidRequest(
-            `${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`
-          )
+      return classifyNotFound(facts)
     case 408:
     case 409:
     case 425:
       return new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
     case 413:
-      return makeInvalidRequest(message || "the request is too large")
+      return makeInvalidRequest(facts, message || "the request is too large")
     case 429:
-      return makeRateLimit()
+      return makeRateLimit(facts)
     default:
       if (status < 400) {
-        return makeInvalidRequest(`${host} answers with a redirect (HTTP ${status}): set the base URL to its target`)
+        const host = NetworkFailure.formatHost(context.url)
+        return makeInvalidRequest(
+          facts,
+          `${host} answers with a redirect (HTTP ${status}): set the base URL to its target`
+        )
       }
       return status === 400 || status === 403
         ? AiError.reasonFromHttpStatus({ ...common, status, description: message || undefined })
-        : makeInvalidRequest(message || `HTTP ${status}`)
+        : makeInvalidRequest(facts, message || `HTTP ${status}`)
   }
+}
+
+const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReason => {
+  const facts = collectFailureFacts(failed, context)
+  const { common, status } = facts
+  const worded = classifyWording(facts)
+  if (worded !== undefined) return worded
+  if (status !== undefined && status < 500) return classifyStatus(facts, status)
+  const description = failed.message || (status === undefined ? "the provider reported an error" : `HTTP ${status}`)
+  return new AiError.InternalProviderError({ ...common, description })
 }
 
 /** An error object that came in a body with status 200 or as an event of a stream. */
@@ -271,7 +327,7 @@ export const makeCutStreamError = (context: Context): AiError.AiError =>
   AiError.make({
     module: context.module,
     method: context.method,
-    reason: makeNetworkReason(
+    reason: NetworkFailure.makeNetworkReason(
       Object.assign(new Error("the stream ended before the answer was complete"), { code: "ECONNRESET" }),
       context.url
     )
@@ -292,7 +348,7 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
         "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
     })
   }
-  return makeNetworkReason(error, context.url)
+  return NetworkFailure.makeNetworkReason(error, context.url)
 }
 
 /** The failure that a call of an SDK threw. */
@@ -313,100 +369,4 @@ export const fromSdk = (options: TimedContext & { readonly error: unknown }): Ai
       ? classifyAnswer()
       : classifyPlainError(error instanceof Error ? error : new Error(text), options)
   return AiError.make({ module: options.module, method: options.method, reason })
-}
-
-/** Returns host and port of a base URL; "the API" if the URL is absent or invalid. */
-const formatHost = (url: string | undefined): string => {
-  const parsed = url === undefined ? null : URL.parse(url)
-  return parsed === null ? "the API" : parsed.host
-}
-
-/** A URL without query and credentials. */
-const stripUrl = (url: string | undefined): string => {
-  const parsed = url === undefined ? null : URL.parse(url)
-  return parsed === null ? "" : `${parsed.origin}${parsed.pathname}`
-}
-
-const maxDepth = 5
-
-/** The first `code` on the way down the causes, which is where Node says what happened. */
-const findCode = (error: unknown, depth = 0): string | undefined => {
-  if (depth > maxDepth || !Predicate.isObject(error)) return undefined
-  if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
-  return Predicate.hasProperty(error, "cause") ? findCode(error.cause, depth + 1) : undefined
-}
-
-const findRootCause = (error: Error): Error => {
-  let root = error
-  for (let depth = 0; depth < maxDepth && root.cause instanceof Error; depth++) root = root.cause
-  return root
-}
-
-const describeNetworkError = (code: string | undefined, name: string, error: Error): string => {
-  switch (code) {
-    case "ECONNREFUSED":
-      return `nothing listens at ${name}: start the server or correct the base URL`
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-    case "EAI_NONAME":
-    case "EAI_NODATA":
-      return `the name of ${name} cannot be resolved: correct the base URL or check the network`
-    case "ECONNRESET":
-    case "EPIPE":
-    case "UND_ERR_SOCKET":
-      return `${name} closed the connection before its answer was complete`
-    case "ETIMEDOUT":
-    case "ESOCKETTIMEDOUT":
-    case "UND_ERR_CONNECT_TIMEOUT":
-      return `${name} cannot be reached in time: check the network and the base URL`
-    case "ENETUNREACH":
-    case "EHOSTUNREACH":
-      return `there is no way to ${name}: check the network`
-    case "ERR_STREAM_SILENT":
-      return (
-        `${name} stopped sending in the middle of its answer (${findRootCause(error).message}): ` +
-        "raise network.stream_read_timeout_seconds if it needs longer"
-      )
-    case "EPROTO":
-    case "ERR_SSL_WRONG_VERSION_NUMBER":
-      return `${name} does not speak TLS: use http:// in the base URL if that is meant`
-    default:
-      break
-  }
-  if (code !== undefined && /CERT|SIGNATURE|UNABLE_TO_|TLS|SSL/.test(code)) {
-    return (
-      `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by ` +
-      "NODE_EXTRA_CA_CERTS"
-    )
-  }
-  if (code?.startsWith("HPE_") === true) return `${name} does not answer in HTTP: correct the base URL`
-  const { message } = findRootCause(error)
-  return `${name}: ${message === "" ? (code ?? "the connection failed") : message}`
-}
-
-const isTimeout = (error: Error): boolean =>
-  error.constructor.name.endsWith("TimeoutError") || error.name === "TimeoutError"
-
-/** The reason for a call that got no answer, or only a part of one. */
-export const makeNetworkReason = (error: Error, url: string | undefined): AiError.NetworkError => {
-  const code = findCode(error)
-  const name = formatHost(url)
-  if (code === "ERR_INVALID_URL") {
-    return new AiError.NetworkError({
-      reason: "InvalidUrlError",
-      method: "POST",
-      url: url ?? "",
-      description: "the base URL is not a URL: correct it"
-    })
-  }
-  return new AiError.NetworkError({
-    reason: "TransportError",
-    method: "POST",
-    url: stripUrl(url),
-    description:
-      isTimeout(error) && (code === undefined || code === "ETIMEDOUT")
-        ? `${name} did not answer within the request timeout: raise request_timeout_seconds or check the network`
-        : describeNetworkError(code, name, error),
-    cause: findRootCause(error)
-  })
 }

@@ -3,7 +3,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Adaptation from "../../../src/models/routing/Adaptation.ts"
 import * as Evidence from "../../../src/models/routing/classification/Evidence.ts"
 import * as Classification from "../../../src/models/routing/Classification.ts"
-import * as SdkError from "../../../src/models/provider/SdkError.ts"
+import * as NetworkFailure from "../../../src/models/provider/NetworkFailure.ts"
 import * as S from "./support.ts"
 
 describe("refused parameters", () => {
@@ -106,7 +106,7 @@ describe("wrong addresses", () => {
     AiError.make({
       module: "Test",
       method: "execute",
-      reason: SdkError.makeNetworkReason(Object.assign(new Error(message), { code }), "https://a.example/v1")
+      reason: NetworkFailure.makeNetworkReason(Object.assign(new Error(message), { code }), "https://a.example/v1")
     })
   const wrong = [
     "ENOTFOUND",

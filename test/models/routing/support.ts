@@ -9,7 +9,7 @@ import type { RunEvent } from "../../../src/base/domain/RunEvent.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import type { Interceptors } from "../../../src/models/routing/Interceptors.ts"
 import * as Stack from "../../../src/middleware/Stack.ts"
-import * as SdkError from "../../../src/models/provider/SdkError.ts"
+import * as NetworkFailure from "../../../src/models/provider/NetworkFailure.ts"
 import type { Question, Service } from "../../../src/models/routing/ModelRouter.ts"
 import * as AnswerProgress from "../../../src/models/routing/AnswerProgress.ts"
 import type { Open } from "../../../src/models/routing/OpenRoute.ts"
@@ -54,7 +54,7 @@ export const network = (description: string): AiError.AiError =>
 
 /** What a provider module makes of a refused connection. */
 export const refused = make(
-  SdkError.makeNetworkReason(
+  NetworkFailure.makeNetworkReason(
     Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
     "https://a.example/v1"
   )

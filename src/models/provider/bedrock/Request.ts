@@ -10,7 +10,7 @@
  * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
  * - Fields that Converse does not know (for example `top_k` from `extra_body`) are passed to the underlying model:
- *   {@link toCommandInput} puts them into `additionalModelRequestFields`, where they take precedence.
+ *   {@link toCommandInput} puts them into `additionalModelRequestFields`, which takes precedence.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
  */
@@ -119,6 +119,33 @@ const makeGuardrailFields = ({ guardrail }: Route.Route, stream: boolean): Reado
   }
 }
 
+type JsonFormat = Extract<ModelCall["responseFormat"], { readonly type: "json" }>
+
+const makeOutputFields = (format: JsonFormat | undefined): Readonly<Record<string, unknown>> =>
+  format === undefined
+    ? {}
+    : {
+        outputConfig: {
+          textFormat: {
+            type: "json_schema",
+            structure: {
+              jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
+            }
+          }
+        }
+      }
+
+const makeExtraFields = ({ extraBody }: Route.Route): Readonly<Record<string, unknown>> =>
+  extraBody === undefined || Object.keys(extraBody).length === 0 ? {} : { extra_body: extraBody }
+
+/** Thinking by effort, which a tool choice other than `auto` excludes. */
+const chooseThinking = (
+  call: ModelCall,
+  choice: ModelCall["toolChoice"] | undefined,
+  abilities: ModelAbilities.ClaudeAbilities
+): ModelAbilities.Thinking =>
+  choice === undefined || choice === "auto" ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities) : undefined
+
 // Request
 
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
@@ -151,10 +178,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
             { system: system.length > 0, tools: choice !== undefined && toolPoint },
             ({ content, role }) => ({ role, content: [...content, point] })
           )
-    const wanted =
-      choice === undefined || choice === "auto"
-        ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
-        : undefined
+    const wanted = chooseThinking(call, choice, abilities)
     const asked =
       wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(
@@ -178,22 +202,9 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
           }),
       ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
       ...makeGuardrailFields(route, call.stream),
-      ...(inField
-        ? {
-            outputConfig: {
-              textFormat: {
-                type: "json_schema",
-                structure: {
-                  jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
-                }
-              }
-            }
-          }
-        : {}),
+      ...makeOutputFields(inField ? format : undefined),
       ...(call.stream ? { stream: true } : {}),
-      ...(route.extraBody === undefined || Object.keys(route.extraBody).length === 0
-        ? {}
-        : { extra_body: route.extraBody })
+      ...makeExtraFields(route)
     }
   }
 }

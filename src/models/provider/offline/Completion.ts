@@ -175,8 +175,8 @@ export const streamResponse = (response: ModelResponse, split: Split = splitInto
 ]
 
 /**
- * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays
- * what was sent.
+ * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays as
+ * it was sent.
  */
 export const playBatches = Effect.fnUntraced(function* <E, R>(
   sent: ModelResponse,
