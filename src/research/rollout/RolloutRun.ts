@@ -15,7 +15,8 @@
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import {
- *   Compaction, Episodes, EpisodeStore, RolloutCapture, RolloutEnvironment, RolloutRun, RolloutSettings, Runtime, TrainingOutput
+ *   Compaction, Episodes, EpisodeStore, RolloutCapture, RolloutEnvironment, RolloutRun, RolloutSettings, Runtime,
+ *   TrainingOutput
  * } from "hermes-effect"
  *
  * const environment = RolloutEnvironment.make({
@@ -31,7 +32,8 @@
  *   const runtime = Runtime.layer({ middleware: [capture.middleware] }).pipe(
  *     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
  *   )
- *   return yield* Effect.provide(RolloutRun.run(environment, { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }), runtime)
+ *   const options = { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }
+ *   return yield* Effect.provide(RolloutRun.run(environment, options), runtime)
  * }).pipe(
  *   Effect.provide([Episodes.layer, TrainingOutput.layerFiles("data"), TrainingOutput.layerMetrics("data")]),
  *   Effect.provide(EpisodeStore.layerMemory),
