@@ -317,7 +317,7 @@ const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<
     )
   )
 
-/** The open session that is in this part of a conversation. Its id is that of its opening, also after a compaction. */
+/** The open session that is in this part of a conversation. It keeps its first id after a compaction. */
 const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id: Ids.SessionId) {
   const byId = sessions.get(id)
   if (byId !== undefined) return byId
