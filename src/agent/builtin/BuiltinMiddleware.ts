@@ -105,7 +105,7 @@ const makeUnknownError = (path: string, name: string): ConfigError => {
   const suggestion = meant === undefined ? "" : `; did you mean ${meant}?`
   return new ConfigError({
     path,
-    message: `${path}: there is no middleware ${JSON.stringify(name)}${suggestion} ` + `There are: ${names.join(", ")}.`
+    message: `${path}: there is no middleware ${JSON.stringify(name)}${suggestion} There are: ${names.join(", ")}.`
   })
 }
 

@@ -10,12 +10,12 @@
  * | `autoCompact` | true | false: nothing is made smaller, also when a provider refuses the conversation for its size |
  * | `emergencyCompactEnabled` | true | false: a conversation that a provider refuses for its size ends the run |
  * | `trigger`, `threshold` | `token_threshold`, 0.75 | from this share of the window on |
- * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old, so that the provider's cache has expired |
- * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary replaces old messages |
+ * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old: the provider's cache has expired |
+ * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary |
  * | `keepIterations` | 3 | newest answers that stay, with their results and the user's messages before them |
  * | `keepUserRounds` | 0 | above 0: so many of the user's messages stay with their answers, instead of iterations |
  * | `compactableTools` | all | tools whose results become a line; none for an empty list |
- * | `summaryLlmConfig` | the task `compression` | `model`, `base_url`, `api_key` and `api_type` of the model for summaries |
+ * | `summaryLlmConfig` | the task `compression` | model for summaries: `model`, `base_url`, `api_key`, `api_type` |
  * | `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` | none | values that `summaryLlmConfig` lacks |
  * | `compactPromptPath` | the engine's | file with the instructions for the summary |
  * | `retryAttempts` | 3 | times that a summary is asked for |
@@ -95,7 +95,7 @@ const failParameter = (name: string, message: string) =>
 const readText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-/** The values of the summary model. A key of the nested form, in either spelling, takes precedence over the flat form. */
+/** The values of the summary model. A key of the nested form, in either spelling, wins over the flat form. */
 const readSummaryFields = (options: Options) => {
   const config = options.summaryLlmConfig ?? {}
   const apiKey: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey

@@ -9,9 +9,9 @@
  * does interruption, always. With a circuit breaker, a primary that has failed too often in a row is not asked for a
  * while; then one call tries it again, while the others still pass it by.
  *
- * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of the call
- * change: asking is the router's work, so that hooks, retries and other middleware see every provider's attempts. The
- * breaker belongs to this value: agents and children that share it share what it has seen.
+ * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of the
+ * call change: the router sends it, so that hooks, retries and other middleware see every provider's attempts. The
+ * breaker belongs to this value: agents and children that share it share its state.
  *
  * **Gotchas**
  *

@@ -10,7 +10,7 @@
  * | `headLines`, `tailLines` | 50, 30 | lines that are kept from its start and its end |
  * | `tempDir` | `/tmp/nexau_tool_outputs` | directory of the files; null cuts without keeping a file |
  * | `bypassToolNames` | none | tools whose results are never cut; `LoadSkill` always is one |
- * | `headChars`, `tailChars` | 5000, 5000 | characters that are kept if lines are too long; half of `maxOutputChars` at most |
+ * | `headChars`, `tailChars` | 5000, 5000 | characters that are kept if lines are too long |
  *
  * The middleware checks the text for the model if another one has set it, else the result of the tool. In an object the
  * text `content`, else `result`, is cut and the other fields stay; an object without one becomes `{ content }`. Images

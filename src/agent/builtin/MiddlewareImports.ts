@@ -9,10 +9,10 @@
  * | `nexau.…long_tool_output:LongToolOutputMiddleware` | a bundled one, by its name in the lifecycle document |
  * | `./audit.ts#audit`, `lib/audit.ts#audit` | an export of a file, relative to the file that names it |
  * | `./audit.ts` | the default export of a file |
- * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts` beside that file, else of a package |
+ * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts`, else of a package |
  * | `@acme/agents#audit`, `pkg/middleware#audit` | an export of a package, found as an import in that file would be |
  *
- * A dotted path has one of the endings `.ts`, `.mts`, `.js`, `.mjs` and `.cjs`.
+ * A dotted path is relative to the file that names it, with one of the endings `.ts`, `.mts`, `.js`, `.mjs` and `.cjs`.
  *
  * Exports are made into middleware by `MiddlewareDefinition`. `${this_file_dir}` in parameters is the folder of the
  * file. Relative texts of parameters whose names end in `_path` or `_file` are resolved against it.

@@ -75,7 +75,7 @@ const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddlewar
                   `model ${model.count}× ${model.millis} ms` +
                   (each.length === 0 ? "" : `, ${each.join(", ")}`)
               )
-              // Adding this middleware is a request for its line, so that the log level of the program does not hide it.
+              // Adding this middleware is a request for its line: the program's log level does not hide it.
               return Effect.provideService(line, References.MinimumLogLevel, "Info")
             })
         }

@@ -142,7 +142,8 @@ const inspectFetched = Effect.fnUntraced(function* (source: string, directory: s
   if (manifest.manifestVersion > Manifest.latestVersion) {
     return yield* makeRefusal(
       source,
-      `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`
+      `its manifest_version ${manifest.manifestVersion} is not supported (latest: ` +
+        `${Manifest.latestVersion}): update hermes`
     )
   }
   const problem = Manifest.findContractProblem(manifest.apiVersion)

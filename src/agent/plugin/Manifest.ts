@@ -68,7 +68,8 @@ export const findContractProblem = (stated: unknown): string | undefined => {
   if (version === String(contractVersion)) return undefined
   const what = Json.toText(stated).slice(0, 80)
   return (
-    `it is written for version ${version ?? what} of the plugin contract, and this program has version ${contractVersion}: ` +
+    `it is written for version ${version ?? what} of the plugin contract, ` +
+    `and this program has version ${contractVersion}: ` +
     (Number(version) > contractVersion
       ? "update hermes, or install an older version of the plugin"
       : "install a newer version of the plugin")
@@ -113,7 +114,8 @@ const isKind = (value: string): value is Kind => kinds.some((kind) => kind === v
 const describeUnknownKind = (kind: string): string => {
   const meant = findNearest(kind, kinds)
   return (
-    `unknown kind "${kind}", expected one of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
+    `unknown kind "${kind}", expected one of ` +
+    `${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
     "it counts as standalone"
   )
 }
@@ -145,7 +147,8 @@ const decodeManifest = (value: Mapping): DecodedManifest => {
       ...(kind === "" || isKind(kind) ? [] : [describeUnknownKind(kind)]),
       ...(manifestVersion > latestVersion
         ? [
-            `manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; parts of it may be ignored`
+            `manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; ` +
+              "parts of it may be ignored"
           ]
         : [])
     ]

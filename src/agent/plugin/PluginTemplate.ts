@@ -118,7 +118,9 @@ export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   plugins: string
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   if (!isName(name)) {
-    const message = `${JSON.stringify(name)} is no name for a plugin: use lower-case letters, digits and single hyphens, such as my-plugin`
+    const message =
+      `${JSON.stringify(name)} is no name for a plugin: use lower-case letters, digits and single hyphens, ` +
+      "such as my-plugin"
     return yield* new PluginError({ plugin: name, message, input: true })
   }
   const fs = yield* FileSystem.FileSystem

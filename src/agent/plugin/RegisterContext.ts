@@ -20,7 +20,6 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { findNearest } from "../../base/domain/Similarity.ts"
-import * as Frozen from "../../middleware/Frozen.ts"
 import type { Service as MemoryProvider } from "../../base/domain/MemoryProvider.ts"
 import * as Hook from "../../hooks/Hook.ts"
 import { type Registrable, registrable } from "../../middleware/Kind.ts"
@@ -28,10 +27,10 @@ import type * as Middleware from "../../middleware/Middleware.ts"
 import * as Plain from "../../middleware/Plain.ts"
 import type { CallOf } from "../../middleware/PlainCall.ts"
 import * as PlainLifecycle from "../../middleware/PlainLifecycle.ts"
-import * as PlainReturn from "../../middleware/PlainReturn.ts"
 import * as ContextEngines from "./ContextEngines.ts"
 import type { Candidate } from "./Candidate.ts"
 import type { Manifest } from "./Manifest.ts"
+import * as PlainMemory from "./PlainMemory.ts"
 import * as PlainProvider from "./PlainProvider.ts"
 import * as PlainTool from "./PlainTool.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
@@ -94,7 +93,7 @@ export interface Members {
    */
   readonly registerProvider: (source: PlainProvider.PlainSource) => void
   /** An external memory; the setting `memory.provider` names the one that is used. */
-  readonly registerMemoryProvider: (provider: PlainMemory) => void
+  readonly registerMemoryProvider: (provider: PlainMemory.PlainMemory) => void
   /**
    * Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used.
    */
@@ -126,31 +125,6 @@ export interface RegisterContext extends Members, Aliases {
   readonly config: Readonly<Record<string, unknown>>
   /** The model for side tasks of plugins; `options` may hold `system` and `max_tokens`. Not while `register` runs. */
   readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
-}
-
-/**
- * An external memory of plain functions, under the contract's names too (`sync_turn`, …). They may return values,
- * promises or Effects.
- */
-export interface PlainMemory {
-  readonly name: string
-  /** Text that fits to a message. */
-  readonly prefetch: (text: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
-  readonly syncTurn?: (
-    text: string,
-    answer: string,
-    ids: { readonly session_id: string; readonly turn_id: string }
-  ) => unknown
-  readonly systemPromptBlock?: () => unknown
-  readonly onPreCompress?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
-  /** `action` is add, replace or remove, `target` memory or user; `content` is the new entry, "" of a removal. */
-  readonly onMemoryWrite?: (
-    action: string,
-    target: string,
-    content: string,
-    ids: { readonly session_id: string }
-  ) => unknown
-  readonly onSessionEnd?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
 /** Functions that the runtime lends to a plugin. */
@@ -211,204 +185,210 @@ const readOnFailure = (options: unknown): "open" | "closed" =>
     ? "closed"
     : "open"
 
-const readText = (value: unknown): string | undefined =>
-  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
-
 const readCommandOptions = (given: unknown, argsHint: unknown): CommandOptions =>
   Predicate.isObject(given)
     ? {
-        description: readText(given["description"]) ?? readText(given["help"]),
-        argsHint: readText(given["argsHint"]) ?? readText(given["args_hint"])
+        description: PlainMemory.readText(given["description"]) ?? PlainMemory.readText(given["help"]),
+        argsHint: PlainMemory.readText(given["argsHint"]) ?? PlainMemory.readText(given["args_hint"])
       }
-    : { description: readText(given), argsHint: readText(argsHint) }
+    : { description: PlainMemory.readText(given), argsHint: PlainMemory.readText(argsHint) }
 
-/** Runs a plain function as an Effect. An exception becomes the failure. */
-const runPlain = (run: () => unknown): Effect.Effect<unknown, unknown> =>
-  // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
-  Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
+/** The registrations of one plugin. */
+interface Registrations {
+  readonly key: string
+  readonly warn: (line: string) => void
+  readonly hooks: Array<Hook.Hook>
+  readonly middleware: Array<Middleware.Any>
+  readonly tools: Array<NonNullable<Contribution<unknown>["tools"]>[number]>
+  readonly commands: Array<Command>
+  readonly cliCommands: Array<CliCommand>
+  readonly providers: Array<ProviderSource<unknown>>
+  readonly memoryProviders: Array<MemoryProvider>
+  readonly contextEngines: Array<ContextEngines.ContextEngine>
+  readonly unload: Array<() => unknown>
+  isOpen: boolean
+}
 
-/** Reads a memory of plain functions as a provider. Returns `undefined` if it is not a memory. */
-const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
-  if (!Predicate.isObject(given)) return undefined
-  const name = readText(given["name"])
-  /** A member by one of its names, called as a method. */
-  const findMethod = (...names: ReadonlyArray<string>) => {
-    const found = names.find((one) => Predicate.isFunction(given[one]))
-    return found === undefined
-      ? undefined
-      : (...args: ReadonlyArray<unknown>) => runPlain(() => Reflect.apply(Object(given[found]), given, args))
+const formatLabel = ({ key }: Registrations, callback: { readonly name: string }): string =>
+  callback.name === "" ? key : `${key}:${callback.name}`
+
+/** Makes a member that works until `register` returns. */
+const guardRegistration =
+  <Args extends ReadonlyArray<unknown>>(
+    registrations: Registrations,
+    member: string,
+    run: (registrations: Registrations, ...args: Args) => void
+  ) =>
+  (...args: Args): void => {
+    if (!registrations.isOpen)
+      throw new Error(`${member} of plugin ${registrations.key} was called after register() had returned`)
+    run(registrations, ...args)
   }
-  const asText = Effect.map((value: unknown) => (typeof value === "string" ? value : undefined))
-  const prefetch = findMethod("prefetch")
-  const sync = findMethod("syncTurn", "sync_turn")
-  const block = findMethod("systemPromptBlock", "system_prompt_block")
-  const compacting = findMethod("onPreCompress", "on_pre_compress")
-  const written = findMethod("onMemoryWrite", "on_memory_write")
-  const ended = findMethod("onSessionEnd", "on_session_end")
-  if (name === undefined || prefetch === undefined) return undefined
-  const toPlainIds = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) =>
-    Object.freeze({ session_id: sessionId, turn_id: turnId })
-  const ofSession = (tell: typeof compacting): MemoryProvider["ended"] =>
-    tell === undefined
-      ? undefined
-      : ({ messages, sessionId }) =>
-          Effect.asVoid(tell(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
-  return {
-    name,
-    prefetch: (turn) => asText(prefetch(turn.text, toPlainIds(turn))),
-    sync: sync === undefined ? undefined : (turn) => Effect.asVoid(sync(turn.text, turn.answer, toPlainIds(turn))),
-    systemPrompt: block === undefined ? undefined : Effect.suspend(() => asText(block())),
-    compacting: ofSession(compacting),
-    ended: ofSession(ended),
-    written:
-      written === undefined
-        ? undefined
-        : ({ action, content = "", sessionId, target }) =>
-            Effect.asVoid(written(action, target, content, Object.freeze({ session_id: sessionId })))
+
+const hasCallback = ({ warn }: Registrations, what: string, callback: unknown): boolean => {
+  if (Predicate.isFunction(callback)) return true
+  warn(`${what} is ignored: its callback is no function`)
+  return false
+}
+
+const registerMiddleware = (
+  registrations: Registrations,
+  kind: string,
+  callback: Plain.Callback,
+  options?: CallbackOptions
+): void => {
+  if (!isRegistrable(kind)) {
+    registrations.warn(
+      `no middleware is of kind "${kind}"${suggestName(kind, registrable)} ` +
+        `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
+    )
+  } else if (hasCallback(registrations, `middleware ${kind}`, callback)) {
+    const label = formatLabel(registrations, callback)
+    registrations.middleware.push(makeMiddleware[kind]({ name: label, onFailure: readOnFailure(options) }, callback))
   }
 }
 
+const registerLifecycle = ({ key, middleware }: Registrations, methods: unknown, options?: unknown): void => {
+  const found = PlainLifecycle.findName(methods, options)
+  const name = found === undefined ? key : `${key}:${found}`
+  middleware.push(PlainLifecycle.make({ name, onFailure: readOnFailure(options) }, methods))
+}
+
+const registerHook = (
+  registrations: Registrations,
+  name: string,
+  callback: Plain.Callback,
+  options?: HookOptions
+): void => {
+  if (!hasCallback(registrations, `hook ${name}`, callback)) return
+  const { hooks, warn } = registrations
+  const label = formatLabel(registrations, callback)
+  const delivery: unknown = options?.delivery
+  if (delivery !== undefined && delivery !== "inline" && delivery !== "queued") {
+    warn(`delivery of hook ${name} is "inline" or "queued"; it is inline now`)
+  } else if (delivery === "queued") {
+    if (!Hook.canAnswer(name)) {
+      hooks.push(Hook.fromPlain(name, callback, { label, mode: "queued", capacity: options?.capacity }))
+      return
+    }
+    warn(`hook ${name} may answer, so that it cannot be queued: the run waits for it`)
+  }
+  // The one hook whose failure can be a refusal.
+  hooks.push(
+    name === "pre_tool_call"
+      ? Hook.fromPlain(name, callback, { label, onFailure: readOnFailure(options) })
+      : Hook.fromPlain(name, callback, { label })
+  )
+}
+
+const registerTool = ({ key, tools }: Registrations, tool: unknown): void =>
+  void tools.push(PlainTool.makeToolset(PlainTool.readPlainTool(tool), key))
+
+const registerCommand = (
+  registrations: Registrations,
+  name: string,
+  handler: (args: string) => unknown,
+  description?: unknown,
+  argsHint?: unknown
+): void => {
+  if (!hasCallback(registrations, `command ${name}`, handler)) return
+  const run: Command["run"] = (args) =>
+    Effect.map(
+      PlainMemory.runPlain(() => handler(args)),
+      (value) => (typeof value === "string" ? value : undefined)
+    )
+  registrations.commands.push({ name, ...readCommandOptions(description, argsHint), run })
+}
+
+const registerCliCommand = (
+  registrations: Registrations,
+  name: string,
+  handler: (args: ReadonlyArray<string>) => unknown,
+  options?: unknown
+): void => {
+  if (!hasCallback(registrations, `CLI command ${name}`, handler)) return
+  const run: CliCommand["run"] = (args) =>
+    Effect.map(
+      PlainMemory.runPlain(() => handler(args)),
+      (value) => (typeof value === "number" ? value : undefined)
+    )
+  const { description } = readCommandOptions(options, undefined)
+  registrations.cliCommands.push({ name, description, run })
+}
+
+const registerProvider = ({ providers, warn }: Registrations, source: PlainProvider.PlainSource): void => {
+  if (PlainMemory.readText(source.name) !== undefined && Predicate.isFunction(source.open))
+    providers.push(PlainProvider.makeSource(source))
+  else warn("registerProvider takes { name, open }; it is ignored")
+}
+
+const registerMemoryProvider = ({ memoryProviders, warn }: Registrations, provider: unknown): void => {
+  const read = PlainMemory.readMemoryProvider(provider)
+  if (read === undefined)
+    warn(
+      "registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, " +
+        "on_memory_write?, on_session_end? }; it is ignored"
+    )
+  else memoryProviders.push(read)
+}
+
+const registerContextEngine = ({ contextEngines, warn }: Registrations, engine: unknown): void => {
+  const read = ContextEngines.readEngine(engine, PlainMemory.runPlain)
+  if (read === undefined)
+    warn(
+      "registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; " +
+        "it is ignored"
+    )
+  else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
+  else contextEngines.push(read)
+}
+
+const onUnload = (registrations: Registrations, callback: () => unknown): void => {
+  if (hasCallback(registrations, "onUnload", callback)) registrations.unload.push(callback)
+}
+
+const makeRegistrations = (key: string, warn: Registrations["warn"]): Registrations => ({
+  key,
+  warn,
+  hooks: [],
+  middleware: [],
+  tools: [],
+  commands: [],
+  cliCommands: [],
+  providers: [],
+  memoryProviders: [],
+  contextEngines: [],
+  unload: [],
+  isOpen: true
+})
+
+const makeMembers = (registrations: Registrations, host: Host) => ({
+  registerMiddleware: guardRegistration(registrations, "registerMiddleware", registerMiddleware),
+  registerLifecycle: guardRegistration(registrations, "registerLifecycle", registerLifecycle),
+  registerHook: guardRegistration(registrations, "registerHook", registerHook),
+  registerTool: guardRegistration(registrations, "registerTool", registerTool),
+  registerCommand: guardRegistration(registrations, "registerCommand", registerCommand),
+  registerCliCommand: guardRegistration(registrations, "registerCliCommand", registerCliCommand),
+  registerProvider: guardRegistration(registrations, "registerProvider", registerProvider),
+  registerMemoryProvider: guardRegistration(registrations, "registerMemoryProvider", registerMemoryProvider),
+  registerContextEngine: guardRegistration(registrations, "registerContextEngine", registerContextEngine),
+  injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
+  dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
+  onUnload: guardRegistration(registrations, "onUnload", onUnload)
+})
+
 /** The context of one plugin. */
 export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, host: Host): Collector => {
-  const { warn } = host
-  const hooks: Array<Hook.Hook> = []
-  const middleware: Array<Middleware.Any> = []
-  const tools: Array<NonNullable<Contribution<unknown>["tools"]>[number]> = []
-  const commands: Array<Command> = []
-  const cliCommands: Array<CliCommand> = []
-  const providers: Array<ProviderSource<unknown>> = []
-  const memoryProviders: Array<MemoryProvider> = []
-  const contextEngines: Array<ContextEngines.ContextEngine> = []
-  const unload: Array<() => unknown> = []
-  let open = true
-
-  const formatLabel = (callback: { readonly name: string }): string =>
-    callback.name === "" ? key : `${key}:${callback.name}`
-
-  /** A member that works until `register` is done, and whose callback is one. */
-  const guardRegistration =
-    <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) =>
-    (...args: Args): void => {
-      if (!open) throw new Error(`${member} of plugin ${key} was called after register() had returned`)
-      run(...args)
-    }
-
-  const hasCallback = (what: string, callback: unknown): boolean => {
-    if (Predicate.isFunction(callback)) return true
-    warn(`${what} is ignored: its callback is no function`)
-    return false
-  }
-
-  const members = {
-    registerMiddleware: guardRegistration(
-      "registerMiddleware",
-      (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
-        if (!isRegistrable(kind)) {
-          warn(
-            `no middleware is of kind "${kind}"${suggestName(kind, registrable)} ` +
-              `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
-          )
-        } else if (hasCallback(`middleware ${kind}`, callback)) {
-          middleware.push(
-            makeMiddleware[kind]({ name: formatLabel(callback), onFailure: readOnFailure(options) }, callback)
-          )
-        }
-      }
-    ),
-    registerLifecycle: guardRegistration("registerLifecycle", (methods: unknown, options?: unknown) => {
-      const name = PlainLifecycle.findName(methods, options)
-      middleware.push(
-        PlainLifecycle.make(
-          { name: name === undefined ? key : `${key}:${name}`, onFailure: readOnFailure(options) },
-          methods
-        )
-      )
-    }),
-    registerHook: guardRegistration("registerHook", (name: string, callback: Plain.Callback, options?: HookOptions) => {
-      if (!hasCallback(`hook ${name}`, callback)) return
-      const label = formatLabel(callback)
-      const delivery: unknown = options?.delivery
-      if (delivery !== undefined && delivery !== "inline" && delivery !== "queued") {
-        warn(`delivery of hook ${name} is "inline" or "queued"; it is inline now`)
-      } else if (delivery === "queued") {
-        if (!Hook.canAnswer(name)) {
-          hooks.push(Hook.fromPlain(name, callback, { label, mode: "queued", capacity: options?.capacity }))
-          return
-        }
-        warn(`hook ${name} may answer, so that it cannot be queued: the run waits for it`)
-      }
-      // The one hook whose failure can be a refusal.
-      hooks.push(
-        name === "pre_tool_call"
-          ? Hook.fromPlain(name, callback, { label, onFailure: readOnFailure(options) })
-          : Hook.fromPlain(name, callback, { label })
-      )
-    }),
-    registerTool: guardRegistration("registerTool", (tool: unknown) => {
-      tools.push(PlainTool.makeToolset(PlainTool.readPlainTool(tool), key))
-    }),
-    registerCommand: guardRegistration(
-      "registerCommand",
-      (name: string, handler: (args: string) => unknown, description?: unknown, argsHint?: unknown) => {
-        if (!hasCallback(`command ${name}`, handler)) return
-        const run: Command["run"] = (args) =>
-          Effect.map(
-            runPlain(() => handler(args)),
-            (value) => (typeof value === "string" ? value : undefined)
-          )
-        commands.push({ name, ...readCommandOptions(description, argsHint), run })
-      }
-    ),
-    registerCliCommand: guardRegistration(
-      "registerCliCommand",
-      (name: string, handler: (args: ReadonlyArray<string>) => unknown, options?: unknown) => {
-        if (!hasCallback(`CLI command ${name}`, handler)) return
-        const run: CliCommand["run"] = (args) =>
-          Effect.map(
-            runPlain(() => handler(args)),
-            (value) => (typeof value === "number" ? value : undefined)
-          )
-        cliCommands.push({ name, description: readCommandOptions(options, undefined).description, run })
-      }
-    ),
-    registerProvider: guardRegistration("registerProvider", (source: PlainProvider.PlainSource) => {
-      if (readText(source.name) !== undefined && Predicate.isFunction(source.open))
-        providers.push(PlainProvider.makeSource(source))
-      else warn("registerProvider takes { name, open }; it is ignored")
-    }),
-    registerMemoryProvider: guardRegistration("registerMemoryProvider", (provider: unknown) => {
-      const read = readMemoryProvider(provider)
-      if (read === undefined)
-        warn(
-          "registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored"
-        )
-      else memoryProviders.push(read)
-    }),
-    registerContextEngine: guardRegistration("registerContextEngine", (engine: unknown) => {
-      const read = ContextEngines.readEngine(engine, runPlain)
-      if (read === undefined)
-        warn(
-          "registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; it is ignored"
-        )
-      else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
-      else contextEngines.push(read)
-    }),
-    injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
-    dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
-    onUnload: guardRegistration("onUnload", (callback: () => unknown) => {
-      if (hasCallback("onUnload", callback)) unload.push(callback)
-    })
-  }
-
+  const registrations = makeRegistrations(key, host.warn)
+  const members = makeMembers(registrations, host)
   const strangers = unsupported.flatMap((name) => {
-    const warnUnsupported = () => warn(`${name} is ignored: this runtime has no place for it`)
+    const warnUnsupported = () => host.warn(`${name} is ignored: this runtime has no place for it`)
     return [
       [name, warnUnsupported],
       [toCamelCase(name), warnUnsupported]
     ] as const
   })
   const aliases = Object.entries(members).map(([name, member]) => [toSnakeCase(name), member] as const)
-
   const context = Object.freeze({
     ...Object.fromEntries([...strangers, ...aliases]),
     ...members,
@@ -417,13 +397,14 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     config: host.config,
     llm: Object.freeze({ complete: (prompt: unknown, options?: unknown) => host.complete(prompt, options) })
   })
-
   return {
-    // Whatever the types of a callback say, it gets what its kind gives; every member has its alias.
+    // The values of callbacks are checked when they run, whatever their types say; every member has its alias.
     context: context as unknown as RegisterContext,
-    unload,
+    unload: registrations.unload,
     finish: () => {
-      open = false
+      registrations.isOpen = false
+      const { cliCommands, commands, contextEngines, hooks, memoryProviders, middleware, providers, tools } =
+        registrations
       return { tools, hooks, middleware, providers, memoryProviders, contextEngines, commands, cliCommands }
     }
   }

@@ -57,8 +57,10 @@ const registerTools = Effect.fnUntraced(function* ({ key, mayOverride }: Registr
   for (const name of clashing) {
     yield* Effect.logWarning(
       mayOverride
-        ? `plugin ${key}: its tool "${name}" takes the place of another of that name, as plugins.entries.${key}.allow_tool_override allows`
-        : `plugin ${key}: its tool "${name}" is left out, another has that name; plugins.entries.${key}.allow_tool_override: true allows it`
+        ? `plugin ${key}: its tool "${name}" takes the place of another of that name, ` +
+            `as plugins.entries.${key}.allow_tool_override allows`
+        : `plugin ${key}: its tool "${name}" is left out, another has that name; ` +
+            `plugins.entries.${key}.allow_tool_override: true allows it`
     )
   }
   const allowed = mayOverride ? bound : bound.filter(({ tool }) => !clashing.includes(tool.name))
@@ -81,7 +83,9 @@ const openWithDeadline = <A, E>(
       ? Effect.fail(
           new ConfigError({
             path: "model.provider",
-            message: `The provider "${name}" of plugin ${plugin} could not be opened: ${defect.message}. Choose another provider, or disable the plugin.`
+            message:
+              `The provider "${name}" of plugin ${plugin} could not be opened: ${defect.message}. ` +
+              "Choose another provider, or disable the plugin."
           })
         )
       : Effect.die(defect)

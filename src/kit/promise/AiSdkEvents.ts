@@ -27,7 +27,7 @@ const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
   }
 })
 
-/** The facts of a run that the AI SDK has no place for. */
+/** The facts of a run that the AI SDK has no field for. */
 const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({
   hermes: { sessionId, turnId, exit, steps, cost: { ...cost } }
 })
@@ -40,125 +40,149 @@ interface OpenCall {
   isTold: boolean
 }
 
-/** Takes the events of one run and gives the parts that they make. */
-export const make = (): ((event: RunEvent) => ReadonlyArray<LanguageModelV4StreamPart>) => {
-  const shown = makeStreamedText(true)
-  const calls = new Map<string, OpenCall>()
-  let open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
-  let blocks = 0
+type Parts = ReadonlyArray<LanguageModelV4StreamPart>
 
-  const closeBlock = (): ReadonlyArray<LanguageModelV4StreamPart> => {
-    if (open === undefined) return []
-    const { id, type } = open
-    open = undefined
-    return [{ type: `${type}-end`, id }]
-  }
+type EventWithTag<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-  const appendDelta = (type: "text" | "reasoning", delta: string): ReadonlyArray<LanguageModelV4StreamPart> => {
-    if (delta === "") return []
-    const before = open?.type === type ? [] : closeBlock()
-    if (open !== undefined) return [{ type: `${type}-delta`, id: open.id, delta }]
-    const id = `${type}-${blocks++}`
-    open = { type, id }
-    return [...before, { type: `${type}-start`, id }, { type: `${type}-delta`, id, delta }]
-  }
+/** The state of one run that its parts depend on. */
+interface StreamState {
+  readonly shown: ReturnType<typeof makeStreamedText>
+  readonly calls: Map<string, OpenCall>
+  /** The block of text or reasoning that is open. */
+  open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
+  /** Number of blocks so far. */
+  blocks: number
+}
 
-  const beginCall = (callId: string, name: string): OpenCall => {
-    const known = calls.get(callId)
-    if (known !== undefined) return known
-    const made = { name, text: "", isInputOpen: false, isTold: false }
-    calls.set(callId, made)
-    return made
-  }
+const closeBlock = (state: StreamState): Parts => {
+  if (state.open === undefined) return []
+  const { id, type } = state.open
+  state.open = undefined
+  return [{ type: `${type}-end`, id }]
+}
 
-  /** The call with its arguments, once. */
-  const reportCall = (callId: string, call: OpenCall, input: string): ReadonlyArray<LanguageModelV4StreamPart> => {
-    if (call.isTold) return []
-    call.isTold = true
-    const ended: ReadonlyArray<LanguageModelV4StreamPart> = call.isInputOpen
-      ? [{ type: "tool-input-end", id: callId }]
-      : []
-    call.isInputOpen = false
-    return [
-      ...closeBlock(),
-      ...ended,
-      { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }
-    ]
-  }
+const appendDelta = (state: StreamState, type: "text" | "reasoning", delta: string): Parts => {
+  if (delta === "") return []
+  const before = state.open?.type === type ? [] : closeBlock(state)
+  if (state.open !== undefined) return [{ type: `${type}-delta`, id: state.open.id, delta }]
+  const id = `${type}-${state.blocks++}`
+  state.open = { type, id }
+  return [...before, { type: `${type}-start`, id }, { type: `${type}-delta`, id, delta }]
+}
 
-  return (event) => {
-    switch (event._tag) {
-      case "RunStarted":
-        return [{ type: "response-metadata", id: event.turnId, modelId: event.model }]
-      case "StepStarted":
-        shown.step(event.step)
-        return closeBlock()
-      case "TextDelta":
-        return appendDelta("text", shown.delta(event.text))
-      case "TextReplaced":
-        // The text in its place follows: a piece that was streamed cannot be taken back.
-        return shown.replace(event.stepId, event.text) === undefined || event.text === ""
-          ? []
-          : [...closeBlock(), ...appendDelta("text", `\n\n${event.text}`)]
-      case "ReasoningDelta":
-        return appendDelta("reasoning", event.text)
-      case "ToolInputStarted": {
-        const call = beginCall(event.callId, event.name)
-        if (call.isInputOpen || call.isTold) return []
-        call.isInputOpen = true
-        return [
-          ...closeBlock(),
-          { type: "tool-input-start", id: event.callId, toolName: event.name, providerExecuted: true, dynamic: true }
-        ]
-      }
-      case "ToolInputDelta": {
-        const call = calls.get(event.callId)
-        if (call === undefined || !call.isInputOpen) return []
-        call.text += event.text
-        return [{ type: "tool-input-delta", id: event.callId, delta: event.text }]
-      }
-      case "ToolStarted":
-        return reportCall(event.callId, beginCall(event.callId, event.name), JSON.stringify(event.params) ?? "{}")
-      case "ToolProgress":
-        return [
-          {
-            type: "tool-result",
-            toolCallId: event.callId,
-            toolName: event.name,
-            result: event.text,
-            preliminary: true,
-            dynamic: true
-          }
-        ]
-      case "ToolFinished": {
-        const call = beginCall(event.callId, event.name)
-        // One that was refused never began; its arguments may be no JSON.
-        const known = reportCall(event.callId, call, JSON.stringify(call.text))
-        return [
-          ...known,
-          {
-            type: "tool-result",
-            toolCallId: event.callId,
-            toolName: event.name,
-            result: event.output,
-            ...(event.status === "ok" ? {} : { isError: true }),
-            dynamic: true
-          }
-        ]
-      }
-      case "RunFinished":
-        return [
-          ...appendDelta("text", shown.rest(event.text)),
-          ...closeBlock(),
-          {
-            type: "finish",
-            finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
-            usage: toUsage(event.usage),
-            providerMetadata: toMetadata(event)
-          }
-        ]
-      default:
-        return []
+const beginCall = ({ calls }: StreamState, callId: string, name: string): OpenCall => {
+  const known = calls.get(callId)
+  if (known !== undefined) return known
+  const made = { name, text: "", isInputOpen: false, isTold: false }
+  calls.set(callId, made)
+  return made
+}
+
+/** The call with its arguments, once. */
+const reportCall = (state: StreamState, callId: string, call: OpenCall, input: string): Parts => {
+  if (call.isTold) return []
+  call.isTold = true
+  const ended: Parts = call.isInputOpen ? [{ type: "tool-input-end", id: callId }] : []
+  call.isInputOpen = false
+  return [
+    ...closeBlock(state),
+    ...ended,
+    { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }
+  ]
+}
+
+const beginInput = (state: StreamState, { callId, name }: EventWithTag<"ToolInputStarted">): Parts => {
+  const call = beginCall(state, callId, name)
+  if (call.isInputOpen || call.isTold) return []
+  call.isInputOpen = true
+  return [
+    ...closeBlock(state),
+    { type: "tool-input-start", id: callId, toolName: name, providerExecuted: true, dynamic: true }
+  ]
+}
+
+const appendInput = ({ calls }: StreamState, { callId, text }: EventWithTag<"ToolInputDelta">): Parts => {
+  const call = calls.get(callId)
+  if (call === undefined || !call.isInputOpen) return []
+  call.text += text
+  return [{ type: "tool-input-delta", id: callId, delta: text }]
+}
+
+const finishCall = (state: StreamState, { callId, name, output, status }: EventWithTag<"ToolFinished">): Parts => {
+  const call = beginCall(state, callId, name)
+  // A call that was refused never began; its arguments may not be JSON.
+  const known = reportCall(state, callId, call, JSON.stringify(call.text))
+  return [
+    ...known,
+    {
+      type: "tool-result",
+      toolCallId: callId,
+      toolName: name,
+      result: output,
+      ...(status === "ok" ? {} : { isError: true }),
+      dynamic: true
     }
+  ]
+}
+
+const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Parts => [
+  ...appendDelta(state, "text", state.shown.rest(event.text)),
+  ...closeBlock(state),
+  {
+    type: "finish",
+    finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
+    usage: toUsage(event.usage),
+    providerMetadata: toMetadata(event)
   }
+]
+
+const toParts = (state: StreamState, event: RunEvent): Parts => {
+  const { shown } = state
+  switch (event._tag) {
+    case "RunStarted":
+      return [{ type: "response-metadata", id: event.turnId, modelId: event.model }]
+    case "StepStarted":
+      shown.step(event.step)
+      return closeBlock(state)
+    case "TextDelta":
+      return appendDelta(state, "text", shown.delta(event.text))
+    case "TextReplaced":
+      // The new text follows, because streamed text cannot be retracted.
+      return shown.replace(event.stepId, event.text) === undefined || event.text === ""
+        ? []
+        : [...closeBlock(state), ...appendDelta(state, "text", `\n\n${event.text}`)]
+    case "ReasoningDelta":
+      return appendDelta(state, "reasoning", event.text)
+    case "ToolInputStarted":
+      return beginInput(state, event)
+    case "ToolInputDelta":
+      return appendInput(state, event)
+    case "ToolStarted": {
+      const call = beginCall(state, event.callId, event.name)
+      return reportCall(state, event.callId, call, JSON.stringify(event.params) ?? "{}")
+    }
+    case "ToolProgress":
+      return [
+        {
+          type: "tool-result",
+          toolCallId: event.callId,
+          toolName: event.name,
+          result: event.text,
+          preliminary: true,
+          dynamic: true
+        }
+      ]
+    case "ToolFinished":
+      return finishCall(state, event)
+    case "RunFinished":
+      return finishRun(state, event)
+    default:
+      return []
+  }
+}
+
+/** Returns a function that takes the events of one run in order and returns their stream parts. */
+export const make = (): ((event: RunEvent) => Parts) => {
+  const state: StreamState = { shown: makeStreamedText(true), calls: new Map(), open: undefined, blocks: 0 }
+  return (event) => toParts(state, event)
 }

@@ -139,7 +139,8 @@ export const placeCall = Effect.fnUntraced(function* (
     const warning =
       history.length === 0
         ? undefined
-        : `the messages before the last one are not compared with session "${sessionId}": the runtime has no session store`
+        : `the messages before the last one are not compared with session "${sessionId}": ` +
+          "the runtime has no session store"
     return { input: { sessionId }, warning }
   }
   const first = yield* readStored(store, Ids.SessionId.make(sessionId))

@@ -7,7 +7,8 @@
  * import { createHermes, HermesError } from "hermes-effect/promise"
  *
  * const hermes = createHermes({ model: { provider: "anthropic", model: "claude-sonnet-4-6" } })
- * const tag = await hermes.run("Hello?").then(() => "none", (error: unknown) => error instanceof HermesError ? error.tag : "other")
+ * const readTag = (error: unknown) => error instanceof HermesError ? error.tag : "other"
+ * const tag = await hermes.run("Hello?").then(() => "none", readTag)
  * await hermes.dispose()
  *
  * console.log(tag)

@@ -18,7 +18,8 @@
  * const provider = Chaos.layerProvider(Offline.layer(), Chaos.make({ seed: 7, rates: { overloaded: 0.5 } }))
  *
  * const run = Effect.isSuccess(Agent.run({ prompt: "Reply exactly hello" }))
- * const runs = Effect.replicateEffect(run, 5).pipe(Effect.provide(Runtime.layer({ provider, retry: { maxAttempts: 1 } })))
+ * const runtime = Runtime.layer({ provider, retry: { maxAttempts: 1 } })
+ * const runs = Effect.replicateEffect(run, 5).pipe(Effect.provide(runtime))
  *
  * console.log(await Effect.runPromise(runs))
  * // => [ true, true, true, false, false ]
@@ -160,21 +161,17 @@ export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSy
 /** Operations of an open file that can fail. */
 type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
 
-/**
- * Returns a file system whose operations fail at random: all operations, including those on open files, or only the
- * named ones.
- */
-export const wrapFiles = (
-  inner: FileSystem.FileSystem,
-  source: Source,
-  operations?: ReadonlyArray<FileOperation>
-): FileSystem.FileSystem => {
-  const failSometimes = <A, R>(
-    module: "FileSystem" | "File",
-    method: string,
-    path: string,
-    effect: Effect.Effect<A, PlatformError, R>
-  ): Effect.Effect<A, PlatformError, R> =>
+/** Lets an operation fail at random. */
+type FailSometimes = <A, R>(
+  module: "FileSystem" | "File",
+  method: string,
+  path: string,
+  effect: Effect.Effect<A, PlatformError, R>
+) => Effect.Effect<A, PlatformError, R>
+
+const makeFailSometimes =
+  (source: Source): FailSometimes =>
+  <A, R>(module: "FileSystem" | "File", method: string, path: string, effect: Effect.Effect<A, PlatformError, R>) =>
     Effect.suspend((): Effect.Effect<A, PlatformError, R> =>
       source.next(["failed"]) === undefined
         ? effect
@@ -188,25 +185,37 @@ export const wrapFiles = (
             })
           )
     )
+
+const wrapOpenFile = (failSometimes: FailSometimes, path: string, file: FileSystem.File): FileSystem.File => {
+  const all: OpenFileOperations = {
+    read: (...args) => failSometimes("File", "read", path, file.read(...args)),
+    readAlloc: (...args) => failSometimes("File", "readAlloc", path, file.readAlloc(...args)),
+    seek: (...args) => failSometimes("File", "seek", path, file.seek(...args)),
+    stat: failSometimes("File", "stat", path, file.stat),
+    sync: failSometimes("File", "sync", path, file.sync),
+    truncate: (...args) => failSometimes("File", "truncate", path, file.truncate(...args)),
+    write: (...args) => failSometimes("File", "write", path, file.write(...args)),
+    writeAll: (...args) => failSometimes("File", "writeAll", path, file.writeAll(...args))
+  }
+  return { ...file, ...all }
+}
+
+/**
+ * Returns a file system whose operations fail at random: all operations, including those on open files, or only the
+ * named ones.
+ */
+export const wrapFiles = (
+  inner: FileSystem.FileSystem,
+  source: Source,
+  operations?: ReadonlyArray<FileOperation>
+): FileSystem.FileSystem => {
+  const failSometimes = makeFailSometimes(source)
   const protectOperation = <A, R>(
     method: FileOperation,
     path: string,
     effect: Effect.Effect<A, PlatformError, R>
   ): Effect.Effect<A, PlatformError, R> =>
     operations === undefined || operations.includes(method) ? failSometimes("FileSystem", method, path, effect) : effect
-  const wrapOpenFile = (path: string, file: FileSystem.File): FileSystem.File => {
-    const all: OpenFileOperations = {
-      read: (...args) => failSometimes("File", "read", path, file.read(...args)),
-      readAlloc: (...args) => failSometimes("File", "readAlloc", path, file.readAlloc(...args)),
-      seek: (...args) => failSometimes("File", "seek", path, file.seek(...args)),
-      stat: failSometimes("File", "stat", path, file.stat),
-      sync: failSometimes("File", "sync", path, file.sync),
-      truncate: (...args) => failSometimes("File", "truncate", path, file.truncate(...args)),
-      write: (...args) => failSometimes("File", "write", path, file.write(...args)),
-      writeAll: (...args) => failSometimes("File", "writeAll", path, file.writeAll(...args))
-    }
-    return { ...file, ...all }
-  }
   const all: Pick<FileSystem.FileSystem, FileOperation> = {
     access: (...args) => protectOperation("access", args[0], inner.access(...args)),
     chmod: (...args) => protectOperation("chmod", args[0], inner.chmod(...args)),
@@ -227,7 +236,7 @@ export const wrapFiles = (
       protectOperation("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
     open: (...args) =>
       Effect.map(protectOperation("open", args[0], inner.open(...args)), (file) =>
-        operations === undefined ? wrapOpenFile(args[0], file) : file
+        operations === undefined ? wrapOpenFile(failSometimes, args[0], file) : file
       ),
     readDirectory: (...args) => protectOperation("readDirectory", args[0], inner.readDirectory(...args)),
     readDirectoryEntries: (...args) =>

@@ -47,7 +47,9 @@ const fileRules: ReadonlyArray<Named> = [
     "are told by name, kind, size, mode and time",
     Effect.fnUntraced(function* ({ at, files, finished }) {
       yield* finished(
-        "mkdir -p 'dir with space/sub'; printf 12345 > 'dir with space/f'; chmod 640 'dir with space/f'; ln -s f 'dir with space/link'; printf x > 'dir with space/.hidden'; printf y > 'dir with space/new\nline'"
+        "mkdir -p 'dir with space/sub'; printf 12345 > 'dir with space/f'; chmod 640 'dir with space/f'; " +
+          "ln -s f 'dir with space/link'; printf x > 'dir with space/.hidden'; " +
+          "printf y > 'dir with space/new\nline'"
       )
       const list = yield* files.readDirectoryEntries(at("dir with space"))
       Check.equals(list.map(({ name, type }) => `${name} ${type}`).toSorted(), [
@@ -195,7 +197,8 @@ const snapshotRules: ReadonlyArray<Named> = [
       yield* files.writeFileString(at("same"), "same\n")
       const before = yield* take(directory)
       yield* finished(
-        "echo two > changed; rm removed; mkdir sub; printf 'a b' > 'sub/new file'; ln -s same link; echo KEY > .env; chmod +x same; touch -d @0 same"
+        "echo two > changed; rm removed; mkdir sub; printf 'a b' > 'sub/new file'; ln -s same link; " +
+          "echo KEY > .env; chmod +x same; touch -d @0 same"
       )
       const { changes, unseen } = yield* before.since
       const decodeText = (content: Uint8Array | undefined) =>

@@ -25,7 +25,8 @@
  * })).pipe(Layer.provide(CommandEnvironment.layerLocal), Layer.provide(NodeServices.layer))
  *
  * const names: Array<string> = []
- * Conformance.register({ test: (name) => names.push(name), after: () => {} }, EnvironmentRules.rules, subject, { sharing: "all" })
+ * const runner = { test: (name: string) => names.push(name), after: () => {} }
+ * Conformance.register(runner, EnvironmentRules.rules, subject, { sharing: "all" })
  *
  * console.log(names[0])
  * // => commands: give output, standard error and the exit code apart
@@ -295,8 +296,12 @@ const ports: ReadonlyArray<Named> = [
         (yield* finished(`command -v node || [ -x '${environment.node}' ] && echo '${environment.node}'`)).out
           .trim()
           .split("\n")[0] ?? ""
-      const server = `require("http").createServer((_, answer) => answer.end("heard")).listen(${port}, "127.0.0.1", () => console.log("ready"))`
-      const plain = `while read -r line && [ "\${#line}" -gt 1 ]; do :; done; printf "HTTP/1.0 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\nheard"`
+      const server =
+        `require("http").createServer((_, answer) => answer.end("heard")).listen(${port}, "127.0.0.1", ` +
+        `() => console.log("ready"))`
+      const plain =
+        `while read -r line && [ "\${#line}" -gt 1 ]; do :; done; printf "HTTP/1.0 200 OK\\r\\nContent-Length: ` +
+        `5\\r\\n\\r\\nheard"`
       const handle = yield* start(
         node === "" ? `echo ready; exec nc -ll -p ${port} -e /bin/sh -c '${plain}'` : `exec '${node}' -e '${server}'`
       )

@@ -16,9 +16,14 @@
  * import { Middleware, Runtime } from "hermes-effect"
  * import { Conformance, RunRules } from "hermes-effect/testing"
  *
- * const mine = Middleware.wrapModelCall({ name: "mine", wrap: (next) => (params) => Effect.withSpan(next(params), "mine") })
+ * const mine = Middleware.wrapModelCall({
+ *   name: "mine",
+ *   wrap: (next) => (params) => Effect.withSpan(next(params), "mine")
+ * })
  *
- * const subject = Layer.succeed(RunRules.Subject, { runtime: (parts) => Runtime.layer({ ...parts, middleware: [mine] }) })
+ * const subject = Layer.succeed(RunRules.Subject, {
+ *   runtime: (parts) => Runtime.layer({ ...parts, middleware: [mine] })
+ * })
  * const results = await Effect.runPromise(Conformance.runRules(RunRules.middleware, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))

@@ -11,7 +11,10 @@
  * const program = SessionStore.SessionStore.use((store) =>
  *   Effect.gen(function*() {
  *     const { id } = yield* store.create(SessionSamples.makeNewSession("a"))
- *     yield* store.append(id, [SessionSamples.makeUserMessage("Hello?"), SessionSamples.makeAssistantMessage("Hello.")])
+ *     yield* store.append(id, [
+ *       SessionSamples.makeUserMessage("Hello?"),
+ *       SessionSamples.makeAssistantMessage("Hello.")
+ *     ])
  *     return (yield* store.messages(id)).length
  *   })
  * )

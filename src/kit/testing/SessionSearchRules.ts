@@ -17,75 +17,75 @@ import {
 const a = SessionId.make("20250102_030405_aaaaaa")
 const b = SessionId.make("20250102_030405_bbbbbb")
 
-const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> => {
-  const rules: Array<Conformance.Rule<SessionStore | SessionSearch>> = []
-  const addRule = <E>(name: string, body: Effect.Effect<void, E, SessionStore | SessionSearch>): void =>
-    void rules.push(Conformance.makeTimedRule("search", name, body))
+const searchSessions = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
+  SessionSearch.use(({ search }) => search(query, options))
+const listPlaces = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
+  Effect.map(searchSessions(query, options), (hits) => hits.map((hit) => `${hit.sessionId}:${hit.messageId}`).sort())
 
-  const searchSessions = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
-    SessionSearch.use(({ search }) => search(query, options))
-  const listPlaces = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
-    Effect.map(searchSessions(query, options), (hits) => hits.map((hit) => `${hit.sessionId}:${hit.messageId}`).sort())
+const filled = Effect.gen(function* () {
+  const store = yield* SessionStore
+  yield* store.create(makeNewSession("one"))
+  yield* store.append(SessionId.make("one"), [
+    makeUserMessage("How do I parse a well-known format in Réunion?"),
+    makeToolCalls("report"),
+    buildToolResult("report", "The quick brown fox jumps over the lazy dog"),
+    makeAssistantMessage("Parsing is done by parse_format, see src/lib.parser.ts.")
+  ])
+  yield* store.create(makeNewSession("two"))
+  yield* store.append(SessionId.make("two"), [
+    makeUserMessage("a format that is known to work well"),
+    makeAssistantMessage("明日の会議は十時です。Then parser wins.")
+  ])
+  yield* store.create(makeNewSession("hidden", { source: "subagent" }))
+  yield* store.append(SessionId.make("hidden"), [makeUserMessage("the quick brown fox, secretly")])
+})
 
-  const filled = Effect.gen(function* () {
-    const store = yield* SessionStore
-    yield* store.create(makeNewSession("one"))
-    yield* store.append(SessionId.make("one"), [
-      makeUserMessage("How do I parse a well-known format in Réunion?"),
-      makeToolCalls("report"),
-      buildToolResult("report", "The quick brown fox jumps over the lazy dog"),
-      makeAssistantMessage("Parsing is done by parse_format, see src/lib.parser.ts.")
-    ])
-    yield* store.create(makeNewSession("two"))
-    yield* store.append(SessionId.make("two"), [
-      makeUserMessage("a format that is known to work well"),
-      makeAssistantMessage("明日の会議は十時です。Then parser wins.")
-    ])
-    yield* store.create(makeNewSession("hidden", { source: "subagent" }))
-    yield* store.append(SessionId.make("hidden"), [makeUserMessage("the quick brown fox, secretly")])
-  })
+const cases: ReadonlyArray<readonly [query: string, places: ReadonlyArray<string>]> = [
+  ["fox", ["one:2"]],
+  ["FOX quick", ["one:2"]],
+  ["reunion", ["one:0"]],
+  ["quick cat", []],
+  ['"brown fox"', ["one:2"]],
+  ['"fox brown"', []],
+  ["well-known", ["one:0"]],
+  ["known well", ["one:0", "two:0"]],
+  ["parse_format", ["one:3"]],
+  ["pars*", ["one:0", "one:3", "two:1"]],
+  ["pars", []],
+  ["fox OR wins", ["one:2", "two:1"]],
+  ["format NOT work", ["one:0", "one:3"]],
+  ["format AND work", ["two:0"]],
+  ["read_file", ["one:1", "one:2"]],
+  ["docs/report.md", ["one:1"]],
+  ["会議", ["two:1"]],
+  ["議会", []],
+  ["会議 wins OR fox", ["one:2", "two:1"]]
+]
+const queryRules = cases.map(([query, expected]) =>
+  Conformance.makeTimedRule(
+    "search",
+    `${query} finds ${expected.length === 0 ? "nothing" : expected.join(", ")}`,
+    Effect.gen(function* () {
+      yield* filled
+      Check.equals(yield* listPlaces(query), expected)
+    })
+  )
+)
 
-  const cases: ReadonlyArray<readonly [query: string, places: ReadonlyArray<string>]> = [
-    ["fox", ["one:2"]],
-    ["FOX quick", ["one:2"]],
-    ["reunion", ["one:0"]],
-    ["quick cat", []],
-    ['"brown fox"', ["one:2"]],
-    ['"fox brown"', []],
-    ["well-known", ["one:0"]],
-    ["known well", ["one:0", "two:0"]],
-    ["parse_format", ["one:3"]],
-    ["pars*", ["one:0", "one:3", "two:1"]],
-    ["pars", []],
-    ["fox OR wins", ["one:2", "two:1"]],
-    ["format NOT work", ["one:0", "one:3"]],
-    ["format AND work", ["two:0"]],
-    ["read_file", ["one:1", "one:2"]],
-    ["docs/report.md", ["one:1"]],
-    ["会議", ["two:1"]],
-    ["議会", []],
-    ["会議 wins OR fox", ["one:2", "two:1"]]
-  ]
-  for (const [query, expected] of cases) {
-    addRule(
-      `${query} finds ${expected.length === 0 ? "nothing" : expected.join(", ")}`,
-      Effect.gen(function* () {
-        yield* filled
-        Check.equals(yield* listPlaces(query), expected)
-      })
-    )
-  }
-
-  addRule(
+/** The rules. */
+export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
+  ...queryRules,
+  Conformance.makeTimedRule(
+    "search",
     "a query that asks for nothing finds nothing",
     Effect.gen(function* () {
       yield* filled
       const queries = ["", "  ", '"', '""', "*", "AND", "OR", "NOT", "NOT fox", "OR OR", "()", "-", "!!! ???", "\u0000"]
       for (const query of queries) Check.equals(yield* searchSessions(query), [], query)
     })
-  )
-
-  addRule(
+  ),
+  Conformance.makeTimedRule(
+    "search",
     "a query with loose ends asks for the rest of it",
     Effect.gen(function* () {
       yield* filled
@@ -110,9 +110,9 @@ const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSear
       ]
       for (const query of queries) Check.equals(yield* listPlaces(query), ["one:2"], query)
     })
-  )
-
-  addRule(
+  ),
+  Conformance.makeTimedRule(
+    "search",
     "a hit shows where it fits, and what stands around it",
     Effect.gen(function* () {
       const store = yield* SessionStore
@@ -133,9 +133,9 @@ const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSear
         }
       ])
     })
-  )
-
-  addRule(
+  ),
+  Conformance.makeTimedRule(
+    "search",
     "a long message is shown around the fit",
     Effect.gen(function* () {
       const store = yield* SessionStore
@@ -146,9 +146,9 @@ const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSear
       Check.holds((hit?.snippet.length ?? Infinity) < 400)
       Check.equals([hit?.before, hit?.after], [undefined, undefined])
     })
-  )
-
-  addRule(
+  ),
+  Conformance.makeTimedRule(
+    "search",
     "hits are chosen by session, role, order and number",
     Effect.gen(function* () {
       const store = yield* SessionStore
@@ -172,9 +172,4 @@ const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSear
       Check.equals((yield* searchSessions("same", { limit: 0 })).length, 0)
     })
   )
-
-  return rules
-}
-
-/** The rules. */
-export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = buildRules()
+]

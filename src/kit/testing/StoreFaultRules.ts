@@ -20,13 +20,16 @@
  *   const store = yield* SessionStore.SessionStore
  *   const search = yield* SessionSearch.SessionSearch
  *   let isFull = false
- *   const full = () => Effect.fail(new AgentError.SessionStoreError({ operation: "append", message: "the disk is full: make room" }))
+ *   const error = new AgentError.SessionStoreError({ operation: "append", message: "the disk is full: make room" })
+ *   const full = () => Effect.fail(error)
  *   const guarded: SessionStore.Service = {
  *     ...store,
  *     append: (...args) => Effect.suspend(() => isFull ? full() : store.append(...args)),
  *     continueIn: (...args) => Effect.suspend(() => isFull ? full() : store.continueIn(...args))
  *   }
- *   return { store: guarded, search, breaks: Effect.sync(() => { isFull = true }), mends: Effect.sync(() => { isFull = false }) }
+ *   const breaks = Effect.sync(() => { isFull = true })
+ *   const mends = Effect.sync(() => { isFull = false })
+ *   return { store: guarded, search, breaks, mends }
  * })).pipe(Layer.provide(SessionStore.layerMemory))
  *
  * const results = await Effect.runPromise(Conformance.runRules(StoreFaultRules.rules, subject))
@@ -240,7 +243,8 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
         const error = Option.getOrUndefined(Exit.findErrorOption(second))
         Check.holds(
           error instanceof SessionStoreError,
-          `a run whose messages cannot be written should fail with SessionStoreError, and came to ${Exit.isSuccess(second) ? second.value.exit : Cause.pretty(second.cause)}`
+          "a run whose messages cannot be written should fail with SessionStoreError, " +
+            `and came to ${Exit.isSuccess(second) ? second.value.exit : Cause.pretty(second.cause)}`
         )
         const kept = yield* tested.store.messages(a)
         Check.equals(Conversation.closeOpenCalls(kept), kept)

@@ -18,11 +18,16 @@
  * import { Toolset } from "hermes-effect"
  * import { Conformance, ToolRules } from "hermes-effect/testing"
  *
- * const Double = Tool.make("double", { description: "Doubles a number", parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.Finite })
+ * const Double = Tool.make("double", {
+ *   description: "Doubles a number",
+ *   parameters: Schema.Struct({ n: Schema.Finite }),
+ *   success: Schema.Finite
+ * })
  * const toolkit = Toolkit.make(Double)
  * const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
  *
- * const subject = Layer.effect(ToolRules.Subject, ToolRules.bindSubject(toolset, [{ tool: "double", params: { n: 2 } }]))
+ * const calls = [{ tool: "double", params: { n: 2 } }]
+ * const subject = Layer.effect(ToolRules.Subject, ToolRules.bindSubject(toolset, calls))
  * const results = await Effect.runPromise(Conformance.runRules(ToolRules.rules, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))

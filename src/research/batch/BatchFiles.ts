@@ -134,43 +134,49 @@ const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): Read
     )
   ).filter((name) => !known.has(name))
 
+/** Numbers of rows of a run. */
+interface RowCounts {
+  readonly all: number
+  /** Rows that the dataset has no more, or has with another content. */
+  readonly gone: number
+  readonly finished: number
+  readonly completed: number
+  readonly discarded: number
+  readonly withUnknownTools: number
+}
+
+/** Usage of the rows of a run, with discarded rows. */
+interface RowUsage {
+  readonly apiCalls: number
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly costUsd: number
+}
+
+/** Answers of the model in the finished rows of a run. */
+interface TurnCounts {
+  readonly all: number
+  readonly withReasoning: number
+}
+
 /** Sums of the rows of a run. */
 export interface Totals {
-  rows: number
-  /** Rows that the dataset has no more, or has with another content. */
-  gone: number
-  finished: number
-  completed: number
-  discarded: number
-  withUnknownTools: number
-  apiCalls: number
-  promptTokens: number
-  completionTokens: number
-  costUsd: number
+  rows: RowCounts
+  usage: RowUsage
+  turns: TurnCounts
   readonly exits: Map<string, number>
   readonly tools: Map<string, { count: number; success: number; failure: number }>
   readonly discards: Map<string, number>
-  turns: number
-  turnsWithReasoning: number
 }
 
 /** Sums before the first row. */
 export const makeTotals = (): Totals => ({
-  rows: 0,
-  gone: 0,
-  finished: 0,
-  completed: 0,
-  discarded: 0,
-  withUnknownTools: 0,
-  apiCalls: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  costUsd: 0,
+  rows: { all: 0, gone: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0 },
+  usage: { apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
+  turns: { all: 0, withReasoning: 0 },
   exits: new Map(),
   tools: new Map(),
-  discards: new Map(),
-  turns: 0,
-  turnsWithReasoning: 0
+  discards: new Map()
 })
 
 const toCount = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
@@ -190,36 +196,54 @@ export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "too
   rows: new Map(dataset.rows)
 })
 
-/** Adds a row. Of a discarded one the cost counts, and nothing else. */
-export const addRow = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: KnownItems): void => {
+const countRow = (rows: RowCounts, { digest, discarded, fields, id }: ResultLine, known: KnownItems): RowCounts => {
   const now = known.rows.get(id)
-  if (now === undefined || (digest !== undefined && digest !== now)) totals.gone++
+  const isGone = now === undefined || (digest !== undefined && digest !== now)
+  const counted = { ...rows, all: rows.all + 1, gone: rows.gone + Number(isGone) }
+  if (discarded !== undefined) return { ...counted, discarded: rows.discarded + 1 }
+  return {
+    ...counted,
+    finished: rows.finished + 1,
+    completed: rows.completed + Number(fields["completed"] === true),
+    withUnknownTools: rows.withUnknownTools + Number(findUnknownTools(fields, known.tools).length > 0)
+  }
+}
+
+const addUsage = (sums: RowUsage, fields: Json.Fields): RowUsage => {
   const run = Json.readFields(fields["run"])
   const usage = Json.readFields(run["usage"])
-  totals.rows++
-  totals.promptTokens += toCount(usage["prompt_tokens"])
-  totals.completionTokens += toCount(usage["completion_tokens"])
-  totals.costUsd += toCount(Json.readFields(run["cost"])["estimated_cost_usd"])
-  totals.apiCalls += toCount(fields["api_calls"])
-  if (discarded !== undefined) {
-    totals.discarded++
-    return incrementCount(totals.discards, discarded)
+  return {
+    apiCalls: sums.apiCalls + toCount(fields["api_calls"]),
+    promptTokens: sums.promptTokens + toCount(usage["prompt_tokens"]),
+    completionTokens: sums.completionTokens + toCount(usage["completion_tokens"]),
+    costUsd: sums.costUsd + toCount(Json.readFields(run["cost"])["estimated_cost_usd"])
   }
-  totals.finished++
-  if (fields["completed"] === true) totals.completed++
-  if (findUnknownTools(fields, known.tools).length > 0) totals.withUnknownTools++
-  incrementCount(totals.exits, Json.readWord(run["exit"]) || "unknown")
+}
+
+const countTurns = ({ all, withReasoning }: TurnCounts, fields: Json.Fields): TurnCounts => {
+  const answers = (ShareGpt.read(fields["conversations"]) ?? []).filter(({ from }) => from === "gpt")
+  const reasoned = answers.filter(({ value }) => /^<think>\s*[^\s<]/.test(value))
+  return { all: all + answers.length, withReasoning: withReasoning + reasoned.length }
+}
+
+const addToolStatistics = (tools: Totals["tools"], fields: Json.Fields): void => {
   for (const [name, value] of Object.entries(Json.readFields(fields["tool_stats"]))) {
     const stat = Json.readFields(value)
-    const sum = totals.tools.get(name) ?? { count: 0, success: 0, failure: 0 }
+    const sum = tools.get(name) ?? { count: 0, success: 0, failure: 0 }
     for (const key of ["count", "success", "failure"] as const) sum[key] += toCount(stat[key])
-    totals.tools.set(name, sum)
+    tools.set(name, sum)
   }
-  for (const { from, value } of ShareGpt.read(fields["conversations"]) ?? []) {
-    if (from !== "gpt") continue
-    totals.turns++
-    if (/^<think>\s*[^\s<]/.test(value)) totals.turnsWithReasoning++
-  }
+}
+
+/** Adds a row. A discarded row counts with its usage alone. */
+export const addRow = (totals: Totals, line: ResultLine, known: KnownItems): void => {
+  const { discarded, fields } = line
+  totals.rows = countRow(totals.rows, line, known)
+  totals.usage = addUsage(totals.usage, fields)
+  if (discarded !== undefined) return incrementCount(totals.discards, discarded)
+  totals.turns = countTurns(totals.turns, fields)
+  incrementCount(totals.exits, Json.readWord(Json.readFields(fields["run"])["exit"]) || "unknown")
+  addToolStatistics(totals.tools, fields)
 }
 
 const computeRate = (part: number, whole: number): number =>
@@ -240,20 +264,20 @@ export const toStatistics = (
   completed_at: at,
   duration_seconds: seconds,
   rows: {
-    finished: totals.finished,
-    completed: totals.completed,
-    discarded: totals.discarded,
-    with_unknown_tools: totals.withUnknownTools,
-    missing: dataset.rows.length - (totals.rows - totals.gone),
-    gone: totals.gone
+    finished: totals.rows.finished,
+    completed: totals.rows.completed,
+    discarded: totals.rows.discarded,
+    with_unknown_tools: totals.rows.withUnknownTools,
+    missing: dataset.rows.length - (totals.rows.all - totals.rows.gone),
+    gone: totals.rows.gone
   },
   exits: Object.fromEntries(totals.exits),
   discards: Object.fromEntries(totals.discards),
   usage: {
-    api_calls: totals.apiCalls,
-    prompt_tokens: totals.promptTokens,
-    completion_tokens: totals.completionTokens,
-    cost_usd: totals.costUsd
+    api_calls: totals.usage.apiCalls,
+    prompt_tokens: totals.usage.promptTokens,
+    completion_tokens: totals.usage.completionTokens,
+    cost_usd: totals.usage.costUsd
   },
   tool_statistics: Object.fromEntries(
     Array.from(totals.tools, ([name, stat]) => [
@@ -266,9 +290,9 @@ export const toStatistics = (
     ])
   ),
   reasoning_statistics: {
-    total_assistant_turns: totals.turns,
-    turns_with_reasoning: totals.turnsWithReasoning,
-    turns_without_reasoning: totals.turns - totals.turnsWithReasoning
+    total_assistant_turns: totals.turns.all,
+    turns_with_reasoning: totals.turns.withReasoning,
+    turns_without_reasoning: totals.turns.all - totals.turns.withReasoning
   }
 })
 
@@ -322,7 +346,7 @@ export const merge = Effect.fnUntraced(function* (
       )
     )
   }
-  const { discarded, finished, withUnknownTools } = totals
+  const { discarded, finished, withUnknownTools } = totals.rows
   const merged: MergeCounts = { written: finished - withUnknownTools, discarded, withUnknownTools }
   return { merged, totals }
 })

@@ -14,13 +14,13 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
-import * as Semaphore from "effect/Semaphore"
 import type { Limits } from "../../agent/Budget.ts"
 import { SessionId } from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { SessionStore } from "../../store/SessionStore.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
+import * as BatchCheckpoint from "./BatchCheckpoint.ts"
 import * as BatchFiles from "./BatchFiles.ts"
 import { BatchError } from "./BatchFiles.ts"
 import * as BatchRow from "./BatchRow.ts"
@@ -148,14 +148,14 @@ const reportChanges = Effect.fnUntraced(function* (
   if (before.dataset.digest !== dataset.digest) {
     const difference = Dataset.compareRows(new Map(before.dataset.rows), dataset.rows)
     yield* onNote(
-      `The dataset changed since this run began: ${describeDifference(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`
+      `The dataset changed since this run began: ${describeDifference(difference)}. ` +
+        "New and changed rows are run, finished ones of rows that are gone stay."
     )
   }
   for (const key of ["distribution", "seed", "model", "batch_size"] as const) {
+    const current = key === "batch_size" ? `it too, and not ${now[key]}` : now[key]
     if (before[key] !== now[key])
-      yield* onNote(
-        `The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${key === "batch_size" ? `it too, and not ${now[key]}` : now[key]}.`
-      )
+      yield* onNote(`The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${current}.`)
   }
 })
 
@@ -199,7 +199,9 @@ const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distrib
   const missing = Object.keys(found).filter((name) => !has(name))
   if (missing.length === Object.keys(found).length) {
     return yield* new BatchError({
-      message: `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): choose another, see --list-distributions`,
+      message:
+        `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): ` +
+        "choose another, see --list-distributions",
       isInput: true
     })
   }
@@ -229,68 +231,99 @@ const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
     })
 }
 
-/** Time between two checkpoints at least; the journal itself is never behind. */
-const checkpointMillis = 1000
+/** Takes the lease of the run, for as long as the scope lives. Fails while another process has it. */
+const acquireRun = Effect.fnUntraced(function* ({ runName }: Options) {
+  const store = yield* SessionStore
+  const taken = yield* Effect.result(store.acquire(SessionId.make("batch run")))
+  if (taken._tag !== "Failure" || taken.failure._tag !== "SessionBusy") return
+  const { pid = 0 } = taken.failure
+  const place = pid === 0 ? "" : ` in process ${pid}`
+  return yield* new BatchError({
+    message: `run "${runName}" is under way${place}: wait for it, or choose another --run-name`,
+    isInput: true
+  })
+})
 
-/** Checkpoint after a batch, written by one writer. */
-const makeCheckpoints = Effect.fnUntraced(function* (
-  path: string,
-  { dataset, runName }: Options,
-  journal: RowJournal.Journal,
+const toJournalError =
+  (directory: string) =>
+  ({ message }: { readonly message: string }): RowJournal.JournalError =>
+    new RowJournal.JournalError({ path: directory, message, canResume: true })
+
+/** Opens the journal of a run. A result is written after the session of its row is stored. */
+const openJournal = Effect.fnUntraced(function* (
+  { dataset, directory, onNote }: Options,
   batchOf: (row: Dataset.Row) => number
 ) {
-  const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
-  const open = new Set(RowPool.selectRemaining(dataset.rows, journal).map(({ id }) => id))
-  for (const [number, rows] of Map.groupBy(dataset.rows, batchOf))
-    batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
-  const turn = yield* Semaphore.make(1)
-  let writtenAt = 0
-  const write = turn.withPermits(1)(
-    Effect.gen(function* () {
-      const done = dataset.rows.filter(({ id }) => journal.entries.has(id))
-      const stats = Array.from(batches, ([number, { failed, rows }]) => {
-        const entries = rows.flatMap(({ id }) => journal.entries.get(id) ?? [])
-        const discarded = entries.filter(({ discarded }) => discarded !== undefined).length
-        return [number, { processed: entries.length, discarded, failed, total: rows.length }] as const
-      })
-      yield* BatchFiles.replaceJson(path, {
-        run_name: runName,
-        completed_prompts: done.map(({ index }) => index),
-        batch_stats: Object.fromEntries(stats),
-        last_updated: new Date((writtenAt = yield* Clock.currentTimeMillis)).toISOString()
-      })
-    })
-  )
-  const due = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    now - writtenAt < checkpointMillis ? Effect.void : write
-  )
-  const recordRowEnd = (row: Dataset.Row, end: RowPool.RowEnd) =>
-    Effect.suspend(() => {
-      const batch = batches.get(batchOf(row))
-      if (batch === undefined) return Effect.void
-      batch.open--
-      if (end === "failed") batch.failed++
-      return batch.open === 0 ? due : Effect.void
-    })
-  return { settled: recordRowEnd, write }
+  const store = yield* SessionStore
+  const batches = new Map(dataset.rows.map((row) => [row.id, batchOf(row)]))
+  const journal = yield* RowJournal.open({
+    directory,
+    fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
+    isResults: BatchFiles.names.isBatch,
+    before: Effect.mapError(store.committed ?? Effect.void, toJournalError(directory))
+  })
+  for (const problem of journal.problems) yield* onNote(problem)
+  return journal
 })
+
+/** Fails if the run was begun before and the user did not ask to resume it. */
+const checkResumption = (
+  { resumes, runName }: Options,
+  before: BatchFiles.Manifest,
+  { attempts, entries }: RowJournal.Journal
+): Effect.Effect<void, BatchError> => {
+  if (resumes || (entries.size === 0 && attempts.size === 0)) return Effect.void
+  const { rows } = before.dataset
+  const done = rows.filter(([id]) => entries.has(id)).length
+  return Effect.fail(
+    new BatchError({
+      message:
+        `run "${runName}" exists, ${done} of ${rows.length} rows done: ` +
+        "add --resume to go on, or choose another --run-name",
+      isInput: true
+    })
+  )
+}
+
+/** Notes that fewer batches remain than there are workers. */
+const noteFewBatches = (
+  { dataset, onNote, workers }: Options,
+  journal: RowJournal.Journal,
+  batchOf: (row: Dataset.Row) => number
+): Effect.Effect<void> => {
+  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(batchOf)).size
+  return groups > 0 && groups < workers && dataset.rows.length > groups
+    ? onNote(
+        `Rows of a batch run one after another: ${formatCount(groups, "batch")}`.replace("batchs", "batches") +
+          ` for ${formatCount(workers, "worker")}. Use a smaller --batch-size to run more at a time.`
+      )
+    : Effect.void
+}
+
+/** Makes the report of the progress. Notes once that the first rows were all discarded. */
+const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["onProgress"] => {
+  let isMentioned = false
+  return (progress) => {
+    const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
+    if (!isStrange) return onProgress(progress)
+    isMentioned = true
+    return Effect.andThen(
+      onNote(
+        `The first ${progress.discarded} rows are discarded: no turn has reasoning. ` +
+          "Keep such rows with --keep-without-reasoning; " +
+          `\`hermes batch merge ${runName} --keep-without-reasoning\` brings those so far back.`
+      ),
+      onProgress(progress)
+    )
+  }
+}
 
 /** Runs a batch to its end, or as far as it gets. */
 export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
-  const { dataset, directory, onNote, onProgress, workers } = options
+  const { dataset, directory, workers } = options
   const paths = yield* Path.Path
   const began = yield* Clock.currentTimeMillis
-  const store = yield* SessionStore
-  const { pid } = yield* Effect.map(Effect.result(store.acquire(SessionId.make("batch run"))), (taken) =>
-    taken._tag === "Failure" && taken.failure._tag === "SessionBusy"
-      ? { pid: taken.failure.pid ?? 0 }
-      : { pid: undefined }
-  )
-  if (pid !== undefined)
-    return yield* new BatchError({
-      message: `run "${options.runName}" is under way${pid === 0 ? "" : ` in process ${pid}`}: wait for it, or choose another --run-name`,
-      isInput: true
-    })
+  yield* acquireRun(options)
   const before = yield* BatchFiles.readManifest(directory)
   const kept = chooseKeptOptions(options, before)
   const { of, tools } = yield* prepareToolsets(options, kept)
@@ -302,35 +335,16 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
     created_at: before?.created_at ?? fresh.created_at
   }
   const computeBatchNumber = ({ index }: Dataset.Row): number => Math.floor(index / batchSize)
-  const batches = new Map(dataset.rows.map((row) => [row.id, computeBatchNumber(row)]))
-  const journal = yield* RowJournal.open({
-    directory,
-    fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
-    isResults: BatchFiles.names.isBatch,
-    before: Effect.mapError(
-      store.committed ?? Effect.void,
-      ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })
-    )
-  })
-  for (const problem of journal.problems) yield* onNote(problem)
-  if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
-    return yield* new BatchError({
-      message: `run "${options.runName}" exists, ${before.dataset.rows.filter(([id]) => journal.entries.has(id)).length} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`,
-      isInput: true
-    })
+  const journal = yield* openJournal(options, computeBatchNumber)
+  if (before !== undefined) {
+    yield* checkResumption(options, before, journal)
+    yield* reportChanges(before, fresh, options)
   }
-  if (before !== undefined) yield* reportChanges(before, fresh, options)
   const tellSeed = makeSeedNotice(options, kept)
   yield* tellSeed(() => (options.route === undefined ? [] : [options.route]))
   yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.manifest), manifest)
-  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(computeBatchNumber)).size
-  if (groups > 0 && groups < workers && dataset.rows.length > groups) {
-    yield* onNote(
-      `Rows of a batch run one after another: ${formatCount(groups, "batch")}`.replace("batchs", "batches") +
-        ` for ${formatCount(workers, "worker")}. Use a smaller --batch-size to run more at a time.`
-    )
-  }
-  const checkpoint = yield* makeCheckpoints(
+  yield* noteFewBatches(options, journal, computeBatchNumber)
+  const checkpoint = yield* BatchCheckpoint.make(
     paths.join(directory, BatchFiles.names.checkpoint),
     options,
     journal,
@@ -352,7 +366,6 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
     keepsWorkspaces: options.keepsWorkspaces,
     prepare: options.prepare
   }
-  let isMentioned = false
   const summary = yield* RowPool.run({
     rows: dataset.rows,
     journal,
@@ -369,32 +382,14 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
         )
       ),
     onFailure: BatchRow.decideOnFailure,
-    onProgress: (progress) => {
-      const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
-      if (!isStrange) return onProgress(progress)
-      isMentioned = true
-      return Effect.andThen(
-        onNote(
-          `The first ${progress.discarded} rows are discarded: no turn has reasoning. Keep such rows with --keep-without-reasoning; \`hermes batch merge ${options.runName} --keep-without-reasoning\` brings those so far back.`
-        ),
-        onProgress(progress)
-      )
-    },
-    onRow: (one, end) =>
-      Effect.mapError(
-        checkpoint.settled(one, end),
-        ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })
-      ),
+    onProgress: makeProgressReport(options),
+    onRow: (one, end) => Effect.mapError(checkpoint.settled(one, end), toJournalError(directory)),
     stopWhen: ({ discarded, failed, finished }) =>
       failed >= hopeless && finished + discarded === 0 ? `the first ${failed} rows failed` : undefined
   })
   yield* checkpoint.write
-  const { merged, statistics } = yield* finish(
-    directory,
-    journal,
-    manifest,
-    Math.round(((yield* Clock.currentTimeMillis) - began) / 1000)
-  )
+  const seconds = Math.round(((yield* Clock.currentTimeMillis) - began) / 1000)
+  const { merged, statistics } = yield* finish(directory, journal, manifest, seconds)
   return { ...summary, merged, statistics } satisfies Report as Report
 }, Effect.scoped)
 

@@ -185,7 +185,10 @@ const makeCollector = ({ idField, required = [] }: Options) => {
       const field = row[name]
       if (typeof field === "string" && field.trim() !== "") continue
       const meant = field === undefined ? findNearest(name, Object.keys(row)) : undefined
-      return `"${name}" is ${field === undefined ? "missing" : typeof field === "string" ? "empty" : "not a text"}${meant === undefined ? "" : `; the row has "${meant}"`}`
+      return (
+        `"${name}" is ` +
+        `${field === undefined ? "missing" : typeof field === "string" ? "empty" : "not a text"}${meant === undefined ? "" : `; the row has "${meant}"`}`
+      )
     }
     return undefined
   }
@@ -326,9 +329,10 @@ export const read = Effect.fn("Dataset.read")(function* (
   const isFolder = type === "Directory"
   const format = detectFormat(path)
   if (!isFolder && (format === undefined || !known.includes(format))) {
+    const endings = known.map((name) => `.${name}`).join(", ")
     return yield* new DatasetError({
       path,
-      message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files`
+      message: `dataset ${path}: expected a ${endings} file, or a folder of such files`
     })
   }
   const { files, refused } = isFolder ? yield* listDataFiles(path, options.split) : { files: [path], refused: [] }

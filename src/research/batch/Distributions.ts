@@ -89,7 +89,10 @@ const parsePairs = (text: string): Distribution | string => {
     const value = Number(percentage)
     if (!Object.hasOwn(Toolsets.catalogue, name)) {
       const meant = findNearest(name, Object.keys(Toolsets.catalogue))
-      return `there is no toolset "${name}"${meant === undefined ? ": `hermes tools` lists them" : `: did you mean "${meant}"?`}`
+      return (
+        "there is no toolset " +
+        `"${name}"${meant === undefined ? ": `hermes tools` lists them" : `: did you mean "${meant}"?`}`
+      )
     }
     if (percentage === "" || !(value >= 0 && value <= 100)) return `"${part}": expected toolset=PERCENT from 0 to 100`
     found[name] = value
@@ -102,7 +105,10 @@ export const find = (text: string): Distribution | string => {
   if (Object.hasOwn(table, text)) return table[text]?.toolsets ?? {}
   if (text.includes("=")) return parsePairs(text)
   const meant = findNearest(text, names)
-  return `there is no distribution "${text}": ${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
+  return (
+    `there is no distribution "${text}": ` +
+    `${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
+  )
 }
 
 /** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */

@@ -113,7 +113,9 @@ const toJournalError =
     new JournalError({
       path,
       canResume: verb === "written",
-      message: `${path} cannot be ${verb}: ${describeReason(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
+      message:
+        `${path} cannot be ${verb}: ${describeReason(error)}` +
+        (isFull(error) ? "; finished rows are safe: free some space, then resume" : "")
     })
 
 /** Beginning of every line of a journal. */
@@ -284,7 +286,40 @@ export const readResults = Effect.fn("RowJournal.readResults")(function* (
   return results
 })
 
-/** Opens the journal of a directory and reads what is there. */
+/** Objects of a file, and the bytes up to the end of its last whole line. */
+interface LoadedFile {
+  readonly found: ReadonlyArray<Json.Fields>
+  readonly isForeign: boolean
+  readonly path: string
+  readonly rest: number
+  readonly whole: number
+}
+
+/** Removes a broken line from the end of a file. Fails for a file that is not a journal. */
+const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, rest, whole }: LoadedFile) {
+  if (isForeign) {
+    return yield* new JournalError({
+      path,
+      canResume: false,
+      message: `${path} is there and has no results: it is left as it is; name another file or directory`
+    })
+  }
+  const fs = yield* FileSystem.FileSystem
+  if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
+  return found
+})
+
+/** The last attempt of each row. */
+const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
+  const attempts = new Map<string, Attempts>()
+  for (const { attempt, event, row_digest: digest, row_id: id } of events) {
+    if (typeof id === "string" && typeof attempt === "number")
+      attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
+  }
+  return attempts
+}
+
+/** Opens the journal of a directory and reads its entries and attempts. */
 export const open = Effect.fn("RowJournal.open")(function* ({
   before = Effect.void,
   directory,
@@ -301,40 +336,24 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   const lines: Lines = new Map()
   const { objects, resultFiles, results } = yield* makeReader(directory, isResults, lines)
   const problems: Array<string> = []
-
-  const loadFile = Effect.fnUntraced(function* (name: string) {
-    const { found, isForeign, path, rest, whole } = yield* objects(name, problems)
-    if (isForeign) {
-      return yield* new JournalError({
-        path,
-        canResume: false,
-        message: `${path} is there and has no results: it is left as it is; name another file or directory`
-      })
-    }
-    if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
-    return found
-  })
-
+  const loadFile = (name: string) => Effect.flatMap(objects(name, problems), dropBrokenEnd)
   const entries = new Map<string, Entry>()
   /** Files of the last lines. */
   const files = new Map<string, string>()
-  const attempts = new Map<string, Attempts>()
+  const addEntry = (name: string, { digest, discarded, id }: ResultLine): void => {
+    // Without the fields, which are large.
+    entries.set(id, { digest, discarded })
+    files.set(id, name)
+  }
   for (const name of yield* resultFiles) {
     for (const value of yield* loadFile(name)) {
       incrementLines(lines, Json.readWord(value["row_id"]))
       const line = toResultLine(value)
       if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
-      else {
-        // Without the fields, which are large.
-        entries.set(line.id, { digest: line.digest, discarded: line.discarded })
-        files.set(line.id, name)
-      }
+      else addEntry(name, line)
     }
   }
-  for (const { attempt, event, row_digest: digest, row_id: id } of yield* loadFile(attemptsFile)) {
-    if (typeof id === "string" && typeof attempt === "number")
-      attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
-  }
+  const attempts = readAttempts(yield* loadFile(attemptsFile))
 
   const recordAttempt = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
     Effect.andThen(
@@ -364,8 +383,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
       ),
       Effect.sync(() => {
         incrementLines(lines, row.id)
-        entries.set(row.id, { digest: row.digest, discarded })
-        files.set(row.id, file)
+        addEntry(file, { id: row.id, digest: row.digest, discarded, fields })
         const last = attempts.get(row.id)
         if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })
       })

@@ -218,169 +218,233 @@ const groupRows = <Row>(
 ): ReadonlyArray<ReadonlyArray<Row>> =>
   keyOf === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, keyOf).values())
 
-interface Counts {
-  finished: number
-  discarded: number
-  failed: number
-  running: number
-  retried: number
+/** Numbers of rows by their state. */
+interface RowCounts {
+  readonly finished: number
+  readonly discarded: number
+  readonly failed: number
+  readonly running: number
+  readonly retried: number
+}
+
+/** Usage so far. */
+interface UsageSums {
   tokens: number
   costUsd: number | undefined
 }
 
 /** Adds to the usage of a run. */
-const addUsage = (counts: { tokens: number; costUsd: number | undefined }, { costUsd, tokens = 0 }: RowUsage): void => {
-  counts.tokens += tokens
-  if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd
+const addUsage = (sums: UsageSums, { costUsd, tokens = 0 }: RowUsage): void => {
+  sums.tokens += tokens
+  if (costUsd !== undefined) sums.costUsd = (sums.costUsd ?? 0) + costUsd
 }
 
-/** Use of a result, but for the part that was told before. */
+/** Usage of a result without the part that was reported before. */
 const subtractReported = ({ costUsd, tokens = 0 }: RowUsage, told: RowUsage): RowUsage => ({
   tokens: Math.max(0, tokens - (told.tokens ?? 0)),
   costUsd: costUsd === undefined ? undefined : Math.max(0, costUsd - (told.costUsd ?? 0))
 })
 
-const computeProgress = (counts: Counts, total: number, before: number, millis: number): Progress => {
-  const { costUsd, discarded, failed, finished } = counts
-  const done = finished + discarded + failed
-  const left = total - before - done
-  return {
-    ...counts,
-    total,
-    before,
-    millis,
-    ratePerMinute: millis === 0 ? 0 : (done * 60_000) / millis,
-    remainingMillis: done === 0 ? undefined : (left * millis) / done,
-    expectedCostUsd: costUsd === undefined || done === 0 ? undefined : (costUsd * (total - before)) / done
-  }
+/** Sums of a pool under way. */
+interface PoolState {
+  readonly usage: UsageSums
+  readonly failures: Array<FailedRow>
+  counts: RowCounts
+  /** Reason to begin no further row. */
+  stopped: string | undefined
 }
 
-/** Runs the rows that have no result yet. */
-export const run = Effect.fn("RowPool.run")(function* <Row extends RowKey, E, R>({
-  concurrency = 4,
-  journal,
-  limits = {},
-  onFailure,
-  onProgress,
-  onRow,
-  retries = 2,
-  retryDelay = "1 second",
-  run,
-  rows,
-  sequentialBy,
-  stopWhen,
-  timeout
-}: Options<Row, E, R>): Effect.fn.Return<Summary, JournalError, R> {
-  const began = yield* Clock.currentTimeMillis
-  const todo = selectRemaining(rows, journal)
-  const counts: Counts = { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0, tokens: 0, costUsd: undefined }
-  const failures: Array<FailedRow> = []
-  const before = rows.length - todo.length
-  const turn = yield* Semaphore.make(1)
-  let stopped: string | undefined
+/** A pool of rows under way. */
+interface Pool<Row extends RowKey, E, R> extends PoolState {
+  readonly options: Options<Row, E, R>
+  /** Rows that were done before. */
+  readonly before: number
+  /** Start in milliseconds since 1970. */
+  readonly began: number
+  /** Lets one report of the progress be made at a time. */
+  readonly turn: Semaphore.Semaphore
+  readonly halted: Deferred.Deferred<void>
+}
 
-  const progress = Effect.map(Clock.currentTimeMillis, (now) =>
-    computeProgress(counts, rows.length, before, now - began)
-  )
-  const tell = onProgress === undefined ? Effect.void : turn.withPermits(1)(Effect.flatMap(progress, onProgress))
-  const limit = timeout === undefined ? undefined : Duration.fromInputUnsafe(timeout)
+const changeCount = (state: PoolState, name: keyof RowCounts, change: 1 | -1): void => {
+  state.counts = { ...state.counts, [name]: state.counts[name] + change }
+}
 
-  const halted = yield* Deferred.make<void>()
-  const halt = (reason: string): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      stopped ??= reason
-      return Effect.asVoid(Deferred.succeed(halted, undefined))
-    })
-  const describeExceededLimit = (): string | undefined => {
-    if (limits.costUsd !== undefined && (counts.costUsd ?? 0) >= limits.costUsd)
-      return `the limit of $${limits.costUsd} is reached`
-    return limits.tokens !== undefined && counts.tokens >= limits.tokens
-      ? `the limit of ${limits.tokens} tokens is reached`
-      : undefined
-  }
-  /** Counts what was used; does nothing more when that is too much. */
-  const countUsage = (used: RowUsage): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      addUsage(counts, used)
-      const reason = describeExceededLimit()
-      return reason === undefined ? Effect.void : halt(reason)
-    })
-
-  const runAttempt = (
-    row: Row,
-    attempt: Attempt,
-    told: { tokens: number; costUsd: number | undefined }
-  ): Effect.Effect<Result, E | RowTimeout, R> => {
-    const work = run(row, attempt, (used) =>
-      Effect.suspend(() => {
-        addUsage(told, used)
-        return countUsage(used)
-      })
-    )
-    return limit === undefined
-      ? work
-      : Effect.timeoutOrElse(work, {
-          duration: limit,
-          orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
-        })
-  }
-
-  const storeResult = Effect.fnUntraced(function* (row: Row, { discarded, fields, ...used }: Result, told: RowUsage) {
-    yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
-    const end = discarded === undefined ? "finished" : "discarded"
-    counts[end]++
-    yield* countUsage(subtractReported(used, told))
-    yield* onRow?.(row, end) ?? Effect.void
-  }, Effect.uninterruptible)
-
-  const giveUp = Effect.fnUntraced(function* (row: Row, attempts: number, message: string) {
-    counts.failed++
-    failures.push({ id: row.id, attempts, message })
-    yield* onRow?.(row, "failed") ?? Effect.void
-  })
-
-  const runWithRetries = Effect.fnUntraced(function* (row: Row) {
-    const first = chooseAttempt(row, journal)
-    for (let tried = 0; ; tried++) {
-      const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
-      yield* journal.begin(row, attempt.number)
-      const told = { tokens: 0, costUsd: undefined }
-      const exit = yield* Effect.exit(runAttempt(row, attempt, told))
-      if (Exit.isSuccess(exit)) return yield* storeResult(row, exit.value, told)
-      const error = toFailure(exit.cause)
-      const message = describeError(error)
-      yield* journal.fail(row, attempt.number, message)
-      const decision = onFailure?.(error, row) ?? "retry"
-      if (decision === "stop") stopped ??= message
-      if (decision !== "retry" || tried >= retries || stopped !== undefined)
-        return yield* giveUp(row, tried + 1, message)
-      counts.retried++
-      yield* tell
-      yield* Effect.sleep(Duration.times(Duration.fromInputUnsafe(retryDelay), 2 ** tried))
+const readProgress = <Row extends RowKey, E, R>({
+  before,
+  began,
+  counts,
+  options: { rows },
+  usage
+}: Pool<Row, E, R>): Effect.Effect<Progress> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const millis = now - began
+    const total = rows.length
+    const { discarded, failed, finished } = counts
+    const { costUsd } = usage
+    const done = finished + discarded + failed
+    const left = total - before - done
+    return {
+      ...counts,
+      ...usage,
+      total,
+      before,
+      millis,
+      ratePerMinute: millis === 0 ? 0 : (done * 60_000) / millis,
+      remainingMillis: done === 0 ? undefined : (left * millis) / done,
+      expectedCostUsd: costUsd === undefined || done === 0 ? undefined : (costUsd * (total - before)) / done
     }
   })
 
-  const runRow = Effect.fnUntraced(function* (row: Row) {
-    stopped ??= describeExceededLimit() ?? (stopWhen === undefined ? undefined : stopWhen(yield* progress))
-    if (stopped !== undefined) return
-    counts.running++
-    yield* tell
-    yield* Effect.ensuring(
-      runWithRetries(row),
-      Effect.sync(() => counts.running--)
-    )
-    yield* tell
+const reportProgress = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>): Effect.Effect<void> => {
+  const { onProgress } = pool.options
+  if (onProgress === undefined) return Effect.void
+  const progress = Effect.suspend(() => readProgress(pool))
+  return pool.turn.withPermits(1)(Effect.flatMap(progress, onProgress))
+}
+
+/** Ends the pool. Rows in flight are interrupted. */
+const haltPool = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>, reason: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    pool.stopped ??= reason
+    return Effect.asVoid(Deferred.succeed(pool.halted, undefined))
   })
 
-  yield* tell
+const describeExceededLimit = <Row extends RowKey, E, R>({
+  options: { limits = {} },
+  usage
+}: Pool<Row, E, R>): string | undefined => {
+  if (limits.costUsd !== undefined && (usage.costUsd ?? 0) >= limits.costUsd)
+    return `the limit of $${limits.costUsd} is reached`
+  return limits.tokens !== undefined && usage.tokens >= limits.tokens
+    ? `the limit of ${limits.tokens} tokens is reached`
+    : undefined
+}
+
+/** Counts usage, and ends the pool if it exceeds a limit. */
+const countUsage = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>, used: RowUsage): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    addUsage(pool.usage, used)
+    const reason = describeExceededLimit(pool)
+    return reason === undefined ? Effect.void : haltPool(pool, reason)
+  })
+
+const runAttempt = <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row,
+  attempt: Attempt,
+  told: UsageSums
+): Effect.Effect<Result, E | RowTimeout, R> => {
+  const { run, timeout } = pool.options
+  const work = run(row, attempt, (used) =>
+    Effect.suspend(() => {
+      addUsage(told, used)
+      return countUsage(pool, used)
+    })
+  )
+  if (timeout === undefined) return work
+  const limit = Duration.fromInputUnsafe(timeout)
+  return Effect.timeoutOrElse(work, {
+    duration: limit,
+    orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
+  })
+}
+
+const storeResult = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row,
+  { discarded, fields, ...used }: Result,
+  told: RowUsage
+): Effect.fn.Return<void, JournalError, R> {
+  const { journal, onRow } = pool.options
+  yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
+  const end = discarded === undefined ? "finished" : "discarded"
+  changeCount(pool, end, 1)
+  yield* countUsage(pool, subtractReported(used, told))
+  yield* onRow?.(row, end) ?? Effect.void
+})
+
+const giveUp = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row,
+  attempts: number,
+  message: string
+): Effect.fn.Return<void, JournalError, R> {
+  changeCount(pool, "failed", 1)
+  pool.failures.push({ id: row.id, attempts, message })
+  yield* pool.options.onRow?.(row, "failed") ?? Effect.void
+})
+
+const runWithRetries = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row
+): Effect.fn.Return<void, JournalError, R> {
+  const { journal, onFailure, retries = 2, retryDelay = "1 second" } = pool.options
+  const first = chooseAttempt(row, journal)
+  for (let tried = 0; ; tried++) {
+    const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
+    yield* journal.begin(row, attempt.number)
+    const told: UsageSums = { tokens: 0, costUsd: undefined }
+    const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
+    if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, exit.value, told))
+    const error = toFailure(exit.cause)
+    const message = describeError(error)
+    yield* journal.fail(row, attempt.number, message)
+    const decision = onFailure?.(error, row) ?? "retry"
+    if (decision === "stop") pool.stopped ??= message
+    if (decision !== "retry" || tried >= retries || pool.stopped !== undefined)
+      return yield* giveUp(pool, row, tried + 1, message)
+    changeCount(pool, "retried", 1)
+    yield* reportProgress(pool)
+    yield* Effect.sleep(Duration.times(Duration.fromInputUnsafe(retryDelay), 2 ** tried))
+  }
+})
+
+const runRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row
+): Effect.fn.Return<void, JournalError, R> {
+  const { stopWhen } = pool.options
+  pool.stopped ??=
+    describeExceededLimit(pool) ?? (stopWhen === undefined ? undefined : stopWhen(yield* readProgress(pool)))
+  if (pool.stopped !== undefined) return
+  changeCount(pool, "running", 1)
+  yield* reportProgress(pool)
+  yield* Effect.ensuring(
+    runWithRetries(pool, row),
+    Effect.sync(() => changeCount(pool, "running", -1))
+  )
+  yield* reportProgress(pool)
+})
+
+/** Runs the rows that have no result yet. */
+export const run = Effect.fn("RowPool.run")(function* <Row extends RowKey, E, R>(
+  options: Options<Row, E, R>
+): Effect.fn.Return<Summary, JournalError, R> {
+  const { concurrency = 4, journal, limits = {}, rows, sequentialBy } = options
+  const began = yield* Clock.currentTimeMillis
+  const remaining = selectRemaining(rows, journal)
+  const pool: Pool<Row, E, R> = {
+    options,
+    before: rows.length - remaining.length,
+    began,
+    turn: yield* Semaphore.make(1),
+    halted: yield* Deferred.make<void>(),
+    usage: { tokens: 0, costUsd: undefined },
+    failures: [],
+    counts: { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0 },
+    stopped: undefined
+  }
+  yield* reportProgress(pool)
   const time = limits.duration
   const late =
     time === undefined
       ? Effect.never
-      : Effect.andThen(Effect.sleep(time), halt(`the limit of ${Duration.toSeconds(time)} s is reached`))
-  yield* Effect.forEach(groupRows(todo, sequentialBy), (group) => Effect.forEach(group, runRow, { discard: true }), {
-    concurrency,
-    discard: true
-  }).pipe(Effect.raceFirst(Deferred.await(halted)), Effect.raceFirst(late))
-  return { ...(yield* progress), failures, stopped }
+      : Effect.andThen(Effect.sleep(time), haltPool(pool, `the limit of ${Duration.toSeconds(time)} s is reached`))
+  yield* Effect.forEach(
+    groupRows(remaining, sequentialBy),
+    (group) => Effect.forEach(group, (row) => runRow(pool, row), { discard: true }),
+    { concurrency, discard: true }
+  ).pipe(Effect.raceFirst(Deferred.await(pool.halted)), Effect.raceFirst(late))
+  return { ...(yield* readProgress(pool)), failures: pool.failures, stopped: pool.stopped }
 })

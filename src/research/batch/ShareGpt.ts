@@ -36,7 +36,8 @@ const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   return {
     from: "system",
     value: [
-      "You can call functions. Their signatures stand between <tools> and </tools>. Call one or more of them where they help, with values that the",
+      "You can call functions. Their signatures stand between <tools> and </tools>. " +
+        "Call one or more of them where they help, with values that the",
       "conversation gives and not with guesses. Results come back between <tool_response> and </tool_response>.",
       wrapBlock("tools", JSON.stringify(listed)),
       'Write each call as one JSON object with the keys "name" and "arguments":',

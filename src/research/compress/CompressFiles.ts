@@ -43,17 +43,17 @@ export interface Options<E, R> extends TrajectoryCompressor.Options {
 
 /** Sums over all rows. */
 export interface Sums {
-  rows: number
-  compressed: number
-  unchanged: number
-  overLimit: number
-  dropped: number
-  unreadable: number
-  placeholders: number
-  summaryCalls: number
-  summaryErrors: number
-  tokensBefore: number
-  tokensAfter: number
+  readonly rows: number
+  readonly compressed: number
+  readonly unchanged: number
+  readonly overLimit: number
+  readonly dropped: number
+  readonly unreadable: number
+  readonly placeholders: number
+  readonly summaryCalls: number
+  readonly summaryErrors: number
+  readonly tokensBefore: number
+  readonly tokensAfter: number
 }
 
 /** Result of {@link run}: the sums, and the files that were written. */
@@ -69,7 +69,7 @@ interface Line {
   readonly turns: ReadonlyArray<ShareGpt.Turn>
 }
 
-const makeSums = (): Sums => ({
+const noSums: Sums = {
   rows: 0,
   compressed: 0,
   unchanged: 0,
@@ -81,7 +81,7 @@ const makeSums = (): Sums => ({
   summaryErrors: 0,
   tokensBefore: 0,
   tokensAfter: 0
-})
+}
 
 const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
@@ -95,26 +95,30 @@ const isSampled = (
   samplePercent === undefined ||
   (Number.parseInt(Digest.toHex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8) * 100 < samplePercent
 
-const addMetrics = (
-  sums: Sums,
-  {
-    compressed_tokens: after,
-    is_placeholder: isPlaceholder,
-    original_tokens: before,
-    still_over_limit: isOver,
-    summary_calls: calls,
-    summary_errors: errors,
-    was_compressed: was
-  }: TrajectoryCompressor.Metrics
-): void => {
-  sums[was ? "compressed" : "unchanged"]++
-  if (isOver) sums.overLimit++
-  if (isPlaceholder) sums.placeholders++
-  sums.summaryCalls += calls
-  sums.summaryErrors += errors
-  sums.tokensBefore += before
-  sums.tokensAfter += after
-}
+/** The sums with some of them increased. */
+const increaseSums = (sums: Sums, added: Partial<Sums>): Sums => ({
+  rows: sums.rows + (added.rows ?? 0),
+  compressed: sums.compressed + (added.compressed ?? 0),
+  unchanged: sums.unchanged + (added.unchanged ?? 0),
+  overLimit: sums.overLimit + (added.overLimit ?? 0),
+  dropped: sums.dropped + (added.dropped ?? 0),
+  unreadable: sums.unreadable + (added.unreadable ?? 0),
+  placeholders: sums.placeholders + (added.placeholders ?? 0),
+  summaryCalls: sums.summaryCalls + (added.summaryCalls ?? 0),
+  summaryErrors: sums.summaryErrors + (added.summaryErrors ?? 0),
+  tokensBefore: sums.tokensBefore + (added.tokensBefore ?? 0),
+  tokensAfter: sums.tokensAfter + (added.tokensAfter ?? 0)
+})
+
+const toSums = (metrics: TrajectoryCompressor.Metrics): Partial<Sums> => ({
+  [metrics.was_compressed ? "compressed" : "unchanged"]: 1,
+  overLimit: Number(metrics.still_over_limit),
+  placeholders: Number(metrics.is_placeholder),
+  summaryCalls: metrics.summary_calls,
+  summaryErrors: metrics.summary_errors,
+  tokensBefore: metrics.original_tokens,
+  tokensAfter: metrics.compressed_tokens
+})
 
 const computeRatio = (part: number, whole: number): number =>
   whole === 0 ? 1 : Math.round((part / whole) * 10_000) / 10_000
@@ -166,72 +170,91 @@ export const resolveFiles = Effect.fnUntraced(function* ({
   return { files, isFolder, output }
 })
 
+/** A compression under way. */
+interface Compression<E, R> {
+  readonly options: Options<E, R>
+  sums: Sums
+}
+
+const addSums = <E, R>(compression: Compression<E, R>, added: Partial<Sums>): void => {
+  compression.sums = increaseSums(compression.sums, added)
+}
+
+const readLines = Effect.fnUntraced(function* <E, R>(compression: Compression<E, R>, file: string) {
+  const { options } = compression
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.mapError(fs.readFileString(file), toReadError(file))
+  const lines: Array<Line> = []
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue
+    const number = index + 1
+    const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
+    const turns = ShareGpt.read(fields["conversations"])
+    if (turns === undefined) {
+      addSums(compression, { unreadable: 1 })
+      yield* options.onProblem(`${file} line ${number}: no conversations that can be read; left out`)
+    } else if (isSampled(paths.basename(file), number, options)) lines.push({ number, fields, turns })
+  }
+  return lines
+})
+
+/** Estimates the result for a line without a summary. */
+const estimateLine = (options: TrajectoryCompressor.Options, turns: Line["turns"]): Partial<Sums> => {
+  const range = TrajectoryCompressor.planRange(turns, options)
+  const before = TrajectoryCompressor.estimateTokens(turns)
+  const removed =
+    range === undefined
+      ? 0
+      : TrajectoryCompressor.estimateTokens(turns.slice(range.from, range.to)) - options.summaryTokens
+  return {
+    rows: 1,
+    [range === undefined ? "unchanged" : "compressed"]: 1,
+    tokensBefore: before,
+    tokensAfter: before - removed,
+    overLimit: Number(before - removed > options.targetTokens)
+  }
+}
+
+/** Compresses a line. Returns its new text, or `undefined` if it took too long. */
+const compressLine = Effect.fnUntraced(function* <E, R>(
+  compression: Compression<E, R>,
+  summarise: TrajectoryCompressor.Summariser<E, R>,
+  file: string,
+  { fields, number, turns }: Line
+): Effect.fn.Return<string | undefined, never, R> {
+  const { options } = compression
+  const { onProblem, onProgress, timeout } = options
+  const result = yield* TrajectoryCompressor.compress(turns, options, summarise).pipe(
+    // The trajectory stays as it is after any failure.
+    Effect.catchDefect((defect) =>
+      Effect.as(
+        onProblem(`${file} line ${number}: not compressed: ${String(defect)}`),
+        TrajectoryCompressor.keepUnchanged(turns, options)
+      )
+    ),
+    Effect.timeoutOption(timeout)
+  )
+  addSums(compression, { rows: 1 })
+  yield* onProgress(compression.sums.rows)
+  if (Option.isNone(result)) {
+    addSums(compression, { dropped: 1 })
+    yield* onProblem(`${file} line ${number}: took longer than ${Duration.format(timeout)}; dropped`)
+    return undefined
+  }
+  const { metrics, problem, turns: conversations } = result.value
+  addSums(compression, toSums(metrics))
+  if (problem !== undefined) yield* onProblem(`${file} line ${number}: no summary could be made: ${problem}`)
+  return `${JSON.stringify({ ...fields, conversations, compression_metrics: metrics })}\n`
+})
+
 /** Compresses a file or a directory. */
 export const run = Effect.fn("CompressFiles.run")(function* <E, R>(options: Options<E, R>) {
-  const { concurrency, onProblem, onProgress, summarise, timeout } = options
+  const { concurrency, summarise } = options
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { files, isFolder, output } = yield* resolveFiles(options)
-  const sums = makeSums()
-
-  const readLines = Effect.fnUntraced(function* (file: string) {
-    const text = yield* Effect.mapError(fs.readFileString(file), toReadError(file))
-    const lines: Array<Line> = []
-    for (const [index, line] of text.split("\n").entries()) {
-      if (line.trim() === "") continue
-      const number = index + 1
-      const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
-      const turns = ShareGpt.read(fields["conversations"])
-      if (turns === undefined) {
-        sums.unreadable++
-        yield* onProblem(`${file} line ${number}: no conversations that can be read; left out`)
-      } else if (isSampled(paths.basename(file), number, options)) lines.push({ number, fields, turns })
-    }
-    return lines
-  })
-
-  const compressLine = (file: string, { fields, number, turns }: Line): Effect.Effect<string | undefined, never, R> => {
-    if (summarise === undefined) {
-      const range = TrajectoryCompressor.planRange(turns, options)
-      const before = TrajectoryCompressor.estimateTokens(turns)
-      const removed =
-        range === undefined
-          ? 0
-          : TrajectoryCompressor.estimateTokens(turns.slice(range.from, range.to)) - options.summaryTokens
-      sums.rows++
-      sums[range === undefined ? "unchanged" : "compressed"]++
-      sums.tokensBefore += before
-      sums.tokensAfter += before - removed
-      if (before - removed > options.targetTokens) sums.overLimit++
-      return Effect.undefined
-    }
-    return TrajectoryCompressor.compress(turns, options, summarise).pipe(
-      // Whatever failed, the trajectory is still there.
-      Effect.catchDefect((defect) =>
-        Effect.as(
-          onProblem(`${file} line ${number}: not compressed: ${String(defect)}`),
-          TrajectoryCompressor.keepUnchanged(turns, options)
-        )
-      ),
-      Effect.timeoutOption(timeout),
-      Effect.flatMap((result) =>
-        Effect.gen(function* () {
-          sums.rows++
-          yield* onProgress(sums.rows)
-          if (Option.isNone(result)) {
-            sums.dropped++
-            yield* onProblem(`${file} line ${number}: took longer than ${Duration.format(timeout)}; dropped`)
-            return undefined
-          }
-          addMetrics(sums, result.value.metrics)
-          if (result.value.problem !== undefined)
-            yield* onProblem(`${file} line ${number}: no summary could be made: ${result.value.problem}`)
-          return `${JSON.stringify({ ...fields, conversations: result.value.turns, compression_metrics: result.value.metrics })}\n`
-        })
-      )
-    )
-  }
-
+  const compression: Compression<E, R> = { options, sums: noSums }
   const outputs: Array<string> = []
   if (isFolder && summarise !== undefined)
     yield* Effect.mapError(
@@ -239,18 +262,20 @@ export const run = Effect.fn("CompressFiles.run")(function* <E, R>(options: Opti
       (error) => new BatchError({ message: `${output} cannot be written: ${describeReason(error)}`, isInput: true })
     )
   for (const file of files) {
-    const lines = yield* readLines(file)
+    const lines = yield* readLines(compression, file)
+    if (summarise === undefined) {
+      for (const { turns } of lines) addSums(compression, estimateLine(options, turns))
+      continue
+    }
     const results = Stream.fromIterable(lines).pipe(
-      Stream.mapEffect((line) => compressLine(file, line), { concurrency }),
+      Stream.mapEffect((line) => compressLine(compression, summarise, file, line), { concurrency }),
       Stream.filter((text) => text !== undefined)
     )
-    if (summarise === undefined) yield* Stream.runDrain(results)
-    else {
-      const path = isFolder ? paths.join(output, paths.basename(file)) : output
-      yield* BatchFiles.replaceFile(path, results)
-      outputs.push(path)
-    }
+    const path = isFolder ? paths.join(output, paths.basename(file)) : output
+    yield* BatchFiles.replaceFile(path, results)
+    outputs.push(path)
   }
+  const { sums } = compression
   const metrics =
     summarise === undefined
       ? undefined

@@ -16,7 +16,10 @@
  * import * as Effect from "effect/Effect"
  * import { JobRun } from "hermes-effect/jobs"
  *
- * export const posted = Effect.provideService(JobRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
+ * export const posted = Effect.provideService(
+ *   JobRun.Delivery,
+ *   ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`)
+ * )
  * ```
  *
  * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
@@ -77,8 +80,10 @@ const renderHeading = ({ name, schedule }: Job, meant: number, now: number): str
   const late =
     now - meant > lateAfter ? ` It is ${JobSchedule.formatTime(now, schedule.timezone)} now, so it runs late.` : ""
   return (
-    `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
-    "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
+    `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will ` +
+    "be answered: decide by yourself, " +
+    "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, " +
+    "answer with " +
     `${silentMarker} and nothing else.]`
   )
 }

@@ -48,7 +48,10 @@ const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''"
  */
 const buildCommand = (path: string, extension: string, errors: string, code: string): string => {
   const program = quoteForShell(programs[extension.toLowerCase()] ?? "bash")
-  return `{ { ${program} ${quoteForShell(path)} 3>&- 4>&-; echo $? >&4; } 2>&1 1>&3 | tail -c ${errorBytes} > ${quoteForShell(errors)}; } 3>&1 4> ${quoteForShell(code)}`
+  return (
+    `{ { ${program} ${quoteForShell(path)} 3>&- 4>&-; echo $? >&4; ` +
+    `} 2>&1 1>&3 | tail -c ${errorBytes} > ${quoteForShell(errors)}; } 3>&1 4> ${quoteForShell(code)}`
+  )
 }
 
 /** Output of the script. */

@@ -98,15 +98,19 @@ export const describeComparison = ({ better, commonItems, difference, test, wors
   const formatPoints = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
   const method = test.method === "mcnemar" ? "exact McNemar test" : "paired bootstrap"
   return (
-    `${formatPoints(difference.mean)} points on ${commonItems} common rows (95 %: ${formatPoints(difference.interval.low)} to ${formatPoints(difference.interval.high)}, paired bootstrap); ` +
-    `better on ${better.length}, worse on ${worse.length}; p = ${test.p < 0.001 ? test.p.toExponential(1) : test.p.toFixed(3)} (${method})`
+    `${formatPoints(difference.mean)} points on ${commonItems} common rows (95 %: ` +
+    `${formatPoints(difference.interval.low)} to ${formatPoints(difference.interval.high)}, ` +
+    "paired bootstrap); " +
+    `better on ${better.length}, worse on ${worse.length}; ` +
+    `p = ${test.p < 0.001 ? test.p.toExponential(1) : test.p.toFixed(3)} (${method})`
   )
 }
 
 const style = [
   ":root{color-scheme:light dark;--line:#8884}",
   "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}",
-  "table{border-collapse:collapse;margin:1rem 0}th,td{border-bottom:1px solid var(--line);padding:.3rem .8rem .3rem 0;text-align:left;vertical-align:top}",
+  "table{border-collapse:collapse;margin:1rem 0}th,td{border-bottom:1px solid var(--line);padding:.3rem " +
+    ".8rem .3rem 0;text-align:left;vertical-align:top}",
   "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.6rem;margin:.3rem 0}",
   "details{border-bottom:1px solid var(--line);padding:.3rem 0}summary{cursor:pointer}",
   ".pass::before{content:'✓ ';color:#2a2}.fail::before{content:'✗ ';color:#c33}"
@@ -131,7 +135,10 @@ const renderAttempt = ({ answer, exit, item, passed, prompt, run, scores }: Atte
     ])
   ).join("")
   const ending = exit === "text_response" || exit === "recorded" ? "" : ` (${escapeHtml(exit)})`
-  return `<details><summary class="${passed ? "pass" : "fail"}">${escapeHtml(item)} #${run}${ending}</summary><pre>${renderText(prompt)}</pre><pre>${renderText(answer)}</pre><table>${verdicts}</table></details>`
+  return (
+    `<details><summary class="${passed ? "pass" : "fail"}">${escapeHtml(item)} ` +
+    `#${run}${ending}</summary><pre>${renderText(prompt)}</pre><pre>${renderText(answer)}</pre><table>${verdicts}</table></details>`
+  )
 }
 
 /** Configuration with its attempts. */
@@ -158,7 +165,8 @@ export const render = (title: string, parts: ReadonlyArray<Part>, comparison?: C
     ...(comparison === undefined
       ? []
       : [
-          `<p>${escapeHtml(comparison.second.name)} against ${escapeHtml(comparison.first.name)}: ${escapeHtml(describeComparison(comparison))}</p>`,
+          `<p>${escapeHtml(comparison.second.name)} against ${escapeHtml(comparison.first.name)}: ` +
+            `${escapeHtml(describeComparison(comparison))}</p>`,
           ...(comparison.better.length === 0
             ? []
             : [`<p>Better: ${comparison.better.slice(0, 200).map(escapeHtml).join(", ")}</p>`]),

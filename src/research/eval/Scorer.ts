@@ -20,7 +20,8 @@
  * ```ts
  * import { Scorer } from "hermes-effect/evaluation"
  *
- * console.log(Scorer.compare({ kind: "number" }, "So it costs $1,250.00.", { references: ["1250"], pattern: undefined }).passed)
+ * const row = { references: ["1250"], pattern: undefined }
+ * console.log(Scorer.compare({ kind: "number" }, "So it costs $1,250.00.", row).passed)
  * // => true
  * ```
  */

@@ -38,6 +38,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Json from "../../base/domain/Json.ts"
+import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
 /** A failed request to the API, with the condition and the remedy. */
@@ -123,6 +124,78 @@ const makeError = (reason: AtroposError["reason"], message: string): AtroposErro
 /** Seconds for one answer. */
 const patience = "60 seconds"
 
+/** The address of an API, and the requests to it. */
+interface Connected {
+  readonly url: string
+  readonly fetch: HttpTransport
+}
+
+const sendRequest = (
+  { fetch, url }: Connected,
+  method: string,
+  path: string,
+  body: unknown
+): Effect.Effect<unknown, AtroposError> =>
+  Effect.tryPromise({
+    try: async (signal) => {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        signal,
+        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+      return { status: response.status, text: await response.text() }
+    },
+    catch: () =>
+      makeError("unreachable", `Nothing answers at ${url}: start the Atropos API (run-api), or correct the address.`)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: patience,
+      orElse: () => Effect.fail(makeError("unreachable", `${url} did not answer in time.`))
+    }),
+    Effect.flatMap(({ status, text }) =>
+      status === 200
+        ? Effect.succeed(Json.parseOrKeep(text))
+        : Effect.fail(
+            makeError(
+              status < 500 ? "refused" : "unexpected",
+              `${method} ${path} of ${url} was answered with ${status}: ${text.slice(0, 300)}`
+            )
+          )
+    )
+  )
+const requestDecoded = <S extends Schema.Codec<unknown, unknown, never, never>>(
+  connected: Connected,
+  schema: S,
+  method: string,
+  path: string,
+  body?: unknown
+): Effect.Effect<S["Type"], AtroposError> => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return Effect.flatMap(sendRequest(connected, method, path, body), (value) =>
+    Effect.mapError(decode(value), () =>
+      makeError(
+        "unexpected",
+        `${method} ${path} of ${connected.url} has another form than the Atropos API: ` +
+          `${Json.toText(value).slice(0, 300)}`
+      )
+    )
+  )
+}
+
+const registerOnce = (connected: Connected, facts: EnvironmentFacts): Effect.Effect<Registered, AtroposError> =>
+  Effect.flatMap(sendRequest(connected, "POST", "/register-env", facts), (value) => {
+    const found = Schema.decodeUnknownOption(Registered)(value)
+    return Option.isSome(found)
+      ? Effect.succeed(found.value)
+      : Effect.fail(
+          makeError(
+            /wait/iu.test(Json.readWord(Json.readFields(value)["status"])) ? "waiting" : "unexpected",
+            `The trainer of ${connected.url} has not asked for a batch yet: ${Json.toText(value).slice(0, 200)}`
+          )
+        )
+  })
+
 /** Makes a client. The scope closes its connections. */
 export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Return<Client, AtroposError, Scope.Scope> {
   const url = address.replace(/\/+$/u, "")
@@ -133,75 +206,13 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
     Effect.sync(() => transport.make()),
     ({ close }) => Effect.sync(close)
   )
-
-  const sendRequest = (method: string, path: string, body: unknown): Effect.Effect<unknown, AtroposError> =>
-    Effect.tryPromise({
-      try: async (signal) => {
-        const response = await fetch(`${url}${path}`, {
-          method,
-          signal,
-          headers: {
-            accept: "application/json",
-            ...(body === undefined ? {} : { "content-type": "application/json" })
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) })
-        })
-        return { status: response.status, text: await response.text() }
-      },
-      catch: () =>
-        makeError("unreachable", `Nothing answers at ${url}: start the Atropos API (run-api), or correct the address.`)
-    }).pipe(
-      Effect.timeoutOrElse({
-        duration: patience,
-        orElse: () => Effect.fail(makeError("unreachable", `${url} did not answer in time.`))
-      }),
-      Effect.flatMap(({ status, text }) =>
-        status === 200
-          ? Effect.succeed(Json.parseOrKeep(text))
-          : Effect.fail(
-              makeError(
-                status < 500 ? "refused" : "unexpected",
-                `${method} ${path} of ${url} was answered with ${status}: ${text.slice(0, 300)}`
-              )
-            )
-      )
-    )
-  const requestDecoded = <S extends Schema.Codec<unknown, unknown, never, never>>(
-    schema: S,
-    method: string,
-    path: string,
-    body?: unknown
-  ): Effect.Effect<S["Type"], AtroposError> => {
-    const decode = Schema.decodeUnknownEffect(schema)
-    return Effect.flatMap(sendRequest(method, path, body), (value) =>
-      Effect.mapError(decode(value), () =>
-        makeError(
-          "unexpected",
-          `${method} ${path} of ${url} has another form than the Atropos API: ${Json.toText(value).slice(0, 300)}`
-        )
-      )
-    )
-  }
-
-  const registerOnce = (facts: EnvironmentFacts): Effect.Effect<Registered, AtroposError> =>
-    Effect.flatMap(sendRequest("POST", "/register-env", facts), (value) => {
-      const found = Schema.decodeUnknownOption(Registered)(value)
-      return Option.isSome(found)
-        ? Effect.succeed(found.value)
-        : Effect.fail(
-            makeError(
-              /wait/iu.test(Json.readWord(Json.readFields(value)["status"])) ? "waiting" : "unexpected",
-              `The trainer of ${url} has not asked for a batch yet: ${Json.toText(value).slice(0, 200)}`
-            )
-          )
-    })
-
+  const connected: Connected = { url, fetch }
   return {
     url,
-    check: Effect.map(requestDecoded(Root, "GET", "/"), ({ message }) => message),
-    register: (registration) => Effect.asVoid(requestDecoded(Uuid, "POST", "/register", registration)),
+    check: Effect.map(requestDecoded(connected, Root, "GET", "/"), ({ message }) => message),
+    register: (registration) => Effect.asVoid(requestDecoded(connected, Uuid, "POST", "/register", registration)),
     registerEnvironment: (facts, time) =>
-      registerOnce(facts).pipe(
+      registerOnce(connected, facts).pipe(
         Effect.retry({
           while: ({ reason }) => reason === "waiting",
           schedule: Schedule.max([Schedule.spaced("500 millis"), Schedule.during(time)])
@@ -209,7 +220,7 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
       ),
     disconnect: (environment) =>
       Effect.flatMap(
-        requestDecoded(Disconnected, "POST", "/disconnect-env", { env_id: environment }),
+        requestDecoded(connected, Disconnected, "POST", "/disconnect-env", { env_id: environment }),
         ({ error, status }) =>
           status === "success"
             ? Effect.void
@@ -217,22 +228,24 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
                 makeError("refused", `The environment ${environment} could not be disconnected: ${error ?? status}`)
               )
       ),
-    info: requestDecoded(Info, "GET", "/info"),
-    wandb: requestDecoded(WandbInfo, "GET", "/wandb_info"),
-    status: requestDecoded(Status, "GET", "/status"),
+    info: requestDecoded(connected, Info, "GET", "/info"),
+    wandb: requestDecoded(connected, WandbInfo, "GET", "/wandb_info"),
+    status: requestDecoded(connected, Status, "GET", "/status"),
     environmentStatus: (environment) =>
-      requestDecoded(EnvironmentStatus, "GET", `/status-env?env_id=${environment}`, { env_id: environment }),
-    submit: (environment, group) => requestDecoded(Received, "POST", "/scored_data", { ...group, env_id: environment }),
+      requestDecoded(connected, EnvironmentStatus, "GET", `/status-env?env_id=${environment}`, { env_id: environment }),
+    submit: (environment, group) =>
+      requestDecoded(connected, Received, "POST", "/scored_data", { ...group, env_id: environment }),
     submitAll: (environment, groups) =>
       Effect.asVoid(
         requestDecoded(
+          connected,
           Received,
           "POST",
           "/scored_data_list",
           groups.map((group) => ({ ...group, env_id: environment }))
         )
       ),
-    batch: Effect.map(requestDecoded(Batch, "GET", "/batch"), ({ batch }) => batch ?? undefined)
+    batch: Effect.map(requestDecoded(connected, Batch, "GET", "/batch"), ({ batch }) => batch ?? undefined)
   }
 })
 

@@ -283,6 +283,8 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
     )
   )
   return yield* new EnvironmentError({
-    message: `There is no environment "${reference}": ${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
+    message:
+      `There is no environment "${reference}": ` +
+      `${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
   })
 })

@@ -38,7 +38,10 @@ export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefi
   const answer = node.answers.find(({ prompt, tokens }) => prompt === undefined || tokens === undefined)
   if (answer === undefined) return undefined
   const problem = answer.problems.find((one) => one.includes("token ids")) ?? "token ids are missing"
-  return `${problem} (call ${answer.call + 1}): it can be used for evaluation and supervised fine-tuning, not for training on tokens`
+  return (
+    `${problem} (call ${answer.call + 1}): it can be used for evaluation and supervised fine-tuning, ` +
+    "not for training on tokens"
+  )
 }
 
 /**

@@ -46,7 +46,9 @@ const isDurable = ({ type }: Episode.Entry): boolean => type !== "call" && type 
 const makeUnknownRolloutError = (id: string): RolloutRefused =>
   new RolloutRefused({
     reason: "unknown_rollout",
-    message: `There is no rollout ${JSON.stringify(id)}. Open it with POST /v1/rollouts, or list them with \`hermes rl list\`.`
+    message:
+      `There is no rollout ${JSON.stringify(id)}. Open it with POST /v1/rollouts, ` +
+      `or list them with \`hermes rl list\`.`
   })
 
 const makeTakenRolloutError = (id: string): RolloutRefused =>
@@ -98,7 +100,9 @@ const make = Effect.fnUntraced(function* (
     (error: PlatformError): RolloutRefused =>
       new RolloutRefused({
         reason: "store_failed",
-        message: `The episode ${id} cannot be kept in ${directory}: ${describeReason(error)}. Make room or correct the directory; nothing that was kept is lost.`
+        message:
+          `The episode ${id} cannot be kept in ${directory}: ${describeReason(error)}. ` +
+          "Make room or correct the directory; nothing that was kept is lost."
       })
 
   const writeEntry = (id: string, entry: Episode.Entry, flag: "a" | "ax") =>

@@ -124,14 +124,20 @@ const parseTextCalls = (
   }
 }
 
-/** The entry of an answer. */
+/** An answer of a model. */
+interface ReceivedAnswer {
+  /** As the provider sent it. */
+  readonly raw: Json.Fields
+  /** With the calls that were parsed from its text. */
+  readonly body: Json.Fields
+}
+
+/** The entry of an answer to a call. */
 const toAnswerEntry = (
   episode: Episode.Episode,
-  call: number,
-  at: string,
+  { at, call }: { readonly at: string; readonly call: number },
   request: Request,
-  raw: Json.Fields,
-  body: Json.Fields
+  { body, raw }: ReceivedAnswer
 ): Episode.AnswerEntry => {
   const choice = Json.readFields(Json.readItems(body["choices"])[0])
   const captured = TokenCapture.read(raw)
@@ -163,114 +169,140 @@ const toAnswerEntry = (
   }
 }
 
-const make = Effect.gen(function* () {
-  const store = yield* EpisodeStore
-  const cached = new Map<string, Episode.Episode>()
+/** Episodes in memory, and the store behind them. */
+interface LiveEpisodes {
+  readonly store: EpisodeStore["Service"]
+  readonly cached: Map<string, Episode.Episode>
   /** Rollouts with a call or an end under way. */
-  const busy = new Set<string>()
+  readonly busy: Set<string>
+}
 
-  const cacheEpisode = (id: string, episode: Episode.Episode): Episode.Episode => {
-    cached.delete(id)
-    cached.set(id, episode)
-    if (cached.size > mostCached) {
-      const idle = Array.from(cached.keys()).find((one) => !busy.has(one) && one !== id)
-      if (idle !== undefined) cached.delete(idle)
-    }
-    return episode
+const cacheEpisode = ({ busy, cached }: LiveEpisodes, id: string, episode: Episode.Episode): Episode.Episode => {
+  cached.delete(id)
+  cached.set(id, episode)
+  if (cached.size > mostCached) {
+    const idle = Array.from(cached.keys()).find((one) => !busy.has(one) && one !== id)
+    if (idle !== undefined) cached.delete(idle)
   }
-  const appendEntry = (
-    id: string,
-    episode: Episode.Episode,
-    entry: Episode.Entry
-  ): Effect.Effect<Episode.Episode, RolloutRefused> =>
-    Effect.map(store.append(id, entry), () => cacheEpisode(id, Episode.apply(episode, entry) ?? episode))
-  const get = (id: string) =>
-    Effect.suspend(() => {
-      const known = cached.get(id)
-      return known === undefined ? store.read(id) : Effect.succeed(known)
-    })
+  return episode
+}
 
-  /** Runs work on a rollout exclusively. */
-  const runExclusively = <A, E, R>(
-    id: string,
-    work: (episode: Episode.Episode) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E | RolloutRefused, R> =>
-    Effect.suspend(() => {
-      if (busy.has(id)) {
-        return Effect.fail(
-          makeRefusal(
-            "rollout_busy",
-            `The rollout ${id} is answering another request. Send one request at a time, or open a rollout for each.`
-          )
+const appendEntry = (
+  live: LiveEpisodes,
+  id: string,
+  episode: Episode.Episode,
+  entry: Episode.Entry
+): Effect.Effect<Episode.Episode, RolloutRefused> =>
+  Effect.map(live.store.append(id, entry), () => cacheEpisode(live, id, Episode.apply(episode, entry) ?? episode))
+
+const getEpisode = ({ cached, store }: LiveEpisodes, id: string) =>
+  Effect.suspend(() => {
+    const known = cached.get(id)
+    return known === undefined ? store.read(id) : Effect.succeed(known)
+  })
+
+/** Runs work on a rollout exclusively. */
+const runExclusively = <A, E, R>(
+  live: LiveEpisodes,
+  id: string,
+  work: (episode: Episode.Episode) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | RolloutRefused, R> =>
+  Effect.suspend(() => {
+    const { busy } = live
+    if (busy.has(id)) {
+      return Effect.fail(
+        makeRefusal(
+          "rollout_busy",
+          `The rollout ${id} is answering another request. Send one request at a time, or open a rollout for each.`
         )
-      }
-      busy.add(id)
-      return Effect.ensuring(
-        Effect.flatMap(get(id), (episode): Effect.Effect<A, E | RolloutRefused, R> =>
-          episode.finished === undefined
-            ? work(episode)
-            : Effect.fail(
-                makeRefusal(
-                  "rollout_finished",
-                  `The rollout ${id} is finished and takes no more requests. Open another one.`
-                )
-              )
-        ),
-        Effect.sync(() => busy.delete(id))
       )
-    })
-
-  /** Marks calls that a process left behind when it ended. */
-  const markInterrupted = (episode: Episode.Episode): Effect.Effect<Episode.Episode, RolloutRefused> =>
-    Effect.reduce(
-      Array.from(episode.open),
-      () => episode,
-      (before, call) =>
-        Effect.flatMap(now, (at) =>
-          appendEntry(episode.rollout_id, before, {
-            type: "interrupted",
-            call,
-            at,
-            message: "the process ended during the call"
-          })
-        )
+    }
+    busy.add(id)
+    return Effect.ensuring(
+      Effect.flatMap(getEpisode(live, id), (episode): Effect.Effect<A, E | RolloutRefused, R> =>
+        episode.finished === undefined
+          ? work(episode)
+          : Effect.fail(
+              makeRefusal(
+                "rollout_finished",
+                `The rollout ${id} is finished and takes no more requests. Open another one.`
+              )
+            )
+      ),
+      Effect.sync(() => busy.delete(id))
     )
+  })
 
-  const call: Service["call"] = (id, request, ask) =>
-    runExclusively(id, (found) =>
+/** Marks calls that a process left behind when it ended. */
+const markInterrupted = (
+  live: LiveEpisodes,
+  episode: Episode.Episode
+): Effect.Effect<Episode.Episode, RolloutRefused> =>
+  Effect.reduce(
+    Array.from(episode.open),
+    () => episode,
+    (before, call) =>
+      Effect.flatMap(now, (at) =>
+        appendEntry(live, episode.rollout_id, before, {
+          type: "interrupted",
+          call,
+          at,
+          message: "the process ended during the call"
+        })
+      )
+  )
+
+/** Stores the failure of a call. The caller gets the failure itself; an error of the store is logged. */
+const recordFailure = Effect.fnUntraced(function* (
+  live: LiveEpisodes,
+  id: string,
+  episode: Episode.Episode,
+  call: number,
+  cause: Cause.Cause<unknown>
+) {
+  const at = yield* now
+  const isCut = Cause.hasInterruptsOnly(cause)
+  const message = isCut
+    ? "the client went away before the answer"
+    : Redaction.redactText(Cause.pretty(cause).split("\n")[0] ?? "unknown failure")
+  const entry: Episode.Entry = { type: isCut ? "interrupted" : "failed", call, at, message }
+  yield* Effect.catch(appendEntry(live, id, episode, entry), (error) => Effect.logWarning(error.message))
+})
+
+const makeCall =
+  (live: LiveEpisodes): Service["call"] =>
+  (id, request, ask) =>
+    runExclusively(live, id, (found) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const place = Episode.locateMessages(found, request.messages)
           if ("differsAt" in place && found.on_divergence === "refuse") {
             return yield* makeRefusal(
               "history_diverged",
-              `Message ${place.differsAt + 1} is another one than the rollout ${id} has. A rollout only grows: send its messages unchanged, or open it with on_divergence "branch".`
+              `Message ${place.differsAt + 1} is another one than the rollout ${id} has. A rollout only grows: ` +
+                'send its messages unchanged, or open it with on_divergence "branch".'
             )
           }
-          const before = yield* markInterrupted(found)
-          const number = before.calls
-          const begun = yield* appendEntry(id, before, { type: "call", call: number, at: yield* now })
+          const before = yield* markInterrupted(live, found)
+          const call = before.calls
+          const begun = yield* appendEntry(live, id, before, { type: "call", call, at: yield* now })
           const exit = yield* Effect.exit(restore(ask("differsAt" in place ? request.messages : place.whole)))
-          const at = yield* now
-          if (Exit.isSuccess(exit)) {
-            const raw = Json.readFields(exit.value)
-            const body = parseTextCalls(raw, begun.tool_call_parser, request.tools)
-            yield* appendEntry(id, begun, toAnswerEntry(begun, number, at, request, raw, body))
-            return body
+          if (Exit.isFailure(exit)) {
+            yield* recordFailure(live, id, begun, call, exit.cause)
+            return yield* Effect.failCause(exit.cause)
           }
-          const isCut = Cause.hasInterruptsOnly(exit.cause)
-          const message = isCut
-            ? "the client went away before the answer"
-            : Redaction.redactText(Cause.pretty(exit.cause).split("\n")[0] ?? "unknown failure")
-          // The failure of the call is told; that it could not be marked as well is in the log.
-          yield* appendEntry(id, begun, { type: isCut ? "interrupted" : "failed", call: number, at, message }).pipe(
-            Effect.catch((error) => Effect.logWarning(error.message))
-          )
-          return yield* Effect.failCause(exit.cause)
+          const raw = Json.readFields(exit.value)
+          const body = parseTextCalls(raw, begun.tool_call_parser, request.tools)
+          const entry = toAnswerEntry(begun, { at: yield* now, call }, request, { raw, body })
+          yield* appendEntry(live, id, begun, entry)
+          return body
         })
       )
     )
 
+const make = Effect.gen(function* () {
+  const store = yield* EpisodeStore
+  const live: LiveEpisodes = { store, cached: new Map(), busy: new Set() }
   return {
     open: Effect.fnUntraced(function* (wanted, model) {
       yield* checkParser(wanted.tool_call_parser)
@@ -289,19 +321,26 @@ const make = Effect.gen(function* () {
         metadata: wanted.metadata ?? {}
       }
       yield* store.create(entry)
-      return cacheEpisode(id, Episode.apply(undefined, entry) ?? (yield* Effect.die("a rollout that does not begin")))
+      return cacheEpisode(
+        live,
+        id,
+        Episode.apply(undefined, entry) ?? (yield* Effect.die("a rollout that does not begin"))
+      )
     }),
-    get,
+    get: (id) => getEpisode(live, id),
     ids: store.ids,
-    isBusy: (id) => Effect.sync(() => busy.has(id)),
-    call,
+    isBusy: (id) => Effect.sync(() => live.busy.has(id)),
+    call: makeCall(live),
     finish: (id, { cause, components, reward }, exit) =>
-      runExclusively(id, (episode) =>
-        Effect.flatMap(now, (at) => appendEntry(id, episode, { type: "finished", at, reward, components, cause, exit }))
+      runExclusively(live, id, (episode) =>
+        Effect.flatMap(now, (at) =>
+          appendEntry(live, id, episode, { type: "finished", at, reward, components, cause, exit })
+        )
       ),
     note: (id, known) =>
-      Effect.flatMap(Effect.all([get(id), now]), ([episode, at]) =>
+      Effect.flatMap(Effect.all([getEpisode(live, id), now]), ([episode, at]) =>
         appendEntry(
+          live,
           id,
           episode,
           "advantage" in known

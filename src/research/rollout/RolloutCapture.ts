@@ -94,7 +94,8 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
           if (apiMode !== protocol)
             return Effect.fail(
               makeBlockedError(
-                `rollouts need a model behind chat completions, and this one speaks ${apiMode}: set model.api_mode or another model`
+                `rollouts need a model behind chat completions, and this one speaks ${apiMode}: ` +
+                  "set model.api_mode or another model"
               )
             )
           return Effect.gen(function* () {

@@ -234,6 +234,108 @@ const makeGroupId = (name: string, unique: string): string =>
       .slice(0, 90) || "group"
   }-${unique}`
 
+/** A group under way. */
+interface Group<Item extends AnyItem, R> {
+  readonly environment: RolloutEnvironment<Item, R>
+  readonly item: Item
+  readonly options: Options
+  readonly groupId: string
+  /** Model of the router. */
+  readonly model: string
+  readonly selection: Selection
+}
+
+/** Opens the episode of a rollout. */
+const openEpisode = Effect.fnUntraced(function* <Item extends AnyItem, R>(
+  { environment, groupId, item, model, options }: Group<Item, R>,
+  id: string
+) {
+  const episodes = yield* Episodes
+  yield* episodes.open(
+    {
+      rollout_id: id,
+      group_id: groupId,
+      sampling: options.sampling,
+      on_divergence: "branch",
+      metadata: { environment: environment.name, ...(item.id === undefined ? {} : { item: item.id }) },
+      ...(options.weightsVersion === undefined ? {} : { weights_version: options.weightsVersion }),
+      ...(options.toolCallParser === undefined ? {} : { tool_call_parser: options.toolCallParser })
+    },
+    model
+  )
+})
+
+/** Runs the agent on the item. Returns its exit and the events of its tools. */
+const runAgent = Effect.fnUntraced(function* <Item extends AnyItem, R>(
+  { environment, item, options, selection }: Group<Item, R>,
+  id: string,
+  cwd: string
+) {
+  const agent = yield* Agent
+  const events: Array<RunEvent> = []
+  const run = agent.run({
+    prompt: environment.formatPrompt(item),
+    sessionId: id,
+    source: "rollout",
+    platform: "rollout",
+    systemPrompt: environment.systemPrompt,
+    cwd,
+    tools: selection,
+    maxIterations: options.maxAgentTurns,
+    streaming: false,
+    readsText: false,
+    onEvent: (more) => Effect.sync(() => void events.push(...more.filter(({ _tag }) => _tag === "ToolFinished")))
+  })
+  const exit = yield* options.capture
+    .track(id, run)
+    .pipe(Effect.provideService(InteractiveMode, makeUnattended("rollout", options.unattended ?? "deny")), Effect.exit)
+  return { exit, events }
+})
+
+/** Rolls out the item once, and scores the result in its directory. */
+const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: Group<Item, R>, index: number) {
+  const { environment, item, options } = group
+  const agent = yield* Agent
+  const episodes = yield* Episodes
+  const id = `${group.groupId}-${index}`
+  const directory = yield* makeRolloutDirectory(options.directory, id)
+  yield* openEpisode(group, id)
+  const tools = makeRolloutTools(agent, id, directory)
+  yield* Effect.addFinalizer(() => agent.finalize(id, { reason: "session_boundary" }))
+  yield* environment.prepare(item, tools)
+  const { events, exit } = yield* runAgent(group, id, directory)
+  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+  const score = Exit.isFailure(exit)
+    ? makeZeroScore(`the run failed: ${readFirstLine(exit.cause)}`)
+    : yield* scoreRollout(
+        environment,
+        item,
+        tools,
+        makeRecord(exit.value, yield* episodes.get(id), events),
+        options.rewardTimeoutSeconds
+      )
+  const ended = exit._tag === "Success" ? exit.value : undefined
+  const episode = yield* episodes.finish(id, score, ended?.exit)
+  const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
+  yield* options.onScored?.(result) ?? Effect.void
+  return result
+})
+
+/** Notes the advantage of each member over its group, if it has several members. */
+const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<ScoredRollout>) {
+  if (members.length < 2) return members
+  const episodes = yield* Episodes
+  const values = EpisodeExport.computeAdvantages(members.map(({ score }) => score.reward))
+  return yield* Effect.forEach(members, (member, index) => {
+    const advantage = values[index] ?? 0
+    return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({
+      ...member,
+      episode,
+      advantage
+    }))
+  })
+})
+
 /** Rolls out one item as often as the settings say, and scores each rollout in its place. */
 export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
@@ -244,92 +346,17 @@ export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem
   EnvironmentError | RolloutRefused,
   Agent | Episodes | ModelRouter | ToolRegistry | FileSystem.FileSystem | Path.Path | R
 > {
-  const { capture, concurrency, groupSize, maxAgentTurns, rewardTimeoutSeconds, sampling } = options
-  const agent = yield* Agent
-  const episodes = yield* Episodes
+  const { concurrency, groupSize } = options
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
   const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, yield* Ids.makeHex(8))
   const drawn =
     options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
   const { names, selection } = yield* resolveTools(environment.toolsets ?? drawn)
-
-  const runRollout = (index: number) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const id = `${groupId}-${index}`
-        const directory = yield* makeRolloutDirectory(options.directory, id)
-        yield* episodes.open(
-          {
-            rollout_id: id,
-            group_id: groupId,
-            sampling,
-            on_divergence: "branch",
-            metadata: { environment: environment.name, ...(item.id === undefined ? {} : { item: item.id }) },
-            ...(options.weightsVersion === undefined ? {} : { weights_version: options.weightsVersion }),
-            ...(options.toolCallParser === undefined ? {} : { tool_call_parser: options.toolCallParser })
-          },
-          model
-        )
-        const tools = makeRolloutTools(agent, id, directory)
-        yield* Effect.addFinalizer(() => agent.finalize(id, { reason: "session_boundary" }))
-        yield* environment.prepare(item, tools)
-        const events: Array<RunEvent> = []
-        const exit = yield* capture
-          .track(
-            id,
-            agent.run({
-              prompt: environment.formatPrompt(item),
-              sessionId: id,
-              source: "rollout",
-              platform: "rollout",
-              systemPrompt: environment.systemPrompt,
-              cwd: directory,
-              tools: selection,
-              maxIterations: maxAgentTurns,
-              streaming: false,
-              readsText: false,
-              onEvent: (more) =>
-                Effect.sync(() => void events.push(...more.filter(({ _tag }) => _tag === "ToolFinished")))
-            })
-          )
-          .pipe(
-            Effect.provideService(InteractiveMode, makeUnattended("rollout", options.unattended ?? "deny")),
-            Effect.exit
-          )
-        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-        const score = Exit.isFailure(exit)
-          ? makeZeroScore(`the run failed: ${readFirstLine(exit.cause)}`)
-          : yield* scoreRollout(
-              environment,
-              item,
-              tools,
-              makeRecord(exit.value, yield* episodes.get(id), events),
-              rewardTimeoutSeconds
-            )
-        const ended = exit._tag === "Success" ? exit.value : undefined
-        const episode = yield* episodes.finish(id, score, ended?.exit)
-        const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
-        yield* options.onScored?.(result) ?? Effect.void
-        return result
-      })
-    )
-
+  const group: Group<Item, R> = { environment, item, options, groupId, model, selection }
   const members = yield* Effect.forEach(
     Array.from({ length: groupSize }, (_, index) => index),
-    runRollout,
+    (index) => Effect.scoped(runRollout(group, index)),
     { concurrency }
   )
-  const values = EpisodeExport.computeAdvantages(members.map(({ score }) => score.reward))
-  const compared =
-    members.length < 2
-      ? members
-      : yield* Effect.forEach(members, (member, index) => {
-          const advantage = values[index] ?? 0
-          return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({
-            ...member,
-            episode,
-            advantage
-          }))
-        })
-  return { groupId, tools: names, members: compared }
+  return { groupId, tools: names, members: yield* compareMembers(members) }
 })

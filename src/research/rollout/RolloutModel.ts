@@ -136,7 +136,9 @@ const makeProtocolError = (mode: string): AiError.AiError =>
     module: "RolloutModel",
     method: "chat",
     reason: new AiError.InvalidRequestError({
-      description: `rollouts need a model behind chat completions, and this one speaks ${mode}: set model.api_mode or another model`
+      description:
+        `rollouts need a model behind chat completions, and this one speaks ${mode}: ` +
+        "set model.api_mode or another model"
     })
   })
 

@@ -39,7 +39,8 @@
  *   const runtime = Runtime.layer({ middleware: [capture.middleware] }).pipe(
  *     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
  *   )
- *   return yield* Effect.provide(RolloutRun.run(environment, { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }), runtime)
+ *   const options = { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }
+ *   return yield* Effect.provide(RolloutRun.run(environment, options), runtime)
  * }).pipe(
  *   Effect.provide([Episodes.layer, TrainingOutput.layerFiles("data"), TrainingOutput.layerMetrics("data")]),
  *   Effect.provide(EpisodeStore.layerMemory),

@@ -19,7 +19,15 @@
  * const service = TrainingService.layerRecorder({
  *   directory: "training",
  *   environments: [{ name: "sums", description: "Adds two numbers" }],
- *   rollOut: ({ total_steps: groups }) => Effect.succeed({ groups, rollouts: 0, failed: 0, trainable: 0, meanReward: undefined, evaluation: undefined })
+ *   rollOut: ({ total_steps: groups }) =>
+ *     Effect.succeed({
+ *       groups,
+ *       rollouts: 0,
+ *       failed: 0,
+ *       trainable: 0,
+ *       meanReward: undefined,
+ *       evaluation: undefined
+ *     })
  * })
  *
  * export const runtime = Runtime.layer({ tools: [TrainingTools.toolset] }).pipe(Layer.provide(service))
@@ -30,6 +38,7 @@
  *
  * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
  */
+import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -139,6 +148,41 @@ interface RecordedRun {
 const notice =
   "This service records rollouts on this machine and trains no weights: rewards are those of the model as it is."
 
+const beginRecord = (config: TrainingConfig, id: string, directory: string): RecordedRun => ({
+  run: {
+    run_id: id,
+    environment: config.environment,
+    status: "running",
+    steps: 0,
+    total_steps: config.total_steps,
+    metrics: {},
+    directory,
+    problem: undefined
+  },
+  summary: undefined,
+  rewards: [],
+  fiber: undefined
+})
+
+const recordGroup = (entry: RecordedRun, { metrics, number }: GroupReport): void => {
+  entry.rewards.push(metrics["reward/mean"] ?? 0)
+  entry.run = { ...entry.run, steps: number, metrics }
+}
+
+const findProblem = (cause: Cause.Cause<{ readonly message: string }>): string =>
+  cause.reasons.flatMap((reason) => ("error" in reason ? [reason.error.message] : []))[0] ?? "it ended early"
+
+const recordEnd = (entry: RecordedRun, exit: Exit.Exit<Summary, { readonly message: string }>): void => {
+  if (Exit.isSuccess(exit)) {
+    entry.summary = exit.value
+    entry.run = { ...entry.run, status: "finished", problem: undefined }
+    return
+  }
+  entry.run = Exit.hasInterrupts(exit)
+    ? { ...entry.run, status: "stopped", problem: undefined }
+    : { ...entry.run, status: "failed", problem: findProblem(exit.cause) }
+}
+
 const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rollOut }: RecorderOptions) {
   const scope = yield* Effect.scope
   const kept = new Map<string, RecordedRun>()
@@ -147,7 +191,9 @@ const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rol
     return found === undefined
       ? Effect.fail(
           new TrainingError({
-            message: `There is no training run ${JSON.stringify(runId)}. There are: ${Array.from(kept.keys()).join(", ") || "none"}.`
+            message:
+              `There is no training run ${JSON.stringify(runId)}. ` +
+              `There are: ${Array.from(kept.keys()).join(", ") || "none"}.`
           })
         )
       : Effect.succeed(found)
@@ -174,41 +220,13 @@ const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rol
       ),
     start: Effect.fnUntraced(function* (config) {
       const id = `run_${(yield* Clock.currentTimeMillis).toString(36)}_${yield* Ids.makeHex(4)}`
-      const entry: RecordedRun = {
-        run: {
-          run_id: id,
-          environment: config.environment,
-          status: "running",
-          steps: 0,
-          total_steps: config.total_steps,
-          metrics: {},
-          directory: `${directory}/${id}`,
-          problem: undefined
-        },
-        summary: undefined,
-        rewards: [],
-        fiber: undefined
-      }
+      const entry = beginRecord(config, id, `${directory}/${id}`)
       kept.set(id, entry)
-      const onGroup = ({ metrics, number }: GroupReport): Effect.Effect<void> =>
-        Effect.sync(() => {
-          entry.rewards.push(metrics["reward/mean"] ?? 0)
-          entry.run = { ...entry.run, steps: number, metrics }
-        })
-      const work = Effect.map(Effect.exit(rollOut(config, entry.run.directory, onGroup)), (exit) => {
-        if (Exit.isSuccess(exit)) entry.summary = exit.value
-        const problem = Exit.isSuccess(exit)
-          ? undefined
-          : (exit.cause.reasons.flatMap((reason) => ("error" in reason ? [reason.error.message] : []))[0] ??
-            "it ended early")
-        const status = Exit.isSuccess(exit)
-          ? ("finished" as const)
-          : Exit.hasInterrupts(exit)
-            ? ("stopped" as const)
-            : ("failed" as const)
-        entry.run = { ...entry.run, status, problem: status === "failed" ? problem : undefined }
-      })
-      entry.fiber = yield* Effect.forkIn(work, scope)
+      const work = rollOut(config, entry.run.directory, (report) => Effect.sync(() => recordGroup(entry, report)))
+      entry.fiber = yield* Effect.forkIn(
+        Effect.map(Effect.exit(work), (exit) => recordEnd(entry, exit)),
+        scope
+      )
       return entry.run
     }),
     status: (runId) => Effect.map(findRun(runId), ({ run }) => run),

@@ -94,7 +94,8 @@ const toolkit = Toolkit.make(
   ),
   makeChangeTool(
     "rl_test_inference",
-    "Rolls out a few items of the selected environment without training, and returns their rewards. Use it before every start.",
+    "Rolls out a few items of the selected environment without training, and returns their rewards. " +
+      "Use it before every start.",
     none
   ),
   makeChangeTool(

@@ -65,7 +65,10 @@ export const runSetup = Effect.fnUntraced(function* (
   const { exitCode, output } = yield* BoundedCommand.run({ command: setup, cwd, timeoutSeconds })
   if (exitCode === 0) return undefined
   const end = output.trim().split("\n").at(-1) ?? ""
-  return `the setup ${exitCode === undefined ? `did not end within ${timeoutSeconds} s` : `ended with exit code ${exitCode}`}${end === "" ? "" : `: ${TextCut.shorten(end, 200)}`}`
+  return (
+    "the setup " +
+    `${exitCode === undefined ? `did not end within ${timeoutSeconds} s` : `ended with exit code ${exitCode}`}${end === "" ? "" : `: ${TextCut.shorten(end, 200)}`}`
+  )
 })
 
 const scoreEnd = (

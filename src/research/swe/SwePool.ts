@@ -17,7 +17,11 @@
  *
  * export const statusOf = ({ status }: SweEvaluation.PatchEvaluation): string => status
  *
- * export const solve = (tasks: ReadonlyArray<SweTask.SweTask>, services: Omit<SweRun.Runtime, "environment">, environment: CommandEnvironment.Service) =>
+ * export const solve = (
+ *   tasks: ReadonlyArray<SweTask.SweTask>,
+ *   services: Omit<SweRun.Runtime, "environment">,
+ *   environment: CommandEnvironment.Service
+ * ) =>
  *   Effect.gen(function*() {
  *     const files = SwePool.nameFiles("/tmp/results.jsonl")
  *     const journal = yield* SwePool.openJournal(files)

@@ -88,19 +88,28 @@ export interface SolvedTask {
 const terminalOnly: Selection = { toolset: (name) => name === "terminal", tool: (name) => name === "terminal" }
 
 const systemPrompt = [
-  "You solve one task of software engineering by commands. Your working directory is the root of the project, which is yours alone: change its " +
-    "files until the task is done. There is one tool, terminal, and each call of it is a new shell.",
-  "Read what the task is about before you change anything. Make the smallest change that solves it, in the style of the code around it. Check it by " +
-    "running what the project has for that, and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
-  `When the task is done, run \`echo ${sentinel}\` as a command of its own. Everything that is not in a file then is lost.`
+  "You solve one task of software engineering by commands. Your working directory is the root of the project, " +
+    "which is yours alone: change its files until the task is done. " +
+    "There is one tool, terminal, and each call of it is a new shell.",
+  "Read what the task is about before you change anything. Make the smallest change that solves it, " +
+    "in the style of the code around it. Check it by running what the project has for that, " +
+    "and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
+  `When the task is done, run \`echo ${sentinel}\` as a command of its own. ` +
+    "Everything that is not in a file then is lost."
 ].join("\n\n")
+
+/** The workspace of a task. */
+interface TaskPlace {
+  readonly placed: RemoteWorkspace.PlacedWorkspace
+  /** Directory of the workspace on this machine. */
+  readonly root: string
+}
 
 /** Runs the agent; the run is stopped when a command printed the sentinel. */
 const runAgent = Effect.fnUntraced(function* (
   { agent }: Runtime,
   task: SweTask,
-  { cwd, isRemote }: RemoteWorkspace.PlacedWorkspace,
-  root: string,
+  { placed: { cwd, isRemote }, root }: TaskPlace,
   settings: Settings,
   tell: RowPool.UsageReporter
 ) {
@@ -170,7 +179,7 @@ export const run = Effect.fn("SweRun.run")(function* (
   )
   if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
 
-  const { isDone, result, sessionId } = yield* runAgent(runtime, task, placed, copy.directory, settings, tell)
+  const { isDone, result, sessionId } = yield* runAgent(runtime, task, { placed, root: copy.directory }, settings, tell)
   const base = {
     instance_id: task.id,
     conversations: yield* readConversation(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)

@@ -153,7 +153,10 @@ const findWorkspace = Effect.fnUntraced(function* (
   const named =
     repo === undefined ? paths.resolve(base, directory ?? cwd ?? ".") : yield* findRepository(repo, base, repositories)
   if (named === undefined) {
-    return `repository "${repo}" not found: clone it to ${paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))}${repositories === undefined ? " and pass --repos DIR" : ""}`
+    return (
+      `repository "${repo}" not found: clone it to ` +
+      `${paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))}${repositories === undefined ? " and pass --repos DIR" : ""}`
+    )
   }
   return commit === undefined
     ? yield* resolveSource(named, repo === undefined ? workspace : "clone")

@@ -124,8 +124,26 @@ export const renderInstruction = (
 ): string =>
   check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
-/** A folder as a task, or a string with the reason why it is not a task. */
-const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
+/** The kind of a folder and its parts, read. */
+interface FolderParts {
+  readonly path: string
+  readonly isHarbor: boolean
+  readonly settings: Json.Fields
+  readonly instruction: string
+  /** The script that runs the tests, by its path in the folder, with its text if it exists. */
+  readonly test: { readonly name: string; readonly script: string | undefined }
+  readonly environment: EnvironmentParts
+}
+
+/** The files that a workspace begins with. */
+interface EnvironmentParts {
+  readonly files: string
+  readonly hasFiles: boolean
+  readonly dockerfile: ReturnType<typeof parseDockerfile>
+}
+
+/** Reads the parts of a folder, or returns the reason why it is not a task. */
+const readParts = Effect.fnUntraced(function* (path: string) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)
   const kind = detectKind(names)
@@ -142,56 +160,83 @@ const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults
   const test = isHarbor ? "tests/test.sh" : "run-tests.sh"
   const script = yield* readOptional(paths.join(path, test))
   const files = isHarbor ? paths.join(path, "environment") : path
-  const {
-    isThere: hasDockerfile,
-    runs,
-    workdir
-  } = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
-  const { agent, environment, verifier } = {
-    agent: Json.readFields(settings["agent"]),
-    environment: Json.readFields(settings["environment"]),
-    verifier: Json.readFields(settings["verifier"])
+  const dockerfile = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
+  const parts: FolderParts = {
+    path,
+    isHarbor,
+    settings,
+    instruction,
+    test: { name: test, script },
+    environment: { files, hasFiles: !isHarbor || names.includes("environment"), dockerfile }
   }
-  const hasFiles = !isHarbor || names.includes("environment")
-  const image = Json.readString(environment["docker_image"]) ?? defaults.image
-  const task: SweTask = {
-    id: paths.basename(path),
-    digest: Digest.toHex(`${instruction}\n${script ?? ""}`, 16),
+  return parts
+})
+
+/** The check of a task by the script of its folder. */
+const toCheck = (
+  { isHarbor, path, settings, test }: FolderParts,
+  workdir: string,
+  defaults: Defaults
+): SweTask["check"] => {
+  if (test.script === undefined) return undefined
+  const verifier = Json.readFields(settings["verifier"])
+  const seconds = isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]
+  return {
+    command: `bash ${testsDirectory}/${test.name}`,
+    timeoutSeconds: toSeconds(seconds) ?? defaults.evaluationSeconds,
+    testPatch: undefined,
+    expected: { failToPass: [], passToPass: [] },
+    folder: { path, workdir }
+  }
+}
+
+/** The image to build for a task, or `undefined` if none is built. */
+const toBuild = ({ environment, isHarbor, settings }: FolderParts, defaults: Defaults): SweTask["build"] => {
+  const { dockerfile, files } = environment
+  const { build_timeout_sec: timeout, docker_image: image } = Json.readFields(settings["environment"])
+  const isBuilt =
+    defaults.inContainers === true && dockerfile.isThere && (Json.readString(image) ?? defaults.image) === undefined
+  if (!isBuilt) return undefined
+  return {
+    directory: files,
+    without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)),
+    seconds: toSeconds(timeout) ?? buildSeconds,
+    workdir: dockerfile.workdir
+  }
+}
+
+const toTask = (parts: FolderParts, id: string, defaults: Defaults): SweTask => {
+  const { environment, instruction, isHarbor, settings, test } = parts
+  const { dockerfile, files, hasFiles } = environment
+  const agent = Json.readFields(settings["agent"])
+  return {
+    id,
+    digest: Digest.toHex(`${instruction}\n${test.script ?? ""}`, 16),
     instruction,
     source: hasFiles
       ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld }
       : { _tag: "Empty" },
     prefix: "",
-    image,
-    build:
-      defaults.inContainers === true && hasDockerfile && image === undefined
-        ? {
-            directory: files,
-            without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)),
-            seconds: toSeconds(environment["build_timeout_sec"]) ?? buildSeconds,
-            workdir
-          }
-        : undefined,
+    image: Json.readString(Json.readFields(settings["environment"])["docker_image"]) ?? defaults.image,
+    build: toBuild(parts, defaults),
     setup: defaults.setup,
     agentSeconds: toSeconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
-    check:
-      script === undefined
-        ? undefined
-        : {
-            command: `bash ${testsDirectory}/${test}`,
-            timeoutSeconds:
-              toSeconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ??
-              defaults.evaluationSeconds,
-            testPatch: undefined,
-            expected: { failToPass: [], passToPass: [] },
-            folder: { path, workdir }
-          }
+    check: toCheck(parts, dockerfile.workdir, defaults)
   }
+}
+
+/** A folder as a task, or a string with the reason why it is not a task. */
+const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
+  const paths = yield* Path.Path
+  const parts = yield* readParts(path)
+  if (typeof parts === "string") return parts
+  const task = toTask(parts, paths.basename(path), defaults)
+  const { environment, test } = parts
   const notices = [
-    ...(runs && defaults.inContainers !== true
+    ...(environment.dockerfile.runs && defaults.inContainers !== true
       ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there, or pass --env docker`]
       : []),
-    ...(script === undefined ? [`task ${task.id}: it has no ${test} and is not scored`] : [])
+    ...(test.script === undefined ? [`task ${task.id}: it has no ${test.name} and is not scored`] : [])
   ]
   return { task, notices }
 })

@@ -40,6 +40,7 @@
  *
  * Source: `hermes-product.md` §5.3 (the environment is always cleaned).
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
@@ -187,28 +188,29 @@ export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Makes a workspace, for as long as the scope lives. */
-export const make = Effect.fn("WorkingCopy.make")(function* (
-  source: Source
-): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  const commit = source._tag === "Commit" ? yield* resolveCommit(source.repository, source.commit) : undefined
-  if (source._tag === "Directory" && !(yield* isDirectory(source.path)))
-    return yield* makeProblem(`the directory ${source.path} does not exist: name one that does`)
-  const root = yield* Effect.mapError(
-    fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)),
-    toWorkspaceError
-  )
-  const [outer, directory] = [paths.join(root, "base.git"), paths.join(root, "work")]
-  const buildGitArguments = (...args: ReadonlyArray<string>) => [
-    `--git-dir=${outer}`,
-    `--work-tree=${directory}`,
-    ...args
-  ]
-  // Exit code 1: something cannot be added (a repository without a commit, a file that cannot be read), and everything
-  // else was.
-  const add = GitCommand.readBytes(buildGitArguments("add", "--all", "--ignore-errors"), { cwd: directory }).pipe(
+/** The places of a copy. */
+interface CopyPlace {
+  /** Folder of everything, removed with the scope. */
+  readonly root: string
+  /** The outer repository, which makes the patch. */
+  readonly outer: string
+  /** The workspace. */
+  readonly directory: string
+}
+
+/** Arguments of git for the outer repository over the workspace. */
+const buildGitArguments = ({ directory, outer }: CopyPlace, ...args: ReadonlyArray<string>) => [
+  `--git-dir=${outer}`,
+  `--work-tree=${directory}`,
+  ...args
+]
+
+/**
+ * Adds all files to the index. Exit code 1 means that some cannot be added (a repository without a commit, a file that
+ * cannot be read) and that all others were.
+ */
+const addFiles = (place: CopyPlace) =>
+  GitCommand.readBytes(buildGitArguments(place, "add", "--all", "--ignore-errors"), { cwd: place.directory }).pipe(
     Effect.catch((error) =>
       error.code === 1
         ? Effect.logWarning(`a file is left out of the patch: ${error.message}`)
@@ -216,100 +218,144 @@ export const make = Effect.fn("WorkingCopy.make")(function* (
     )
   )
 
+/** Makes the folders of a copy and its outer repository. The owner file comes first, for `removeAbandoned`. */
+const makePlace = Effect.fnUntraced(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const root = yield* Effect.mapError(
+    fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)),
+    toWorkspaceError
+  )
+  const place: CopyPlace = { root, outer: paths.join(root, "base.git"), directory: paths.join(root, "work") }
   yield* Effect.mapError(
     fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(ProcessIdentity.getCurrentProcess())),
     toWorkspaceError
   )
-  yield* Effect.mapError(fs.makeDirectory(directory), toWorkspaceError)
-  yield* runGit(["init", "--quiet", "--bare", "--template=", outer], root)
-  yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), toWorkspaceError)
-  if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
-  if (source._tag === "Directory") {
-    yield* Effect.mapError(GitCommand.copyDirectory(source.path, directory), toWorkspaceError)
-    for (const name of [".git", ...(source.without ?? [])]) {
-      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
-    }
+  yield* Effect.mapError(fs.makeDirectory(place.directory), toWorkspaceError)
+  yield* runGit(["init", "--quiet", "--bare", "--template=", place.outer], root)
+  yield* Effect.mapError(fs.makeDirectory(paths.join(place.outer, "info"), { recursive: true }), toWorkspaceError)
+  return place
+})
+
+/** Copies the files of a source directory into the workspace. */
+const copySource = Effect.fnUntraced(function* (
+  { directory }: CopyPlace,
+  { path, without = [] }: Extract<Source, { readonly _tag: "Directory" }>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* Effect.mapError(GitCommand.copyDirectory(path, directory), toWorkspaceError)
+  for (const name of [".git", ...without]) {
+    yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
   }
+})
+
+/** Fills the repositories of a copy. Returns the commit that patches start at. */
+const fillCopy = Effect.fnUntraced(function* (place: CopyPlace, source: Source, commit: string | undefined) {
+  const { directory, outer, root } = place
+  if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
+  if (source._tag === "Directory") yield* copySource(place, source)
   if (commit === undefined) {
-    yield* add
+    yield* addFiles(place)
     yield* runGit(
-      buildGitArguments("commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"),
+      buildGitArguments(place, "commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"),
       directory
     )
   }
-  const start = commit ?? (yield* runGit(buildGitArguments("rev-parse", "HEAD"), directory))
+  const start = commit ?? (yield* runGit(buildGitArguments(place, "rev-parse", "HEAD"), directory))
   yield* runGit(["init", "--quiet", "--template=", directory], root)
   yield* runGit(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", outer, start], directory)
   yield* runGit(["update-ref", "refs/heads/main", start], directory)
   yield* runGit(["reset", "--quiet", commit === undefined ? "--mixed" : "--hard", "main"], directory)
-  yield* runGit(buildGitArguments("read-tree", start), directory)
+  yield* runGit(buildGitArguments(place, "read-tree", start), directory)
+  return start
+})
 
+const diffArguments = [
+  "diff",
+  "--cached",
+  "--binary",
+  "--full-index",
+  "--no-color",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--no-renames"
+]
+
+/** The patch of the workspace since `start`. Files that are not UTF-8 are in it as binary files. */
+const readPatch = Effect.fnUntraced(function* (place: CopyPlace, start: string) {
+  const { directory, outer } = place
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  if (!(yield* isDirectory(directory))) return yield* makeProblem("the workspace was removed: its changes are lost")
+  yield* addFiles(place)
   const differences = Effect.mapError(
-    GitCommand.readBytes(
-      buildGitArguments(
-        "diff",
-        "--cached",
-        "--binary",
-        "--full-index",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-renames",
-        start
-      ),
-      { cwd: directory }
-    ),
+    GitCommand.readBytes(buildGitArguments(place, ...diffArguments, start), { cwd: directory }),
     toWorkspaceError
   )
-
-  const patch = Effect.gen(function* () {
-    if (!(yield* isDirectory(directory))) return yield* makeProblem("the workspace was removed: its changes are lost")
-    yield* add
-    const text = Effect.flatMap(differences, (bytes) =>
-      Effect.try({ try: () => utf8.decode(bytes), catch: () => makeProblem("the patch is not UTF-8") })
+  const text = Effect.flatMap(differences, (bytes) =>
+    Effect.try({ try: () => utf8.decode(bytes), catch: () => makeProblem("the patch is not UTF-8") })
+  )
+  const attributes = paths.join(outer, "info/attributes")
+  return yield* Effect.catch(text, () =>
+    Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), toWorkspaceError).pipe(
+      Effect.andThen(text),
+      Effect.ensuring(Effect.ignore(fs.remove(attributes)))
     )
-    const attributes = paths.join(outer, "info/attributes")
-    return yield* Effect.catch(text, () =>
-      Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), toWorkspaceError).pipe(
-        Effect.andThen(text),
-        Effect.ensuring(Effect.ignore(fs.remove(attributes)))
+  )
+})
+
+const applyPatch = (place: CopyPlace, patch: string) =>
+  patch.trim() === ""
+    ? Effect.void
+    : GitCommand.readBytes(buildGitArguments(place, "apply", "--whitespace=nowarn", "-"), {
+        cwd: place.directory,
+        input: patch.endsWith("\n") ? patch : `${patch}\n`
+      }).pipe(
+        Effect.asVoid,
+        Effect.mapError(
+          ({ message }) =>
+            new PatchRejected({
+              message: `the patch does not apply: ${message.replace(/^git apply failed: (?:error: )?/, "")}`
+            })
+        )
       )
-    )
-  })
 
-  const apply: WorkingCopy["apply"] = (patch) =>
-    patch.trim() === ""
-      ? Effect.void
-      : GitCommand.readBytes(buildGitArguments("apply", "--whitespace=nowarn", "-"), {
-          cwd: directory,
-          input: patch.endsWith("\n") ? patch : `${patch}\n`
-        }).pipe(
-          Effect.asVoid,
-          Effect.mapError(
-            ({ message }) =>
-              new PatchRejected({
-                message: `the patch does not apply: ${message.replace(/^git apply failed: (?:error: )?/, "")}`
-              })
-          )
-        )
+/** Restores files to their content in `start`. Removes those that did not exist then. */
+const restoreFiles = Effect.fnUntraced(function* (place: CopyPlace, start: string, names: ReadonlyArray<string>) {
+  const { directory } = place
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const listed = yield* runGit(buildGitArguments(place, "ls-tree", "-r", "--name-only", "-z", start), directory)
+  const tracked = new Set(listed.split("\0"))
+  for (const name of names) {
+    // The path comes from a patch: one that leads out of the workspace is not touched.
+    if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
+    if (tracked.has(name))
+      yield* runGit(buildGitArguments(place, "checkout", start, "--", `:(literal)${name}`), directory)
+    else
+      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
+  }
+})
 
-  const restore: WorkingCopy["restore"] = Effect.fnUntraced(function* (names) {
-    const there = new Set(
-      (yield* runGit(buildGitArguments("ls-tree", "-r", "--name-only", "-z", start), directory)).split("\0")
-    )
-    for (const name of names) {
-      // The path comes from a patch: one that leads out of the workspace is not touched.
-      if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
-      if (there.has(name)) yield* runGit(buildGitArguments("checkout", start, "--", `:(literal)${name}`), directory)
-      else
-        yield* Effect.mapError(
-          fs.remove(paths.join(directory, name), { recursive: true, force: true }),
-          toWorkspaceError
-        )
-    }
-  })
-
-  return { directory, patch, apply, restore }
+/** Makes a workspace, for as long as the scope lives. */
+export const make = Effect.fn("WorkingCopy.make")(function* (
+  source: Source
+): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
+  const commit = source._tag === "Commit" ? yield* resolveCommit(source.repository, source.commit) : undefined
+  if (source._tag === "Directory" && !(yield* isDirectory(source.path)))
+    return yield* makeProblem(`the directory ${source.path} does not exist: name one that does`)
+  const place = yield* makePlace()
+  const start = yield* fillCopy(place, source, commit)
+  const files = Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
+    Context.add(Path.Path, yield* Path.Path)
+  )
+  return {
+    directory: place.directory,
+    patch: Effect.provideContext(readPatch(place, start), files),
+    apply: (patch) => applyPatch(place, patch),
+    restore: (names) => Effect.provideContext(restoreFiles(place, start, names), files)
+  }
 })
 
 /** Paths of the files that a patch is about. */

@@ -29,7 +29,8 @@
  * const cluster = Cluster.layerSqlite({ path: "cluster.db", concurrency: 4 }).pipe(Layer.provide(agent))
  *
  * const program = Effect.gen(function*() {
- *   yield* Cluster.submit(Cluster.makeTurnRequest({ id: "greeting", sessionId: "greeting", prompt: "Reply exactly hello" }))
+ *   const turn = { id: "greeting", sessionId: "greeting", prompt: "Reply exactly hello" }
+ *   yield* Cluster.submit(Cluster.makeTurnRequest(turn))
  *   const outcomes = yield* Cluster.waitForOutcomes(["greeting"])
  *   return outcomes.get("greeting")?.status
  * })

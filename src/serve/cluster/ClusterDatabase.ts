@@ -67,7 +67,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
     seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
   )`,
     ...buildRunTables("BIGINT GENERATED ALWAYS AS IDENTITY"),
-    "CREATE TABLE shared (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, changed_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (kind, key))",
+    "CREATE TABLE shared (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, " +
+      "changed_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (kind, key))",
     `CREATE TABLE budgets (
     name TEXT PRIMARY KEY,
     max_tokens BIGINT,
@@ -79,7 +80,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
     "ALTER TABLE members ADD COLUMN protocol INTEGER NOT NULL DEFAULT 1",
     // Contents of agents that submissions bring, by their digests.
-    "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
+    "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, " +
+      "used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
     "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
   ],
   [openRunsIndex],
@@ -109,7 +111,9 @@ const migrateTables = Effect.fnUntraced(function* (sql: PostgresClient.Client, s
       ? Effect.succeed(found)
       : Effect.fail(
           new ClusterError({
-            message: `${place} was written by a newer version (cluster tables ${found}; supported: ${known}): update hermes on this machine to use it`
+            message:
+              `${place} was written by a newer version (cluster tables ${found}; supported: ${known}): ` +
+              "update hermes on this machine to use it"
           })
         )
   )

@@ -286,7 +286,8 @@ export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, ne
           : Effect.timeout(settle, "3 seconds").pipe(
               Effect.catch(({ message }) =>
                 Effect.logWarning(
-                  `the cluster's budget lacks the last use of this runner (${tokens} tokens, $${dollars.toFixed(4)}): ${message}`
+                  `the cluster's budget lacks the last use of this runner (${tokens} tokens, ` +
+                    `$${dollars.toFixed(4)}): ${message}`
                 )
               )
             )

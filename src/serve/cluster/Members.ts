@@ -95,7 +95,8 @@ const refuseOthers = Effect.fnUntraced(function* (
   if (other === undefined) return
   return yield* new ClusterError({
     message:
-      `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
+      `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} ` +
+      `(protocol ${other.protocol}), ` +
       `this is ${Version.version} (protocol ${protocol}): ${remedy}`
   })
 })

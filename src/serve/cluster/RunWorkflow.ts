@@ -86,6 +86,52 @@ const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   isPassing
 })
 
+/** Makes one attempt of a run: admission, its start in the database, and its handler. */
+const runAttempt = Effect.fnUntraced(function* (
+  { admit, handlers, messages, runner }: WorkerOptions,
+  runs: Runs["Service"],
+  request: Request
+): Effect.fn.Return<Outcome, { readonly message: string }> {
+  const { id, kind, sessionId } = request
+  const handler = handlers[kind]
+  if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
+  const refused = yield* admit?.(request) ?? Effect.succeed(undefined)
+  if (refused !== undefined) return makeFailedOutcome(refused, false)
+  const started = yield* runs.start(id, runner, yield* messages(sessionId))
+  if (started === undefined) return { status: "finished" }
+  if (started.stalls >= mostStalls) {
+    return makeFailedOutcome(
+      `the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`,
+      false
+    )
+  }
+  const outcome = yield* handler({ ...request, ...started })
+  if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
+  return outcome
+})
+
+/** Waits until this runner has no shards any more, and leaves the run to their next owner. */
+const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =>
+  sharding.isShutdown.pipe(
+    Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
+    Effect.andThen(
+      Effect.withFiber((fiber) => {
+        fiber.interruptUnsafe(fiber.id, ClusterSchema.Abandon.annotation)
+        return Effect.never
+      })
+    )
+  )
+
+/** The outcome of an attempt. A failure is an outcome that may pass; an interruption stays one. */
+const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome> => {
+  if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+  // An interrupted run belongs to the next owner of its shard.
+  if (Cause.hasInterrupts(exit.cause))
+    return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
+  const error = Cause.squash(exit.cause)
+  return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
+}
+
 /** Makes the worker of a runner. */
 export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
   Layer.effect(
@@ -100,38 +146,6 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       let isClosed = false
       const changeRunningCount = (change: number) => Effect.sync(() => options.report((running += change)))
 
-      const beginAttempt = Effect.fnUntraced(function* (
-        request: Request
-      ): Effect.fn.Return<Outcome, { readonly message: string }> {
-        const { id, kind, sessionId } = request
-        const handler = options.handlers[kind]
-        if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
-        const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
-        if (refused !== undefined) return makeFailedOutcome(refused, false)
-        const started = yield* runs.start(id, options.runner, yield* options.messages(sessionId))
-        if (started === undefined) return { status: "finished" }
-        if (started.stalls >= mostStalls) {
-          return makeFailedOutcome(
-            `the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`,
-            false
-          )
-        }
-        const outcome = yield* handler({ ...request, ...started })
-        if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
-        return outcome
-      })
-
-      /** Waits until this runner has no shards any more, and leaves the run to their next owner. */
-      const left: Effect.Effect<never> = sharding.isShutdown.pipe(
-        Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
-        Effect.andThen(
-          Effect.withFiber((fiber) => {
-            fiber.interruptUnsafe(fiber.id, ClusterSchema.Abandon.annotation)
-            return Effect.never
-          })
-        )
-      )
-
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
           attempts.add(request.id)
@@ -140,21 +154,17 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
-                ? left
-                : Effect.ensuring(Effect.andThen(changeRunningCount(1), beginAttempt(request)), changeRunningCount(-1))
+                ? leaveToNextOwner(sharding)
+                : Effect.ensuring(
+                    Effect.andThen(changeRunningCount(1), runAttempt(options, runs, request)),
+                    changeRunningCount(-1)
+                  )
             )
           )
         }).pipe(
           Effect.ensuring(Effect.sync(() => void attempts.delete(request.id))),
           Effect.exit,
-          Effect.flatMap((exit) => {
-            if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
-            // An interrupted run belongs to the next owner of its shard.
-            if (Cause.hasInterrupts(exit.cause))
-              return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
-            const error = Cause.squash(exit.cause)
-            return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
-          }),
+          Effect.flatMap(toAttemptOutcome),
           Effect.provideService(References.MinimumLogLevel, level)
         )
 

@@ -129,8 +129,10 @@ export interface RunsPlace {
 const decodeOutcomeText = (text: string | null): Outcome | undefined =>
   text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
 
-/** Makes the runs of a database. */
-const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
+type RunsPart<Members extends keyof Service> = Pick<Service, Members>
+
+/** The course of a run: added, started, paused and finished. */
+const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause" | "start"> => ({
   add: ({ batch, id, kind, sessionId }) =>
     run(
       Effect.gen(function* () {
@@ -143,15 +145,15 @@ const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
         return decodeOutcomeText(row?.outcome ?? null)
       })
     ),
-  announce,
   start: (id, runner, messages) =>
     run(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
-        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now}),
-          first_position = coalesce(first_position, ${messages}),
-          stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END, messages = ${messages}
+        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1,
+          started_at = coalesce(started_at, ${now}), first_position = coalesce(first_position, ${messages}),
+          stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END,
+          messages = ${messages}
         WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
         return row === undefined
           ? undefined
@@ -163,10 +165,19 @@ const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
     Effect.asVoid(
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         run(
-          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`
+          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+            WHERE id = ${id} AND state <> 'done'`
         )
       )
-    ),
+    )
+})
+
+/** Queries over runs. */
+const makeQueries = ({
+  listed,
+  run,
+  sql
+}: RunsPlace): RunsPart<"counts" | "failures" | "isBehind" | "open" | "outcomes"> => ({
   outcomes: (ids) =>
     ids.length === 0
       ? Effect.succeed(new Map())
@@ -188,7 +199,8 @@ const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
   isBehind: (id, sessionId) =>
     Effect.map(
       run(sql`
-        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done' AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
+        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done'
+          AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
       (rows) => rows.length > 0
     ),
   open: (most) =>
@@ -198,7 +210,8 @@ const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
     ),
   counts: Effect.map(
     run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
-      SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed, count(*) AS count
+      SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed,
+        count(*) AS count
       FROM runs GROUP BY batch, state, is_failed ORDER BY batch`),
     (rows) => {
       const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
@@ -218,8 +231,15 @@ const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
         SELECT id, batch, session_id AS "sessionId", outcome FROM runs
         WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
       (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
-    ),
-  listen
+    )
+})
+
+/** Makes the runs of a database. */
+export const make = (place: RunsPlace): Service => ({
+  ...makeCourse(place),
+  ...makeQueries(place),
+  announce: place.announce,
+  listen: place.listen
 })
 
 const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)

@@ -124,7 +124,8 @@ const refuseLocal = Effect.fnUntraced(function* ({ file, middlewares, settings }
   const local = middlewares.find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
   if (local !== undefined) {
     return yield* makeRefusal(
-      `${file.name}: middleware ${local.import} is code of this machine: name it in config.yaml of the runners, or use a bundled one`
+      `${file.name}: middleware ${local.import} is code of this machine: ` +
+        "name it in config.yaml of the runners, or use a bundled one"
     )
   }
   const server = settings.find(({ key }) => key.startsWith("mcp_servers."))
@@ -211,7 +212,8 @@ export const buildContent = Effect.fnUntraced(function* (
     (typeof address === "string" && URL.canParse(address) && new URL(address).password !== "")
   ) {
     return yield* makeRefusal(
-      "the submission would carry a secret: keys stay on their machine; take it out of the agent file, the prefill messages or model.base_url"
+      "the submission would carry a secret: keys stay on their machine; take it out of the agent file, " +
+        "the prefill messages or model.base_url"
     )
   }
   return text
@@ -261,7 +263,8 @@ export const read = Effect.fnUntraced(function* (
   const { version } = Json.readFields(value)
   if (version !== formVersion) {
     return yield* makeRefusal(
-      `the submission has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners`
+      `the submission has form ${String(version)}, this runner reads ${formVersion}: ` +
+        "submit with the version of the runners"
     )
   }
   const { agent, prefill, settings } = yield* Effect.mapError(decode(value), ({ message }) =>

@@ -117,38 +117,12 @@ interface PendingEvent {
   weight: number
 }
 
-/** One reader, with the events that it has not taken yet. */
-const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
+/** The events that a reader has not taken yet, counted. */
+const makePendingEvents = () => {
   let waiting: Array<PendingEvent> = []
   let first = 0
   let events = 0
   let characters = 0
-  let arrived: Deferred.Deferred<void> | undefined
-  let drained: Deferred.Deferred<void> | undefined
-  let isEnded = false
-  let isCut = false
-
-  const takeNextEvent = (): HostEvent | undefined => {
-    const found = waiting[first]
-    if (found === undefined) return undefined
-    first++
-    if (first === waiting.length || first > 1024) {
-      waiting = waiting.slice(first)
-      first = 0
-    }
-    events -= found.run?.length ?? 1
-    characters -= found.weight
-    if (events <= atMost && drained !== undefined) {
-      Deferred.doneUnsafe(drained, Effect.void)
-      drained = undefined
-    }
-    return found.event
-  }
-
-  const wakeReader = (): void => {
-    if (arrived !== undefined) Deferred.doneUnsafe(arrived, Effect.void)
-    arrived = undefined
-  }
 
   /** Adds events of a turn to those that wait already. */
   const appendRunEvents = (last: PendingEvent, run: Array<RunEvent>, added: ReadonlyArray<RunEvent>): void => {
@@ -166,11 +140,6 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
   }
 
   const put = (event: HostEvent): void => {
-    if (isCut) return
-    if (whenBehind === "cut" && (events > maxEvents || characters > maxCharacters)) {
-      isCut = true
-      return
-    }
     const last = waiting.length > first ? waiting.at(-1) : undefined
     if (event._tag !== "RunEvents") {
       waiting.push({ event, run: undefined, weight: 0 })
@@ -188,11 +157,63 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
       events += run.length
       characters += added.weight
     }
+  }
+
+  return {
+    put,
+    /** Removes the first event, if any. */
+    take: (): HostEvent | undefined => {
+      const found = waiting[first]
+      if (found === undefined) return undefined
+      first++
+      if (first === waiting.length || first > 1024) {
+        waiting = waiting.slice(first)
+        first = 0
+      }
+      events -= found.run?.length ?? 1
+      characters -= found.weight
+      return found.event
+    },
+    isEmpty: (): boolean => first >= waiting.length,
+    isOverfull: (): boolean => events > maxEvents || characters > maxCharacters,
+    countEvents: (): number => events
+  }
+}
+
+/** One reader, with the events that it has not taken yet. */
+const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
+  const pending = makePendingEvents()
+  let arrived: Deferred.Deferred<void> | undefined
+  let drained: Deferred.Deferred<void> | undefined
+  let isEnded = false
+  let isCut = false
+
+  const takeNextEvent = (): HostEvent | undefined => {
+    const found = pending.take()
+    if (found !== undefined && drained !== undefined && pending.countEvents() <= atMost) {
+      Deferred.doneUnsafe(drained, Effect.void)
+      drained = undefined
+    }
+    return found
+  }
+
+  const wakeReader = (): void => {
+    if (arrived !== undefined) Deferred.doneUnsafe(arrived, Effect.void)
+    arrived = undefined
+  }
+
+  const put = (event: HostEvent): void => {
+    if (isCut) return
+    if (whenBehind === "cut" && pending.isOverfull()) {
+      isCut = true
+      return
+    }
+    pending.put(event)
     wakeReader()
   }
 
   const isAny: Reader["arrived"] = Effect.suspend(() => {
-    if (first < waiting.length || isCut || isEnded) return Effect.void
+    if (!pending.isEmpty() || isCut || isEnded) return Effect.void
     arrived ??= Deferred.makeUnsafe()
     return Effect.flatMap(Deferred.await(arrived), () => isAny)
   })
@@ -211,7 +232,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
     poll: takeNextEvent,
     put,
     caughtUp: Effect.suspend(() => {
-      if (whenBehind === "cut" || isEnded || events <= atMost) return Effect.void
+      if (whenBehind === "cut" || isEnded || pending.countEvents() <= atMost) return Effect.void
       drained ??= Deferred.makeUnsafe()
       return Deferred.await(drained)
     }),

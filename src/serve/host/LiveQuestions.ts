@@ -23,7 +23,8 @@ export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-e
   override get message(): string {
     return this.reason === "closed"
       ? `Question ${this.id} is not open: it was answered, or taken back with its turn.`
-      : `Question ${this.id} takes an answer of another kind: an approval a reply, a clarification its choices or other words, a plan a mode.`
+      : `Question ${this.id} takes an answer of another kind: an approval a reply, ` +
+          "a clarification its choices or other words, a plan a mode."
   }
 }
 
@@ -70,6 +71,22 @@ const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer =>
   return question.question.modes.some((mode) => mode === answer.mode) ? answer : { ...answer, mode: "plan" }
 }
 
+/** Asks a clarification of a tool. Clients see redacted texts; the tool gets its own choices back. */
+const clarifyByAnswer = Effect.fnUntraced(function* (
+  requestAnswer: (question: NewQuestion) => Effect.Effect<Answer>,
+  { choices, multiple, question }: Question
+) {
+  const secrets = yield* Secrets
+  const shown = {
+    question: Redaction.redactText(question, secrets),
+    choices: choices.map((choice) => Redaction.redactText(choice, secrets)),
+    multiple
+  }
+  const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
+  if (answer._tag !== "Clarification") return undefined
+  return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
+})
+
 /** Makes the questions of a live session. */
 export const make = (owner: StateOwner): LiveQuestions => {
   const waiting = new Map<string, (answer: Answer) => Effect.Effect<void>>()
@@ -104,17 +121,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
     )
 
   return {
-    clarifier: Effect.fnUntraced(function* ({ choices, multiple, question }: Question) {
-      const secrets = yield* Secrets
-      const shown = {
-        question: Redaction.redactText(question, secrets),
-        choices: choices.map((choice) => Redaction.redactText(choice, secrets)),
-        multiple
-      }
-      const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
-      if (answer._tag !== "Clarification") return undefined
-      return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
-    }),
+    clarifier: (question) => clarifyByAnswer(requestAnswer, question),
     approvals: {
       ask: (question) =>
         Effect.map(requestAnswer({ _tag: "Approval", question }), (answer) =>

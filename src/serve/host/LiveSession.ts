@@ -241,6 +241,96 @@ const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTur
   }
 }
 
+/** The loosest mode that a live session may have: limited by its options and by the run that started this program. */
+const readLoosestMode = (maxMode: Mode = "yolo"): Effect.Effect<Mode> =>
+  Effect.map(ProcessVariables, (variables) => {
+    const limits = InheritedLimits.readLimits(variables)
+    return PermissionMode.selectNarrower(
+      maxMode,
+      limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode)
+    )
+  })
+
+/** Makes the settings of a live session. `most` is its loosest mode. */
+const makeSettings = (
+  owner: StateOwner.StateOwner,
+  questions: LiveQuestions.LiveQuestions,
+  initial: Mode | undefined,
+  most: Mode
+) => {
+  let chosen = initial
+  const isAllowed = (mode: Mode): boolean => PermissionMode.selectNarrower(mode, most) === mode
+  /** Changes settings. Only for work on the owner's fiber. */
+  const apply = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (settings.mode !== undefined) chosen = settings.mode
+      const { effort, mode, route } = { ...owner.state(), ...settings }
+      owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
+      return mode === "plan" ? Effect.void : questions.withdrawPlan
+    })
+  const setMode: LiveSession["setMode"] = (mode) =>
+    Effect.suspend(() => {
+      if (!isAllowed(mode)) return Effect.fail(new ModeUnavailable({ mode, most }))
+      // The mode applies at once, also for a call that is judged before the owner's turn.
+      chosen = mode
+      return owner.run(apply({ mode }))
+    })
+  return { mode: () => chosen, isAllowed, apply, setMode }
+}
+
+/** Parts of a live session that its commands use. */
+interface SessionParts {
+  readonly agent: Agent["Service"]
+  readonly owner: StateOwner.StateOwner
+  readonly moves: SessionMoves.SessionMoves
+  readonly turns: LiveTurns.LiveTurns
+}
+
+/** Interrupts the turn, finalizes the session and closes its owner, once. */
+const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> => {
+  let isClosed = false
+  return Effect.suspend(() => {
+    if (isClosed) return Effect.void
+    isClosed = true
+    return Effect.gen(function* () {
+      yield* owner.run(turns.hold(1))
+      yield* turns.interrupt
+      // Waits for the work that the end of the turn put into the queue.
+      yield* owner.run(Effect.void)
+      yield* agent.finalize(owner.state().session.id, { reason: "shutdown" })
+    }).pipe(Effect.ensuring(owner.close))
+  })
+}
+
+/** Compacts the conversation while no turn can begin. Fails if a turn is running. */
+const makeCompaction =
+  (
+    { agent, moves, owner, turns }: SessionParts,
+    tools: NonNullable<Options["input"]>["tools"]
+  ): LiveSession["compact"] =>
+  ({ focus, keepExchanges } = {}) => {
+    const holdIdle = Effect.suspend(() => {
+      const { turn } = owner.state()
+      return turn === undefined ? turns.hold(1) : Effect.fail(new SessionBusy({ sessionId: turn.sessionId }))
+    })
+    return Effect.scoped(
+      Effect.gen(function* () {
+        yield* Effect.acquireRelease(owner.run(holdIdle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
+        let warning: string | undefined
+        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
+          Effect.sync(() => {
+            for (const event of events)
+              if (event._tag === "Notice" && event.level === "warning") warning = event.message
+          })
+        const { session } = owner.state()
+        const { cwd, id: sessionId } = session
+        const compacted = yield* agent.compact({ sessionId, cwd, tools, focus, keepExchanges, onEvent })
+        if (compacted.sessionId !== sessionId) yield* owner.run(moves.follow)
+        return { ...compacted, warning }
+      })
+    )
+  }
+
 /** Makes a live session over the agent of the surroundings. */
 export const make = Effect.fnUntraced(function* (
   options: Options = {}
@@ -265,77 +355,19 @@ export const make = Effect.fnUntraced(function* (
   })
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
   const questions = LiveQuestions.make(owner)
-  let chosen = options.mode
-  const limits = InheritedLimits.readLimits(yield* ProcessVariables)
-  const most = PermissionMode.selectNarrower(
-    options.maxMode ?? "yolo",
-    limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode)
-  )
-
-  const applySettings = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      if (settings.mode !== undefined) chosen = settings.mode
-      const { effort, mode, route } = { ...owner.state(), ...settings }
-      owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
-      return mode === "plan" ? Effect.void : questions.withdrawPlan
-    })
-  const changeSettings = (settings: Partial<LiveSettings>): Effect.Effect<void> => owner.run(applySettings(settings))
-
+  const settings = makeSettings(owner, questions, options.mode, yield* readLoosestMode(options.maxMode))
   const turns = yield* LiveTurns.make(owner, moves, questions, {
     ...options,
-    mode: () => chosen,
-    plans: {
-      modes: planModes.filter((mode) => PermissionMode.selectNarrower(mode, most) === mode),
-      choose: (mode) => applySettings({ mode })
-    }
+    mode: settings.mode,
+    plans: { modes: planModes.filter(settings.isAllowed), choose: (mode) => settings.apply({ mode }) }
   })
 
-  let isClosed = false
-  const close = Effect.suspend(() => {
-    if (isClosed) return Effect.void
-    isClosed = true
-    return Effect.gen(function* () {
-      yield* owner.run(turns.hold(1))
-      yield* turns.interrupt
-      // Behind what the end of the turn put into the queue.
-      yield* owner.run(Effect.void)
-      yield* agent.finalize(owner.state().session.id, { reason: "shutdown" })
-    }).pipe(Effect.ensuring(owner.close))
-  })
+  const parts: SessionParts = { agent, owner, moves, turns }
+  const close = makeClose(parts)
   yield* Effect.addFinalizer(() => close)
   owner.post(turns.next)
 
   const hold = Effect.acquireRelease(owner.run(turns.hold(1)), () => Effect.sync(() => void owner.post(turns.hold(-1))))
-
-  const idle = Effect.suspend(() => {
-    const { turn } = owner.state()
-    return turn === undefined ? turns.hold(1) : Effect.fail(new SessionBusy({ sessionId: turn.sessionId }))
-  })
-
-  const compact: LiveSession["compact"] = ({ focus, keepExchanges } = {}) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        yield* Effect.acquireRelease(owner.run(idle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
-        let warning: string | undefined
-        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-          Effect.sync(() => {
-            for (const event of events)
-              if (event._tag === "Notice" && event.level === "warning") warning = event.message
-          })
-        const { session } = owner.state()
-        const { tools } = options.input ?? {}
-        const compacted = yield* agent.compact({
-          sessionId: session.id,
-          cwd: session.cwd,
-          tools,
-          focus,
-          keepExchanges,
-          onEvent
-        })
-        if (compacted.sessionId !== session.id) yield* owner.run(moves.follow)
-        return { ...compacted, warning }
-      })
-    )
 
   return {
     state: Effect.sync(owner.state),
@@ -356,18 +388,12 @@ export const make = Effect.fnUntraced(function* (
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
     resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
     rename: (title) => owner.run(moves.rename(title)),
-    compact,
+    compact: makeCompaction(parts, options.input?.tools),
     known: moves.known,
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
-    setMode: (mode) =>
-      Effect.suspend(() => {
-        if (PermissionMode.selectNarrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode, most }))
-        // It holds at once, also for a call that is judged before the owner's turn.
-        chosen = mode
-        return changeSettings({ mode })
-      }),
-    setRoute: (route) => changeSettings({ route }),
-    setEffort: (effort) => changeSettings({ effort }),
+    setMode: settings.setMode,
+    setRoute: (route) => owner.run(settings.apply({ route })),
+    setEffort: (effort) => owner.run(settings.apply({ effort })),
     background: makeLiveBackground(owner, background),
     close
   }

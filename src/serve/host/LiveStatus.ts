@@ -46,9 +46,9 @@ export interface LiveStatus {
   /** Takes an event, in order. */
   readonly follow: (event: HostEvent) => void
   /**
-   * Looks up what no event tells; to be called about once a second. Background work is counted each time; sums of the
-   * session, the window of the model and the branch are read after a turn or a change of the session, and every
-   * {@link restMillis}.
+   * Looks up the facts that no event carries; to be called about once a second. Background work is counted each time;
+   * sums of the session, the window of the model and the branch are read after a turn or a change of the session, and
+   * every {@link restMillis}.
    */
   readonly refresh: Effect.Effect<void>
 }
@@ -78,6 +78,89 @@ const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, pa
   return undefined
 })
 
+/** The facts, and the values that decide when they are looked up again. */
+interface StatusState {
+  readonly facts: StatusFacts
+  /** The session whose sums are in the facts. */
+  readonly session: SessionId | undefined
+  /** Time in milliseconds from which on the next lookup is due. */
+  readonly dueAt: number
+  /** The router's own choice, once it is known. */
+  readonly primaryModel: string | undefined
+}
+
+const makeInitialState = ({ effort, mode, questions, session }: State, cwd: string | undefined): StatusState => ({
+  facts: {
+    model: undefined,
+    effort,
+    mode,
+    contextTokens: undefined,
+    window: undefined,
+    tokens: 0,
+    cost: Cost.toSpent(Cost.nothing),
+    cwd: session.cwd ?? cwd,
+    branch: undefined,
+    background: 0,
+    questions: questions.length
+  },
+  session: undefined,
+  dueAt: -Infinity,
+  primaryModel: undefined
+})
+
+const changeFacts = (state: StatusState, changes: Partial<StatusFacts>): StatusState => ({
+  ...state,
+  facts: { ...state.facts, ...changes }
+})
+
+const reduceRunEvent = (state: StatusState, event: RunEvent): StatusState => {
+  if (event._tag === "RunStarted") return changeFacts(state, { model: event.model })
+  if (event._tag !== "UsageReported") return state
+  const { cost, tokens } = state.facts
+  const total = Usage.countTotalTokens(event.usage)
+  const sums = { tokens: tokens + total, cost: Cost.sum(cost, event.cost) }
+  return changeFacts(state, event.origin === undefined ? { ...sums, model: event.model, contextTokens: total } : sums)
+}
+
+type SessionChanged = Extract<HostEvent, { readonly _tag: "SessionChanged" }>
+
+const reduceSessionChange = (state: StatusState, { change, session }: SessionChanged, cwd: string | undefined) => {
+  const facts = {
+    ...state.facts,
+    ...(change === "new" ? { tokens: 0, cost: Cost.toSpent(Cost.nothing) } : {}),
+    ...(change === "titled" ? {} : { contextTokens: undefined, cwd: session.cwd ?? cwd })
+  }
+  // The sums of a conversation continue over its compactions.
+  return change === "compacted" || change === "new"
+    ? { ...state, dueAt: -Infinity, facts, session: session.id }
+    : { ...state, dueAt: -Infinity, facts }
+}
+
+/** The state after an event. `cwd` is the directory of a session without one. */
+const reduceStatus = (state: StatusState, event: HostEvent, cwd: string | undefined): StatusState => {
+  const { facts } = state
+  switch (event._tag) {
+    case "RunEvents":
+    case "UsageAfter":
+      return event.events.reduce(reduceRunEvent, state)
+    case "TurnEnded":
+      return { ...state, dueAt: -Infinity }
+    case "QuestionAsked":
+      return changeFacts(state, { questions: facts.questions + 1 })
+    case "QuestionClosed":
+      return changeFacts(state, { questions: Math.max(0, facts.questions - 1) })
+    case "SettingsChanged": {
+      const { effort, mode, route } = event.settings
+      const model = route?.model ?? state.primaryModel
+      return { ...changeFacts(state, { effort, mode, model }), dueAt: -Infinity }
+    }
+    case "SessionChanged":
+      return reduceSessionChange(state, event, cwd)
+    default:
+      return state
+  }
+}
+
 /** Maintains the facts of a live session. `cwd` applies if the session has no directory. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
@@ -88,70 +171,15 @@ export const make = Effect.fnUntraced(function* (
   const auxiliary = yield* Auxiliary
   const store = yield* SessionStore
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
-  const chooseFolder = (state: State): string | undefined => state.session.cwd ?? cwd
-  const state = yield* live.state
-  let session: SessionId | undefined
-  let dueAt = -Infinity
-  /** The router's own choice, once it is known. */
-  let primaryModel: string | undefined
-  let facts: StatusFacts = {
-    model: undefined,
-    effort: state.effort,
-    mode: state.mode,
-    contextTokens: undefined,
-    window: undefined,
-    tokens: 0,
-    cost: Cost.toSpent(Cost.nothing),
-    cwd: chooseFolder(state),
-    branch: undefined,
-    background: 0,
-    questions: state.questions.length
-  }
+  let state = makeInitialState(yield* live.state, cwd)
   const updateFacts = (changes: Partial<StatusFacts>): void => {
-    facts = { ...facts, ...changes }
+    state = changeFacts(state, changes)
   }
 
-  const recordRunEvent = (event: RunEvent): void => {
-    if (event._tag === "RunStarted") return updateFacts({ model: event.model })
-    if (event._tag !== "UsageReported") return
-    const total = Usage.countTotalTokens(event.usage)
-    updateFacts({ tokens: facts.tokens + total, cost: Cost.sum(facts.cost, event.cost) })
-    if (event.origin === undefined) updateFacts({ model: event.model, contextTokens: total })
-  }
-
-  const follow = (event: HostEvent): void => {
-    if (event._tag === "TurnEnded" || event._tag === "SessionChanged" || event._tag === "SettingsChanged")
-      dueAt = -Infinity
-    switch (event._tag) {
-      case "RunEvents":
-      case "UsageAfter":
-        for (const one of event.events) recordRunEvent(one)
-        return
-      case "QuestionAsked":
-        return updateFacts({ questions: facts.questions + 1 })
-      case "QuestionClosed":
-        return updateFacts({ questions: Math.max(0, facts.questions - 1) })
-      case "SettingsChanged":
-        return updateFacts({
-          effort: event.settings.effort,
-          mode: event.settings.mode,
-          model: event.settings.route?.model ?? primaryModel
-        })
-      case "SessionChanged":
-        if (event.change === "new") updateFacts({ tokens: 0, cost: Cost.toSpent(Cost.nothing) })
-        if (event.change !== "titled") updateFacts({ contextTokens: undefined, cwd: event.session.cwd ?? cwd })
-        // The sums of a conversation go on over its compactions.
-        if (event.change === "compacted" || event.change === "new") session = event.session.id
-        return
-      default:
-        return
-    }
-  }
-
-  const sums = Effect.gen(function* () {
+  const refreshSums = Effect.gen(function* () {
     const { id } = (yield* live.state).session
-    if (id === session) return
-    session = id
+    if (id === state.session) return
+    state = { ...state, session: id }
     const { cost, usage } = yield* SessionReports.readUsage(live)
     updateFacts({ tokens: Usage.countTotalTokens(usage), cost })
   }).pipe(
@@ -160,30 +188,31 @@ export const make = Effect.fnUntraced(function* (
     Effect.catch((error) => Effect.logDebug(`cannot read the usage of the session: ${error.message}`))
   )
 
-  const window = Effect.gen(function* () {
+  const refreshModel = Effect.gen(function* () {
     const { route } = yield* live.state
     if (router === undefined) return
     const primary = yield* router.primaryRoute ?? router.primary
-    primaryModel = primary.model
-    if (facts.model === undefined) updateFacts({ model: route?.model ?? primaryModel })
+    state = { ...state, primaryModel: primary.model }
+    if (state.facts.model === undefined) updateFacts({ model: route?.model ?? primary.model })
     if (router.catalogue === undefined || router.primaryRoute === undefined) return
     const { source, tokens } = yield* router.catalogue.window(route ?? (yield* router.primaryRoute))
     updateFacts({ window: source === "default" ? undefined : tokens })
   })
 
-  const count = Effect.map(live.background.list, ({ length }) => updateFacts({ background: length }))
-
   return {
-    facts: () => facts,
-    follow,
+    facts: () => state.facts,
+    follow: (event) => {
+      state = reduceStatus(state, event, cwd)
+    },
     refresh: Effect.gen(function* () {
-      yield* count
+      const { length } = yield* live.background.list
+      updateFacts({ background: length })
       const now = yield* Clock.currentTimeMillis
-      if (now < dueAt) return
-      dueAt = now + restMillis
-      yield* sums
-      yield* window
-      const folder = chooseFolder(yield* live.state)
+      if (now < state.dueAt) return
+      state = { ...state, dueAt: now + restMillis }
+      yield* refreshSums
+      yield* refreshModel
+      const folder = (yield* live.state).session.cwd ?? cwd
       updateFacts({ branch: folder === undefined ? undefined : yield* readBranch(files, path, folder) })
     })
   }

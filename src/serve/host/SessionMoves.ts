@@ -97,25 +97,30 @@ export const findSessionDirectory = Effect.fnUntraced(function* ({
   return undefined
 })
 
-export const make = Effect.fnUntraced(function* (
-  owner: StateOwner,
-  options: MoveOptions
-): Effect.fn.Return<SessionMoves, never, Agent | Hooks | SessionStore> {
+/** Makes the function that announces to hooks that one session takes the place of another. */
+const makeResetAnnouncement = Effect.fnUntraced(function* (
+  platform: string
+): Effect.fn.Return<
+  (from: SessionId, to: SessionId, reason: "new_session" | "session_boundary") => Effect.Effect<void>,
+  never,
+  Agent | Hooks
+> {
   const agent = yield* Agent
   const hooks = yield* Hooks
-  const store = yield* SessionStore
-  const { platform } = options
-
-  /** The old identity is given up, the new one takes its place. */
-  const announceReset = Effect.fnUntraced(function* (
-    from: SessionId,
-    to: SessionId,
-    reason: "new_session" | "session_boundary"
-  ) {
+  return Effect.fnUntraced(function* (from, to, reason) {
     const ids = { platform, reason, old_session_id: from, new_session_id: to }
     yield* agent.finalize(from, { reason, next: to })
     yield* hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
   })
+})
+
+/** Makes the moves of a live session. */
+export const make = Effect.fnUntraced(function* (
+  owner: StateOwner,
+  options: MoveOptions
+): Effect.fn.Return<SessionMoves, never, Agent | Hooks | SessionStore> {
+  const store = yield* SessionStore
+  const announceReset = yield* makeResetAnnouncement(options.platform)
 
   const known = Effect.suspend(() => Effect.map(store.get(owner.state().session.id), Option.getOrUndefined))
 

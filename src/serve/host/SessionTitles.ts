@@ -6,6 +6,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { AgentError } from "../../base/domain/AgentError.ts"
 import { TaskId } from "../../base/domain/Ids.ts"
@@ -14,6 +15,7 @@ import type { RunResult } from "../../base/domain/RunEvent.ts"
 import type { Auxiliary } from "../../models/routing/Auxiliary.ts"
 import type { Service as SessionStore } from "../../store/SessionStore.ts"
 import type { SessionIdentity } from "./HostEvent.ts"
+import type { StateOwner } from "./StateOwner.ts"
 
 /** Characters of the question and of the answer that the model reads. */
 const excerpt = 1_000
@@ -40,14 +42,14 @@ const readPromptText = (prompt: RunInput["prompt"]): string =>
   typeof prompt === "string" ? prompt : prompt.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** True for the first exchange of an untitled session. */
-export const isDue = (session: SessionIdentity, result: RunResult): boolean =>
+const isDue = (session: SessionIdentity, result: RunResult): boolean =>
   session.prompts === 1 && session.title === undefined && result.text.trim() !== ""
 
 /**
  * Titles an untitled session. Returns false if no title was set: without a usable answer, or if the session already has
  * a title. A title that the user sets meanwhile is preserved.
  */
-export const generateTitle = Effect.fnUntraced(function* (
+const generateTitle = Effect.fnUntraced(function* (
   auxiliary: Auxiliary["Service"],
   store: SessionStore,
   prompt: RunInput["prompt"],
@@ -55,7 +57,11 @@ export const generateTitle = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, AgentError> {
   const titled = Effect.map(store.get(sessionId), (found) => Option.isNone(found) || found.value.title !== undefined)
   if (yield* titled) return false
-  const material = `${instruction}\n\n<user>\n${takeExcerpt(readPromptText(prompt))}\n</user>\n<assistant>\n${takeExcerpt(text)}\n</assistant>`
+  const exchange = [
+    `<user>\n${takeExcerpt(readPromptText(prompt))}\n</user>`,
+    `<assistant>\n${takeExcerpt(text)}\n</assistant>`
+  ]
+  const material = [instruction, "", ...exchange].join("\n")
   const answer = yield* auxiliary.call("title", {
     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: material })] })],
     maxOutputTokens: 512,
@@ -65,4 +71,33 @@ export const generateTitle = Effect.fnUntraced(function* (
   if (title === undefined || (yield* titled)) return false
   yield* store.rename(sessionId, title)
   return true
+})
+
+/** The services that titles need, and the scope in which they are made. */
+export interface TitleContext {
+  readonly auxiliary: Auxiliary["Service"]
+  readonly store: SessionStore
+  readonly owner: StateOwner
+  readonly scope: Scope.Scope
+}
+
+/** Titles the session after its first exchange without waiting for it. Readers get `SessionChanged`. */
+export const titleInBackground = Effect.fnUntraced(function* (
+  { auxiliary, owner, scope, store }: TitleContext,
+  prompt: RunInput["prompt"],
+  result: RunResult
+): Effect.fn.Return<void> {
+  if (!isDue(owner.state().session, result)) return
+  const publishTitle = Effect.sync(() => {
+    const { session } = owner.state()
+    if (session.id === result.sessionId)
+      owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
+  })
+  const titled = Effect.map(generateTitle(auxiliary, store, prompt, result), (isTitled) => {
+    if (isTitled) owner.post(publishTitle)
+  })
+  yield* Effect.forkIn(
+    Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)),
+    scope
+  )
 })

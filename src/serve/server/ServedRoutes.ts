@@ -7,8 +7,10 @@ import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import type * as HttpServerError from "effect/http/HttpServerError"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
@@ -65,6 +67,21 @@ export const makeBodyReader =
       })
     )
   }
+
+/** Time between two signs of life of a stream. */
+const alive = "15 seconds"
+
+/** A response of server-sent events, kept alive by comments. */
+export const makeEventStream = <E>(
+  text: Stream.Stream<string, E>,
+  headers: Readonly<Record<string, string>> = {}
+): HttpServerResponse.HttpServerResponse => {
+  const signs = Stream.map(Stream.fromSchedule(Schedule.spaced(alive)), () => ": alive\n\n")
+  return HttpServerResponse.stream(Stream.encodeText(Stream.merge(text, signs, { haltStrategy: "left" })), {
+    contentType: "text/event-stream; charset=utf-8",
+    headers: { ...headers, "cache-control": "no-store", "x-accel-buffering": "no" }
+  })
+}
 
 /** Makes a decoder of bodies; its error names what does not fit. */
 export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {

@@ -45,7 +45,10 @@ export const explainRefusal = (
   const names = new Set<string>()
   for (const { key, name } of named) {
     if (!isName(name))
-      return `the name ${JSON.stringify(name)} of a server key is invalid: use letters, digits, ".", "_" and "-", 64 at most`
+      return (
+        `the name ${JSON.stringify(name)} of a server key is invalid: use letters, digits, ".", "_" and "-", ` +
+        "64 at most"
+      )
     if (names.has(name)) return `two server keys have the name "${name}": give each its own`
     const value = Redacted.value(key)
     if (value.length < shortestKey)

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as AcpUpdates from "../../../src/serve/server/acp/AcpUpdates.ts"
+import * as AcpReplay from "../../../src/serve/server/acp/AcpReplay.ts"
 import * as acpEditor from "../../support/acpEditor.ts"
 import { held, usable, world, type World } from "../../support/servedEditor.ts"
 
@@ -126,11 +126,11 @@ describe("a session that is loaded", () => {
 
   const context = { resolve: (path: string) => `/w/${path}`, hasTerminals: true, sessionId: "s", changes: [] }
   const message = (role: "assistant" | "tool", part: object) =>
-    ({ role, content: [part] }) as unknown as Parameters<typeof AcpUpdates.replayMessages>[0][number]
+    ({ role, content: [part] }) as unknown as Parameters<typeof AcpReplay.replayMessages>[0][number]
 
   it("shows a result without its call, and a call without its result as failed", () => {
     const [orphan] = callsOf(
-      AcpUpdates.replayMessages(
+      AcpReplay.replayMessages(
         [message("tool", { type: "tool-result", id: "c1", name: "read_file", result: "text", isFailure: false })],
         context
       )
@@ -143,7 +143,7 @@ describe("a session that is loaded", () => {
       content: [{ type: "content", content: { type: "text", text: "text" } }]
     })
     const [open] = callsOf(
-      AcpUpdates.replayMessages(
+      AcpReplay.replayMessages(
         [message("assistant", { type: "tool-call", id: "c2", name: "terminal", params: { command: "true" } })],
         context
       )

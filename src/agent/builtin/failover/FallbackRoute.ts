@@ -114,8 +114,10 @@ const makeIncompleteError = (fallback: Fallback, what: string): AiError.AiError 
     module: "LlmFailover",
     method: fallback.name,
     reason: new AiError.InvalidRequestError({
-      description:
-        `the fallback "${fallback.name}" has no ${what}, and there is none to inherit: ` + "set it in its llm_config"
+      description: [
+        `the fallback "${fallback.name}" has no ${what}, and there is none to inherit`,
+        "set it in its llm_config"
+      ].join(": ")
     })
   })
 

@@ -21,7 +21,7 @@ import type { LiveSession } from "../../host/LiveSession.ts"
 import { nameTarget, showLine } from "../../../tools/approval/Question.ts"
 import type { SessionClient } from "./AcpClient.ts"
 import { modeNames } from "./AcpSettings.ts"
-import * as AcpUpdates from "./AcpUpdates.ts"
+import * as AcpContent from "./AcpContent.ts"
 
 /** Questions of one session. */
 export interface AcpQuestions {
@@ -88,7 +88,7 @@ const renderPreview = ({ command, description, preview }: QuestionContent<"Appro
   { type: "content", content: { type: "text", text: description } },
   ...(preview === undefined
     ? []
-    : AcpUpdates.parseDifferences({ diff: preview, path: FileChange.readFileName({ diff: preview, path: "" }) }).map(
+    : AcpContent.parseDifferences({ diff: preview, path: FileChange.readFileName({ diff: preview, path: "" }) }).map(
         ({ content }) => content
       ))
 ]
@@ -118,6 +118,97 @@ const readAnswers = (
     content?.["words"]
   ].filter((one): one is string => typeof one === "string" && one.trim() !== "")
 
+/** The session that is asked about, and the client that asks its user. */
+interface QuestionContext {
+  readonly live: LiveSession
+  readonly client: SessionClient
+}
+
+const requestApproval = Effect.fnUntraced(function* (
+  { client, live }: QuestionContext,
+  id: string,
+  question: QuestionContent<"Approval">
+) {
+  const option = yield* client.permission({
+    toolCall: {
+      toolCallId: question.tool_call_id ?? id,
+      title: showLine(question.command),
+      kind: AcpContent.classifyTool(question.tool),
+      status: "pending",
+      content: renderPreview(question)
+    },
+    options: [...listOffers(question)]
+  })
+  yield* live.answer(id, { _tag: "Approval", reply: toReply(question, option) })
+})
+
+const requestClarification = Effect.fnUntraced(function* (
+  { client, live }: QuestionContext,
+  id: string,
+  { choices, multiple, question }: QuestionContent<"Clarification">
+) {
+  if (client.capabilities.elicitation?.form != null) {
+    const content = yield* client.elicit(
+      VisibleText.showLines(question),
+      buildForm(choices.map(VisibleText.showLine), multiple)
+    )
+    return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
+  }
+  const chosen =
+    choices.length === 0 || multiple
+      ? undefined
+      : yield* client.permission({
+          toolCall: { toolCallId: id, title: VisibleText.showLines(question), kind: "think", status: "pending" },
+          options: [
+            ...choices.map((choice, index): PermissionOption => ({
+              optionId: `${index}`,
+              name: VisibleText.showLine(choice),
+              kind: "allow_once"
+            })),
+            { optionId: "none", name: "No answer", kind: "reject_once" }
+          ]
+        })
+  const answer = choices.find((_, index) => `${index}` === chosen)
+  yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
+})
+
+const requestPlanDecision = Effect.fnUntraced(function* (
+  { client, live }: QuestionContext,
+  id: string,
+  { modes, plan }: QuestionContent<"Plan">
+) {
+  const text = VisibleText.showLines(plan.replaceAll("\r\n", "\n"))
+  const option = yield* client.permission({
+    toolCall: {
+      toolCallId: id,
+      title: "Carry out this plan?",
+      kind: "switch_mode",
+      status: "pending",
+      content: [{ type: "content", content: { type: "text", text } }]
+    },
+    options: [
+      ...modes.map((mode): PermissionOption => ({
+        optionId: mode,
+        name: `Approve, go on in the mode ${modeNames[mode][0]}`,
+        kind: "allow_once"
+      })),
+      { optionId: "plan", name: "Keep planning", kind: "reject_once" }
+    ]
+  })
+  yield* live.answer(id, { _tag: "Plan", mode: planModes.find((mode) => mode === option) ?? "plan" })
+})
+
+const handleQuestion = (context: QuestionContext, asked: OpenQuestion) => {
+  switch (asked._tag) {
+    case "Approval":
+      return requestApproval(context, asked.id, asked.question)
+    case "Clarification":
+      return requestClarification(context, asked.id, asked.question)
+    case "Plan":
+      return requestPlanDecision(context, asked.id, asked.question)
+  }
+}
+
 /** Makes the questions of a session, which are taken back when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
@@ -125,89 +216,12 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<AcpQuestions, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const asking = new Map<OpenQuestion["id"], Fiber.Fiber<unknown, unknown>>()
-
-  const requestApproval = Effect.fnUntraced(function* (id: string, question: QuestionContent<"Approval">) {
-    const option = yield* client.permission({
-      toolCall: {
-        toolCallId: question.tool_call_id ?? id,
-        title: showLine(question.command),
-        kind: AcpUpdates.classifyTool(question.tool),
-        status: "pending",
-        content: renderPreview(question)
-      },
-      options: [...listOffers(question)]
-    })
-    yield* live.answer(id, { _tag: "Approval", reply: toReply(question, option) })
-  })
-
-  const requestClarification = Effect.fnUntraced(function* (
-    id: string,
-    { choices, multiple, question }: QuestionContent<"Clarification">
-  ) {
-    if (client.capabilities.elicitation?.form != null) {
-      const content = yield* client.elicit(
-        VisibleText.showLines(question),
-        buildForm(choices.map(VisibleText.showLine), multiple)
-      )
-      return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
-    }
-    const chosen =
-      choices.length === 0 || multiple
-        ? undefined
-        : yield* client.permission({
-            toolCall: { toolCallId: id, title: VisibleText.showLines(question), kind: "think", status: "pending" },
-            options: [
-              ...choices.map((choice, index): PermissionOption => ({
-                optionId: `${index}`,
-                name: VisibleText.showLine(choice),
-                kind: "allow_once"
-              })),
-              { optionId: "none", name: "No answer", kind: "reject_once" }
-            ]
-          })
-    const answer = choices.find((_, index) => `${index}` === chosen)
-    yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
-  })
-
-  const requestPlanDecision = Effect.fnUntraced(function* (id: string, { modes, plan }: QuestionContent<"Plan">) {
-    const text = VisibleText.showLines(plan.replaceAll("\r\n", "\n"))
-    const option = yield* client.permission({
-      toolCall: {
-        toolCallId: id,
-        title: "Carry out this plan?",
-        kind: "switch_mode",
-        status: "pending",
-        content: [{ type: "content", content: { type: "text", text } }]
-      },
-      options: [
-        ...modes.map((mode): PermissionOption => ({
-          optionId: mode,
-          name: `Approve, go on in the mode ${modeNames[mode][0]}`,
-          kind: "allow_once"
-        })),
-        { optionId: "plan", name: "Keep planning", kind: "reject_once" }
-      ]
-    })
-    yield* live.answer(id, { _tag: "Plan", mode: planModes.find((mode) => mode === option) ?? "plan" })
-  })
-
-  const handleQuestion = (asked: OpenQuestion) => {
-    switch (asked._tag) {
-      case "Approval":
-        return requestApproval(asked.id, asked.question)
-      case "Clarification":
-        return requestClarification(asked.id, asked.question)
-      case "Plan":
-        return requestPlanDecision(asked.id, asked.question)
-    }
-  }
-
   return {
     ask: (asked) =>
       // It was answered elsewhere, or taken back with its turn.
       Effect.map(
         Effect.forkIn(
-          Effect.catch(handleQuestion(asked), () => Effect.void),
+          Effect.catch(handleQuestion({ live, client }, asked), () => Effect.void),
           scope
         ),
         (fiber) => void asking.set(asked.id, fiber)

@@ -69,43 +69,52 @@ const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState =>
   availableModes: PermissionMode.all.map((id) => ({ id, name: modeNames[id][0], description: modeNames[id][1] }))
 })
 
+/** The options that a client shows: the mode, the model if there are models, and the reasoning effort. */
+const describeOptions = (
+  { effort, mode, route }: LiveSettings,
+  models: ReadonlyArray<AcpModel>
+): Array<SessionConfigOption> => {
+  const { availableModes } = describeModes(mode)
+  const current =
+    models.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? models[0]
+  return [
+    makeSelectOption(
+      "mode",
+      "Mode",
+      "mode",
+      mode,
+      availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))
+    ),
+    ...(current === undefined
+      ? []
+      : [
+          makeSelectOption(
+            "model",
+            "Model",
+            "model",
+            current.id,
+            models.map(({ description, id, name }) => ({ value: id, name, description }))
+          )
+        ]),
+    makeSelectOption(
+      "effort",
+      "Reasoning effort",
+      "thought_level",
+      effort ?? byDefault,
+      [byDefault, ...efforts].map((value) => ({ value, name: value }))
+    )
+  ]
+}
+
 /** Makes the settings of a session; its models are asked for once. */
 export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
   let known: ReadonlyArray<AcpModel> | undefined
 
-  const listOptions: AcpSettings["optionsOf"] = Effect.fnUntraced(function* ({ effort, mode, route }) {
-    const { availableModes } = describeModes(mode)
-    known ??= yield* models
-    const current =
-      known.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? known[0]
-    return [
-      makeSelectOption(
-        "mode",
-        "Mode",
-        "mode",
-        mode,
-        availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))
-      ),
-      ...(current === undefined
-        ? []
-        : [
-            makeSelectOption(
-              "model",
-              "Model",
-              "model",
-              current.id,
-              known.map(({ description, id, name }) => ({ value: id, name, description }))
-            )
-          ]),
-      makeSelectOption(
-        "effort",
-        "Reasoning effort",
-        "thought_level",
-        effort ?? byDefault,
-        [byDefault, ...efforts].map((value) => ({ value, name: value }))
-      )
-    ]
-  })
+  const listOptions: AcpSettings["optionsOf"] = (settings) =>
+    Effect.map(
+      Effect.suspend(() => (known === undefined ? models : Effect.succeed(known))),
+      (found) => describeOptions(settings, (known ??= found))
+    )
 
   const setMode: AcpSettings["setMode"] = Effect.fnUntraced(function* (wanted) {
     const mode = PermissionMode.all.find((one) => one === wanted)

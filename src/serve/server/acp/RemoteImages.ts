@@ -113,20 +113,35 @@ export const make = (): ImageFilter => {
   const defined = new Set<string>()
   const named = new Set<string>()
 
-  /** Takes the next part of the text that is known; undefined where more has to come. */
+  /**
+   * Takes the beginning of a line that defines an address which an image named before. Returns `undefined` if the text
+   * is something else, and `Pending` if more text is needed to decide.
+   */
+  const takeDefinition = (isFull: boolean): typeof pending | string | undefined => {
+    if (!isLineStart || !beforeDefinition.test(held)) return undefined
+    const at = held.indexOf("[")
+    const found = at === -1 ? (isFull ? undefined : "Pending") : readDefinition(held, at, isFull)
+    if (found === "Pending") return pending
+    isLineStart = false
+    if (found?.isRemote !== true) return undefined
+    defined.add(found.label)
+    return named.has(found.label) ? releaseText(at, 1, "\\[") : undefined
+  }
+
+  /** Takes the beginning of an image. Returns `undefined` if more text is needed to decide. */
+  const takeImage = (isFull: boolean): string | undefined => {
+    const found = readImage(held, 0, isFull)
+    if (found._tag === "Pending") return undefined
+    if (found._tag === "Inline") return releaseText(0, 2, found.isRemote ? "[" : "![")
+    named.add(found.label)
+    return releaseText(0, 2, defined.has(found.label) ? "[" : "![")
+  }
+
+  /** Takes the next part of the text that is known. Returns `undefined` if more text is needed to decide. */
   const takeNextPart = (isWhole: boolean): string | undefined => {
     if (held === "") return undefined
-    if (isLineStart && beforeDefinition.test(held)) {
-      const at = held.indexOf("[")
-      const isFull = isWhole || held.length >= maxHeld
-      const found = at === -1 ? (isFull ? undefined : "Pending") : readDefinition(held, at, isFull)
-      if (found === "Pending") return undefined
-      isLineStart = false
-      if (found?.isRemote === true) {
-        defined.add(found.label)
-        if (named.has(found.label)) return releaseText(at, 1, "\\[")
-      }
-    }
+    const definition = takeDefinition(isWhole || held.length >= maxHeld)
+    if (definition !== undefined) return typeof definition === "string" ? definition : undefined
     const image = held.indexOf("![")
     const line = held.indexOf("\n")
     if (line !== -1 && (image === -1 || line < image)) {
@@ -135,13 +150,7 @@ export const make = (): ImageFilter => {
       return shown
     }
     if (image > 0) return releaseText(image, 0, "")
-    if (image === 0) {
-      const found = readImage(held, 0, isWhole || held.length >= maxHeld)
-      if (found._tag === "Pending") return undefined
-      if (found._tag === "Inline") return releaseText(0, 2, found.isRemote ? "[" : "![")
-      named.add(found.label)
-      return releaseText(0, 2, defined.has(found.label) ? "[" : "![")
-    }
+    if (image === 0) return takeImage(isWhole || held.length >= maxHeld)
     const cut = held.endsWith("!") && !isWhole ? held.length - 1 : held.length
     return cut === 0 ? undefined : releaseText(cut, 0, "")
   }

@@ -22,7 +22,7 @@ import type { Route } from "../../../base/domain/Route.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
 import type { HostEvent } from "../../host/HostEvent.ts"
-import { ReaderLagged } from "../../host/LiveSession.ts"
+import { type Reader, ReaderLagged } from "../../host/LiveSession.ts"
 import type { Session } from "../../../store/SessionStore.ts"
 import { type Selection, ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
@@ -119,34 +119,135 @@ const makeBusyError = (id: string): ApiError.ApiError =>
     `Session "${id}" answers another request. Wait for its end, or begin another session.`
   )
 
-/** Begins an exchange; a session has one at a time. */
-export const begin = Effect.fnUntraced(function* (
-  session: ExchangeSession,
-  request: Request,
-  { model, remember, route, tools }: Options
-): Effect.fn.Return<Exchange, ApiError.ApiError, Scope.Scope | ToolRegistry> {
-  const { calls, id, live } = session
-  let message: string | undefined
-  let position = 0
-  let isEnded = false
-  let failure: ApiError.ApiError | undefined
-  // The next request may come before the connection of this one is done with.
-  const release = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    isEnded = true
+type Finish = AnswerPieces.Ending["finish"]
+
+type Pieces = Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError>
+
+/** An exchange under way. */
+interface OpenExchange {
+  readonly session: ExchangeSession
+  readonly request: Request
+  readonly options: Options
+  /** Id of the message, once it is sent. An exchange of results sends no message. */
+  message: string | undefined
+  isEnded: boolean
+  failure: ApiError.ApiError | undefined
+}
+
+/** Frees the session. The next request may come before the connection of this one is closed. */
+const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const { session } = exchange
+    exchange.isEnded = true
     session.isBusy = false
     session.usedAt = now
     return session.freed
   })
-  /** Stops an answer whose client has disconnected. A closed session has nothing to stop. */
-  const leave = Effect.suspend(() => {
-    if (isEnded) return Effect.void
+
+/** Stops an answer whose client has disconnected. A closed session has nothing to stop. */
+const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (exchange.isEnded) return Effect.void
+    const { live } = exchange.session
     const stopped = Effect.gen(function* () {
+      const { message } = exchange
       const isQueued = message !== undefined && (yield* live.unqueue(message)) !== undefined
       const { turn } = yield* live.state
       if (!isQueued && (message === undefined || turn?.message.id === message)) yield* live.stop
     })
-    return Effect.andThen(Effect.exit(stopped), release)
+    return Effect.andThen(Effect.exit(stopped), releaseSession(exchange))
   })
+
+/** Sends the prompt of a request, or the results of its calls. Returns the position of the turn in the session. */
+const sendRequest = Effect.fnUntraced(function* (
+  exchange: OpenExchange
+): Effect.fn.Return<number, ApiError.ApiError, ToolRegistry> {
+  const { options, request, session } = exchange
+  const { calls, live } = session
+  if (request.results.size > 0) {
+    for (const [call, output] of request.results) yield* calls.answer(call, output)
+    return 0
+  }
+  yield* calls.abandon
+  yield* offerTools(session, request, options.tools)
+  yield* live.setRoute(options.route)
+  const position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
+  yield* Effect.uninterruptible(
+    Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => {
+      exchange.message = sent.message.id
+    })
+  )
+  return position
+})
+
+const endAnswer = Effect.fnUntraced(function* (
+  exchange: OpenExchange,
+  answer: AnswerPieces.AnswerPieces,
+  finish: Finish
+): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
+  const { options, request, session } = exchange
+  const rest = answer.end()
+  const waiting = finish === "tool_calls" ? session.calls.waiting() : []
+  // A client that names its session does not send the whole conversation.
+  if (waiting.length === 0 && request.session === undefined) {
+    const left = yield* Effect.mapError(session.live.known, toStoreError)
+    if (left !== undefined) options.remember(answer.said(), left)
+  }
+  yield* releaseSession(exchange)
+  return [...rest, { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }]
+})
+
+const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {
+  const { message } = exchange
+  /** Fails the answer, after the rest of its text. */
+  const failAnswer = (error: ApiError.ApiError) =>
+    Effect.sync(() => {
+      exchange.failure = error
+      return answer.end()
+    })
+  const isReturned = event._tag === "MessagesReturned" && event.messages.some(({ id }) => id === message)
+  if (isReturned) return failAnswer(returned)
+  return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
+    ? Effect.matchEffect(toFinishReason(event.exit), {
+        onSuccess: (finish) => endAnswer(exchange, answer, finish),
+        onFailure: failAnswer
+      })
+    : Effect.sync(() => answer.of(event))
+}
+
+/** Waits for the next pieces of an answer: of an event, or of a call that the client has to carry out. */
+const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, reader: Reader): Pieces =>
+  Effect.suspend((): Pieces => {
+    const { calls } = exchange.session
+    if (exchange.failure !== undefined) return Effect.andThen(releaseSession(exchange), Effect.fail(exchange.failure))
+    const event = reader.poll()
+    if (event !== undefined) return handleEvent(exchange, answer, event)
+    const more = Effect.raceFirst(
+      Effect.as(reader.arrived, "event" as const),
+      Effect.as(calls.arrived, "call" as const)
+    )
+    // The turn waits only for the results of the client.
+    const isParked = answer.waitsFor(calls.waiting())
+    const first = isParked ? Effect.raceFirst(more, Effect.as(Effect.sleep(settling), "settled" as const)) : more
+    return Effect.flatMap(first, (arrival): Pieces => {
+      if (arrival === "settled") return endAnswer(exchange, answer, "tool_calls")
+      if (arrival === "call") return Effect.succeed([])
+      return Effect.flatMap(
+        Effect.mapError(reader.take, (error) => (error instanceof ReaderLagged ? lagged : closed)),
+        (event) => handleEvent(exchange, answer, event)
+      )
+    })
+  })
+
+/** Begins an exchange; a session has one at a time. */
+export const begin = Effect.fnUntraced(function* (
+  session: ExchangeSession,
+  request: Request,
+  options: Options
+): Effect.fn.Return<Exchange, ApiError.ApiError, Scope.Scope | ToolRegistry> {
+  const { id, live } = session
+  const exchange: OpenExchange = { session, request, options, message: undefined, isEnded: false, failure: undefined }
+  const leave = leaveExchange(exchange)
   yield* Effect.acquireRelease(
     Effect.suspend(() => {
       if (session.isBusy) return Effect.fail(makeBusyError(id))
@@ -155,78 +256,18 @@ export const begin = Effect.fnUntraced(function* (
     }),
     () => leave
   )
-
   const reader = yield* live.subscribe()
-  if (request.results.size > 0) {
-    for (const [call, output] of request.results) yield* calls.answer(call, output)
-  } else {
-    yield* calls.abandon
-    yield* offerTools(session, request, tools)
-    yield* live.setRoute(route)
-    position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
-    message = yield* Effect.uninterruptible(
-      Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => (message = sent.message.id))
-    )
-  }
-  const answer = AnswerPieces.make(message, { turn: (yield* live.state).turn, model, secrets: yield* Secrets })
-
-  const endAnswer = Effect.fnUntraced(function* (
-    finish: AnswerPieces.Ending["finish"]
-  ): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
-    const rest = answer.end()
-    const waiting = finish === "tool_calls" ? calls.waiting() : []
-    // A client that names its session does not send all of the conversation.
-    if (waiting.length === 0 && request.session === undefined) {
-      const left = yield* Effect.mapError(live.known, toStoreError)
-      if (left !== undefined) remember(answer.said(), left)
-    }
-    yield* release
-    return [
-      ...rest,
-      { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }
-    ]
+  const position = yield* sendRequest(exchange)
+  const answer = AnswerPieces.make(exchange.message, {
+    turn: (yield* live.state).turn,
+    model: options.model,
+    secrets: yield* Secrets
   })
-
-  /** Fails the answer, after the rest of its text. */
-  const failAnswer = (error: ApiError.ApiError) =>
-    Effect.sync(() => {
-      failure = error
-      return answer.end()
-    })
-
-  const handleEvent = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
-    const isReturned = event._tag === "MessagesReturned" && event.messages.some(({ id }) => id === message)
-    if (isReturned) return failAnswer(returned)
-    return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
-      ? Effect.matchEffect(toFinishReason(event.exit), { onSuccess: endAnswer, onFailure: failAnswer })
-      : Effect.sync(() => answer.of(event))
-  }
-
-  const next: Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> = Effect.suspend(() => {
-    if (failure !== undefined) return Effect.andThen(release, Effect.fail(failure))
-    const event = reader.poll()
-    if (event !== undefined) return handleEvent(event)
-    const more = Effect.raceFirst(
-      Effect.as(reader.arrived, "event" as const),
-      Effect.as(calls.arrived, "call" as const)
-    )
-    // Nothing but the caller is waited for.
-    const isParked = answer.waitsFor(calls.waiting())
-    const first = isParked ? Effect.raceFirst(more, Effect.as(Effect.sleep(settling), "settled" as const)) : more
-    return Effect.flatMap(first, (what): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
-      if (what === "settled") return endAnswer("tool_calls")
-      if (what === "call") return Effect.succeed([])
-      return Effect.flatMap(
-        Effect.mapError(reader.take, (error) => (error instanceof ReaderLagged ? lagged : closed)),
-        handleEvent
-      )
-    })
-  })
-
+  const next = takePieces(exchange, answer, reader)
   const pieces = Stream.unfold(
     undefined,
     (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
-      isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
+      exchange.isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
   ).pipe(Stream.flattenIterable, Stream.ensuring(leave))
   return { sessionId: id, position, pieces }
 })

@@ -8,20 +8,13 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
-import type * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as Conversation from "../../../base/domain/Conversation.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import * as Json from "../../../base/domain/Json.ts"
-import * as Redaction from "../../../base/domain/Redaction.ts"
-import type { Answer } from "../../host/HostEvent.ts"
-import type { LiveSession } from "../../host/LiveSession.ts"
 import * as HttpListener from "../../../base/platform/HttpListener.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
 import * as McpHost from "../../../tools/mcp/McpHost.ts"
@@ -29,9 +22,9 @@ import * as ApiError from "../ApiError.ts"
 import {
   respondToFailure,
   type BodyReader,
-  makeDecoder,
   type Endpoints,
   grace,
+  makeEventStream,
   makeJsonResponse,
   longestBody,
   makeBodyReader,
@@ -39,14 +32,13 @@ import {
 } from "../ServedRoutes.ts"
 import type { Options, RunningServer } from "../HermesServer.ts"
 import * as ServerKeys from "../ServerKeys.ts"
-import * as SessionAudience from "../../../store/SessionAudience.ts"
-import { makeModelList, parseWholeNumber } from "../OpenAiShapes.ts"
-import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
+import { makeModelList } from "../OpenAiShapes.ts"
+import { api, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
 import * as OpenAiMessages from "./OpenAiMessages.ts"
-import type { ServedSession } from "./ServedSessions.ts"
+import * as SessionHandlers from "./SessionHandlers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
@@ -56,21 +48,6 @@ class RequestClient extends Context.Service<
   RequestClient,
   { readonly requests: Map<string, number>; readonly mcp: (request: Request) => Effect.Effect<Response> }
 >()("hermes-effect/server/RequestClient") {}
-
-/** Time between two signs of life of a stream. */
-const alive = "15 seconds"
-
-/** A stream of events, kept alive by comments. */
-const makeEventStream = <E>(
-  text: Stream.Stream<string, E>,
-  headers: Readonly<Record<string, string>> = {}
-): Response => {
-  const signs = Stream.map(Stream.fromSchedule(Schedule.spaced(alive)), () => ": alive\n\n")
-  return HttpServerResponse.stream(Stream.encodeText(Stream.merge(text, signs, { haltStrategy: "left" })), {
-    contentType: "text/event-stream; charset=utf-8",
-    headers: { ...headers, "cache-control": "no-store", "x-accel-buffering": "no" }
-  })
-}
 
 const secondsNow = Effect.map(Clock.currentTimeMillis, (now) => Math.floor(now / 1000))
 
@@ -120,112 +97,6 @@ const makeResponseHandler = (bodyOf: BodyReader) =>
     return makeEventStream(OpenAiAnswers.streamResponse(frame, repeated, exchange), makeHeaders(exchange))
   })
 
-const describeSession = Effect.fnUntraced(function* ({ id, live }: ServedSession) {
-  const { mode, questions, queue, route, turn } = yield* live.state
-  return {
-    id,
-    mode,
-    model: route?.model ?? null,
-    turn: turn === undefined ? null : { id: turn.id, message_id: turn.message.id, started_at: turn.startedAt },
-    queue: queue.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) })),
-    questions: questions.map((question) => question.id)
-  }
-})
-
-/** Changes all that is asked for, or nothing. */
-const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
-  const models = model === undefined ? [] : yield* (yield* AgentSessions).models
-  const found = models.find(({ id }) => id === model)
-  if (model !== undefined && found === undefined && model !== "hermes")
-    return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them.`)
-  if (mode !== undefined)
-    yield* Effect.mapError(live.setMode(mode), ({ message }) => ApiError.make(403, "mode_unavailable", message))
-  if (model !== undefined) yield* live.setRoute(found?.route)
-})
-
-const toAnswer = (given: typeof NewAnswer.Type): Answer => {
-  if ("answers" in given) return { _tag: "Clarification", answers: given.answers }
-  return "mode" in given ? { _tag: "Plan", ...given } : { _tag: "Approval", reply: given }
-}
-
-const submitAnswer = (
-  live: LiveSession,
-  question: string,
-  given: typeof NewAnswer.Type
-): Effect.Effect<void, ApiError.ApiError> =>
-  Effect.mapError(live.answer(question, toAnswer(given)), ({ message, reason }) =>
-    reason === "closed"
-      ? ApiError.make(404, "question_not_open", message)
-      : ApiError.make(400, "invalid_request", message)
-  )
-
-const onlyOnce = ApiError.make(
-  403,
-  "choice_unavailable",
-  "Approvals by a named key hold for one call, longer ones are for the owner of the server: answer with once or deny."
-)
-
-/** Tests an answer that approves more than the call that is asked about. */
-const isLasting = (given: typeof NewAnswer.Type): boolean =>
-  "choice" in given && (given.choice === "session" || given.choice === "always")
-
-/** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
-const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
-  const from = yield* parseWholeNumber("Last-Event-ID", request.headers["last-event-id"] ?? after, {
-    most: Number.MAX_SAFE_INTEGER,
-    other: 0
-  })
-  const text = Stream.map(session.feed.after(from), ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
-  return makeEventStream(Stream.concat(Stream.make(": connected\n\n"), text))
-})
-
-const listMessages = ({ live }: ServedSession): Effect.Effect<Response, ApiError.ApiError> =>
-  live.messages.pipe(
-    Effect.mapError(({ message }) => ApiError.make(500, "store_failed", message)),
-    Effect.map((messages) =>
-      makeJsonResponse({
-        data: messages.flatMap((message) => {
-          const content = Conversation.readText(message)
-          const calls = Conversation.listToolCalls(message).map(({ id, name, params }) => ({
-            id,
-            name,
-            arguments: params
-          }))
-          return message.role === "system" || (content === "" && calls.length === 0 && message.role !== "tool")
-            ? []
-            : [Redaction.redactValue({ role: message.role, content, ...(calls.length === 0 ? {} : { calls }) })]
-        })
-      })
-    )
-  )
-
-const listSessions = Effect.fnUntraced(function* (limit: number) {
-  const store = yield* SessionStore
-  const { client } = yield* AgentSessions
-  const all = yield* Effect.mapError(
-    store.list({ source: SessionAudience.formatSource("api-server", client), limit }),
-    ({ message }) => ApiError.make(500, "store_failed", message)
-  )
-  return {
-    data: all.map(({ endedAt, id, messageCount, model, source, startedAt, title }) => ({
-      id,
-      title: title ?? null,
-      source,
-      model,
-      messages: messageCount,
-      started_at: startedAt,
-      ended_at: endedAt ?? null
-    }))
-  }
-})
-
-const makeRequestDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(bodyOf: BodyReader, schema: S) => {
-  const decode = makeDecoder(schema)
-  return (request: Request): Effect.Effect<S["Type"], ApiError.ApiError> => Effect.flatMap(bodyOf(request), decode)
-}
-
-const nothing = HttpServerResponse.empty({ status: 204 })
-
 /** Numbers of the server in the text form of Prometheus. */
 const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: ReadonlyMap<string, number>): string => {
   const { open, readers, turns, usage } = counts()
@@ -234,8 +105,10 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
     type: "counter" | "gauge",
     help: string,
     rows: ReadonlyArray<readonly [labels: string, value: number]>
-  ): string =>
-    `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${rows.map(([labels, value]) => `${name}${labels} ${value}\n`).join("")}`
+  ): string => {
+    const values = rows.map(([labels, value]) => `${name}${labels} ${value}\n`).join("")
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${values}`
+  }
   return (
     renderMetric(
       "hermes_requests_total",
@@ -256,10 +129,6 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
 }
 
 const makeHandlers = (bodyOf: BodyReader) => {
-  const settings = makeRequestDecoder(bodyOf, NewSettings)
-  const message = makeRequestDecoder(bodyOf, NewMessage)
-  const reply = makeRequestDecoder(bodyOf, NewAnswer)
-  const openSession = (id: string) => AgentSessions.use(({ open }) => open(id))
   const life = HttpApiBuilder.group(api, "life", (group) =>
     group
       .handleRaw("health", () => Effect.succeed(makeJsonResponse({ status: "ok" })))
@@ -286,95 +155,7 @@ const makeHandlers = (bodyOf: BodyReader) => {
       .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(bodyOf)(request)))
       .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(bodyOf)(request)))
   )
-  const sessions = HttpApiBuilder.group(api, "sessions", (group) =>
-    group
-      .handleRaw("list", ({ query }) =>
-        respondToFailure(
-          Effect.flatMap(parseWholeNumber("limit", query.limit, { least: 1, most: 1_000, other: 100 }), (limit) =>
-            Effect.map(listSessions(limit), (list) => makeJsonResponse(list))
-          )
-        )
-      )
-      .handleRaw("open", ({ request }) =>
-        respondToFailure(
-          Effect.gen(function* () {
-            const given = yield* settings(request)
-            const { close, open } = yield* AgentSessions
-            const made = yield* open()
-            yield* Effect.onError(changeSettings(made, given), () => close(made.id))
-            return makeJsonResponse(yield* describeSession(made), 201, { [sessionHeader]: made.id })
-          })
-        )
-      )
-      .handleRaw("view", ({ params }) =>
-        respondToFailure(
-          Effect.map(Effect.flatMap(openSession(params.id), describeSession), (view) => makeJsonResponse(view))
-        )
-      )
-      .handleRaw("change", ({ params, request }) =>
-        respondToFailure(
-          Effect.gen(function* () {
-            const given = yield* settings(request)
-            const found = yield* openSession(params.id)
-            yield* changeSettings(found, given)
-            return makeJsonResponse(yield* describeSession(found))
-          })
-        )
-      )
-      .handleRaw("close", ({ params }) =>
-        respondToFailure(
-          Effect.flatMap(
-            AgentSessions.use(({ close }) => close(params.id)),
-            (isClosed) =>
-              isClosed
-                ? Effect.succeed(nothing)
-                : Effect.fail(ApiError.make(404, "session_not_open", `Session "${params.id}" is not open.`))
-          )
-        )
-      )
-      .handleRaw("messages", ({ params }) => respondToFailure(Effect.flatMap(openSession(params.id), listMessages)))
-      .handleRaw("send", ({ params, request }) =>
-        respondToFailure(
-          Effect.gen(function* () {
-            const given = yield* message(request)
-            const { live } = yield* openSession(params.id)
-            const sent = yield* live.send(given)
-            return makeJsonResponse({ status: sent._tag.toLowerCase(), message_id: sent.message.id }, 202)
-          })
-        )
-      )
-      .handleRaw("events", ({ params, query, request }) =>
-        respondToFailure(Effect.flatMap(openSession(params.id), (found) => streamFeed(request, found, query.after)))
-      )
-      .handleRaw("answer", ({ params, request }) =>
-        respondToFailure(
-          Effect.gen(function* () {
-            const given = yield* reply(request)
-            const { live } = yield* openSession(params.id)
-            const { client } = yield* AgentSessions
-            if (client !== undefined && isLasting(given)) return yield* onlyOnce
-            yield* submitAnswer(live, params.question, given)
-            return nothing
-          })
-        )
-      )
-      .handleRaw("stop", ({ params }) =>
-        respondToFailure(
-          Effect.gen(function* () {
-            const { live } = yield* openSession(params.id)
-            // Before the turn ends, which would begin what is next.
-            const messages = yield* live.takeBack
-            const stopped = yield* live.stop
-            const returned = messages.map((message) => ({
-              message_id: message.id,
-              prompt: Redaction.redactText(message.shown)
-            }))
-            return makeJsonResponse({ stopped, returned })
-          })
-        )
-      )
-  )
-  return Layer.mergeAll(life, openai, sessions)
+  return Layer.mergeAll(life, openai, SessionHandlers.layer(bodyOf))
 }
 
 /** Values that the requests of a client are answered with. */

@@ -85,136 +85,160 @@ const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<
     ? []
     : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
 
+/** The values that the choice of a session needs. */
+interface SessionContext {
+  readonly options: Options
+  readonly agent: Agent["Service"]
+  readonly router: ModelRouter["Service"]
+  readonly store: SessionStore["Service"]
+  readonly served: ServedSessions.ServedSessions
+  readonly known: ReturnType<typeof KnownConversations.make>
+}
+
+/** Starts a session with messages stored by the client. */
+const beginWithHistory = Effect.fnUntraced(function* (
+  { agent, options, router, served, store }: SessionContext,
+  history: ReadonlyArray<Prompt.Message>
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const { cwd, tools } = options
+  const id = yield* Ids.makeSessionId
+  if (history.length > 0) {
+    yield* Effect.gen(function* () {
+      const { model, provider } = yield* router.primary
+      const layers = yield* agent.promptLayers({
+        cwd,
+        platform: "api-server",
+        tools: ClientTools.excludeClients(tools)
+      })
+      const systemPrompt = SystemPrompt.render(layers)
+      yield* store.create({ id, source: served.source, provider, model, systemPrompt, cwd })
+      yield* store.append(id, history)
+    }).pipe(Effect.mapError(toStoreError))
+  }
+  return yield* served.begin(id)
+})
+
+/** Starts a session with the messages of a stored one up to the end of a turn. */
+const forkSession = Effect.fnUntraced(function* (
+  { served, store }: SessionContext,
+  session: Session,
+  position: number
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError, Needs> {
+  const forked = Effect.gen(function* () {
+    const originals = yield* store.messages(session.id)
+    const end = findTurnEnd(originals, position)
+    const { id } = yield* SessionFork.fork(session, {
+      history: originals.slice(0, end),
+      originals,
+      position: end,
+      changed: ["prompt"],
+      source: served.source
+    })
+    return id
+  })
+  return yield* served.begin(yield* Effect.mapError(forked, toStoreError))
+})
+
+/** Continues after the turn of a response. */
+const continueAfterTurn = Effect.fnUntraced(function* (
+  context: SessionContext,
+  id: string,
+  position: number
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError, Needs> {
+  const { served, store } = context
+  const newest = yield* served.stored(id)
+  const named = yield* Effect.map(
+    Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+    Option.getOrElse(() => newest)
+  )
+  // A session that was compacted since continues from its summary.
+  const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
+  if (findTurnEnd(history, position) < history.length) return yield* forkSession(context, named, position)
+  const found = yield* served.find(newest.id)
+  return found.isBusy ? yield* forkSession(context, named, position) : found
+})
+
+/** Finds the session that ends with these messages. */
+const recogniseSession = Effect.fnUntraced(function* (
+  { known, served }: SessionContext,
+  history: ReadonlyArray<Prompt.Message>
+): Effect.fn.Return<ExchangeSession | undefined> {
+  const left = history.length === 0 ? undefined : known.take(history)
+  if (left === undefined) return undefined
+  const session = Option.getOrUndefined(yield* Effect.option(served.stored(left.id)))
+  if (session?.id !== left.id || session.messageCount !== left.messages) return undefined
+  const found = Option.getOrUndefined(yield* Effect.option(served.find(left.id)))
+  return found?.isBusy === false ? found : undefined
+})
+
+/** Finds the session whose calls the results are for. */
+const findWaitingSession = Effect.fnUntraced(function* (
+  { served }: SessionContext,
+  { results, session }: AgentExchange.Request,
+  waitsFor: string
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const found = served.waitingFor(results)
+  const waiting = new Set(
+    session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : []
+  )
+  const unknown = Array.from(results.keys()).find((id) => !waiting.has(id))
+  if (found !== undefined && unknown === undefined) return found
+  return yield* ApiError.make(
+    400,
+    "unknown_tool_call",
+    `No call "${unknown ?? waitsFor}" waits for a result. ` +
+      "It was answered, took too long, or its conversation was closed."
+  )
+})
+
+/** Chooses the session of a request: the one that it names or belongs to, else a new one. */
+const chooseSession = Effect.fnUntraced(function* (
+  context: SessionContext,
+  request: AgentExchange.Request
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError, Needs> {
+  const { history, position, results, session } = request
+  const [waitsFor] = results.keys()
+  if (waitsFor !== undefined) return yield* findWaitingSession(context, request, waitsFor)
+  if (session !== undefined)
+    return yield* position === undefined ? context.served.find(session) : continueAfterTurn(context, session, position)
+  return (yield* recogniseSession(context, history)) ?? (yield* beginWithHistory(context, history))
+})
+
+/** The route of a model that a request names, or `undefined` for the model of the settings. */
+const chooseRoute = Effect.fnUntraced(function* (
+  models: Options["models"],
+  model: string | undefined
+): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
+  if (model === undefined || model === "hermes") return undefined
+  const all = yield* models
+  const found = all.find(({ id }) => id === model) ?? all.find(({ id }) => id.endsWith(`/${model}`))
+  if (found !== undefined) return found.route
+  return yield* ApiError.make(
+    404,
+    "model_not_found",
+    `There is no model "${model}". GET /v1/models lists them; "hermes" is the one of the settings.`
+  )
+})
+
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
-  const { cwd, models, tools } = options
+  const { models, tools } = options
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
-  const agent = yield* Agent
   const router = yield* ModelRouter
-  const store = yield* SessionStore
   const served = yield* ServedSessions.make(options)
   const known = KnownConversations.make()
-
-  /** Starts a session with messages stored by the client. */
-  const beginWithHistory = Effect.fnUntraced(function* (
-    history: ReadonlyArray<Prompt.Message>
-  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
-    const id = yield* Ids.makeSessionId
-    if (history.length > 0) {
-      yield* Effect.gen(function* () {
-        const { model, provider } = yield* router.primary
-        const layers = yield* agent.promptLayers({
-          cwd,
-          platform: "api-server",
-          tools: ClientTools.excludeClients(tools)
-        })
-        yield* store.create({
-          id,
-          source: served.source,
-          provider,
-          model,
-          systemPrompt: SystemPrompt.render(layers),
-          cwd
-        })
-        yield* store.append(id, history)
-      }).pipe(Effect.mapError(toStoreError))
-    }
-    return yield* served.begin(id)
-  })
-
-  const forkSession = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
-    Effect.gen(function* () {
-      const originals = yield* store.messages(session.id)
-      const end = findTurnEnd(originals, position)
-      const { id } = yield* SessionFork.fork(session, {
-        history: originals.slice(0, end),
-        originals,
-        position: end,
-        changed: ["prompt"],
-        source: served.source
-      })
-      return id
-    }).pipe(Effect.mapError(toStoreError), Effect.provideContext(services), Effect.flatMap(served.begin))
-
-  /** Goes on behind the turn of a response. */
-  const continueAfterTurn = Effect.fnUntraced(function* (
-    id: string,
-    position: number
-  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
-    const newest = yield* served.stored(id)
-    const named = yield* Effect.map(
-      Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
-      Option.getOrElse(() => newest)
-    )
-    // One that was compacted since goes on from its summary.
-    const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
-    if (findTurnEnd(history, position) < history.length) return yield* forkSession(named, position)
-    const found = yield* served.find(newest.id)
-    return found.isBusy ? yield* forkSession(named, position) : found
-  })
-
-  /** Finds the session that ends with these messages. */
-  const recogniseSession = Effect.fnUntraced(function* (
-    history: ReadonlyArray<Prompt.Message>
-  ): Effect.fn.Return<ExchangeSession | undefined> {
-    const left = history.length === 0 ? undefined : known.take(history)
-    if (left === undefined) return undefined
-    const session = Option.getOrUndefined(yield* Effect.option(served.stored(left.id)))
-    if (session?.id !== left.id || session.messageCount !== left.messages) return undefined
-    const found = Option.getOrUndefined(yield* Effect.option(served.find(left.id)))
-    return found?.isBusy === false ? found : undefined
-  })
-
-  const chooseSession = Effect.fnUntraced(function* ({
-    history,
-    position,
-    results,
-    session
-  }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
-    const [waitsFor] = results.keys()
-    if (waitsFor !== undefined) {
-      const found = served.waitingFor(results)
-      const waiting = new Set(
-        session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : []
-      )
-      const unknown = Array.from(results.keys()).find((id) => !waiting.has(id))
-      if (found !== undefined && unknown === undefined) return found
-      return yield* ApiError.make(
-        400,
-        "unknown_tool_call",
-        `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`
-      )
-    }
-    if (session !== undefined)
-      return yield* position === undefined ? served.find(session) : continueAfterTurn(session, position)
-    return (yield* recogniseSession(history)) ?? (yield* beginWithHistory(history))
-  })
-
-  const chooseRoute = Effect.fnUntraced(function* (
-    model: string | undefined
-  ): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
-    if (model === undefined || model === "hermes") return undefined
-    const all = yield* models
-    const found = all.find(({ id }) => id === model) ?? all.find(({ id }) => id.endsWith(`/${model}`))
-    if (found !== undefined) return found.route
-    return yield* ApiError.make(
-      404,
-      "model_not_found",
-      `There is no model "${model}". GET /v1/models lists them; "hermes" is the one of the settings.`
-    )
-  })
-
+  const context: SessionContext = { options, agent: yield* Agent, router, store: yield* SessionStore, served, known }
   return {
     exchange: Effect.fnUntraced(function* (request) {
-      const route = yield* chooseRoute(request.model)
+      const route = yield* chooseRoute(models, request.model)
       const { model } = yield* router.primary
       const remember = (said: string, { id, messageCount }: Session): void => {
         const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: said })] })
         known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
       }
-      return yield* Effect.flatMap(chooseSession(request), (session) =>
+      return yield* Effect.flatMap(chooseSession(context, request), (session) =>
         AgentExchange.begin(session, request, { tools, route, model, remember })
       ).pipe(
         // Another request was quicker.

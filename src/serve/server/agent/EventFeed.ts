@@ -146,6 +146,20 @@ export interface EventFeed {
   readonly end: Effect.Effect<void>
 }
 
+/** An event without secrets. The end of a turn releases its held text. */
+const redactEvent = (hidden: StreamSecrets.StreamSecrets, event: HostEvent): ReadonlyArray<HostEvent> => {
+  if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
+  const rest = event._tag === "TurnEnded" ? hidden.end() : []
+  return event._tag === "TurnEnded" && rest.length > 0
+    ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event]
+    : [event]
+}
+
+const makeGap = (from: number, to: number): NumberedEvent => ({
+  id: to,
+  data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
+})
+
 /** Makes the feed of a session, whose numbers are above `begin`: one of {@link computeStartNumber}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
@@ -177,20 +191,6 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     return kept.slice(from, end)
   }
 
-  /** The end of a turn releases its held text. */
-  const redactEvent = (event: HostEvent): ReadonlyArray<HostEvent> => {
-    if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
-    const rest = event._tag === "TurnEnded" ? hidden.end() : []
-    return event._tag === "TurnEnded" && rest.length > 0
-      ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event]
-      : [event]
-  }
-
-  const makeGap = (from: number, to: number): NumberedEvent => ({
-    id: to,
-    data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
-  })
-
   const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
     // A number that this feed has not come to is of another one: nothing says which events its reader has.
@@ -202,7 +202,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   return {
     publish: (event) => {
-      const events = redactEvent(event).flatMap(toFeedEvents)
+      const events = redactEvent(hidden, event).flatMap(toFeedEvents)
       if (events.length === 0) return
       events.forEach(addEvent)
       wakeReaders()

@@ -101,7 +101,8 @@ export const streamCompletion = (
           ending.calls.length === 0
             ? ""
             : formatChunk({ tool_calls: toChatCalls(ending).map((call, index) => ({ index, ...call })) })
-        return `${calls}${formatChunk({}, ending.finish)}${includeUsage ? formatEvent({ ...frame, choices: [], usage: toChatUsage(ending.usage) }) : ""}`
+        const usage = includeUsage ? formatEvent({ ...frame, choices: [], usage: toChatUsage(ending.usage) }) : ""
+        return `${calls}${formatChunk({}, ending.finish)}${usage}`
       }
     }
   }
@@ -204,135 +205,151 @@ const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: Gathere
 export const makeResponse = (frame: Frame, repeated: RepeatedFields, exchange: Exchange) =>
   Effect.map(gatherAnswer(exchange), (done) => makeFinalResponse(frame, repeated, done))
 
-/** The events of a response, as the text of a stream. */
-export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
-  let sequence = 0
-  let text = ""
-  let reasoning = ""
-  const formatNextEvent = (type: string, fields: Readonly<Record<string, unknown>>): string =>
-    formatEvent({ type, sequence_number: sequence++, ...fields }, type)
-  const started = makeResponseBody(frame, repeated, "in_progress", [])
+/** The state of a stream of response events. */
+interface ResponseStream {
+  readonly frame: Frame
+  readonly repeated: RepeatedFields
+  /** Number of the next event. */
+  sequence: number
+  text: string
+  reasoning: string
+  /** Index of the message in the output, once it has begun. */
+  textIndex: number | undefined
+}
 
-  const beginText = (): string => {
-    const output_index = reasoning === "" ? 0 : 1
-    return (
-      formatNextEvent("response.output_item.added", { output_index, item: makeMessageItem("", "in_progress", []) }) +
-      formatNextEvent("response.content_part.added", {
-        item_id: "msg_0",
-        output_index,
-        content_index: 0,
-        part: { type: "output_text", text: "", annotations: [] }
-      })
-    )
-  }
-  let textIndex: number | undefined
+const formatNextEvent = (state: ResponseStream, type: string, fields: Readonly<Record<string, unknown>>): string =>
+  formatEvent({ type, sequence_number: state.sequence++, ...fields }, type)
 
-  const renderEvents = (piece: Piece): string => {
-    switch (piece._tag) {
-      case "Reasoning": {
-        // One reasoning item precedes the text; later reasoning is dropped.
-        if (textIndex !== undefined) return ""
-        const begin =
-          reasoning === ""
-            ? formatNextEvent("response.output_item.added", {
-                output_index: 0,
-                item: { type: "reasoning", id: "rs_0", summary: [] }
-              })
-            : ""
-        reasoning += piece.text
-        return (
-          begin +
-          formatNextEvent("response.reasoning_summary_text.delta", {
-            item_id: "rs_0",
-            output_index: 0,
-            summary_index: 0,
-            delta: piece.text
-          })
-        )
-      }
-      case "Text": {
-        const begin = textIndex === undefined ? endReasoning() + beginText() : ""
-        textIndex ??= reasoning === "" ? 0 : 1
-        text += piece.text
-        return (
-          begin +
-          formatNextEvent("response.output_text.delta", {
-            item_id: "msg_0",
-            output_index: textIndex,
-            content_index: 0,
-            delta: piece.text,
-            logprobs: []
-          })
-        )
-      }
-      case "Ended": {
-        const { ending } = piece
-        const first = textIndex === undefined ? endReasoning() + (ending.calls.length > 0 ? "" : beginText()) : ""
-        if (textIndex === undefined && ending.calls.length === 0) textIndex = reasoning === "" ? 0 : 1
-        const end = textIndex === undefined ? "" : endText(textIndex)
-        const from = (textIndex ?? (reasoning === "" ? -1 : 0)) + 1
-        const calls = ending.calls
-          .map((call, index) => {
-            const output_index = from + index
-            const item_id = `fc_${call.id}`
-            return (
-              formatNextEvent("response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
-              formatNextEvent("response.function_call_arguments.delta", {
-                item_id,
-                output_index,
-                delta: call.arguments
-              }) +
-              formatNextEvent("response.function_call_arguments.done", {
-                item_id,
-                output_index,
-                name: call.name,
-                arguments: call.arguments
-              }) +
-              formatNextEvent("response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
-            )
-          })
-          .join("")
-        const final = makeFinalResponse(frame, repeated, { text, reasoning, ending })
-        return (
-          first +
-          end +
-          calls +
-          formatNextEvent(final.status === "completed" ? "response.completed" : "response.incomplete", {
-            response: final
-          })
-        )
-      }
-    }
-  }
-  const endReasoning = (): string =>
-    reasoning === ""
-      ? ""
-      : formatNextEvent("response.output_item.done", { output_index: 0, item: makeReasoningItem(reasoning) })
-  const endText = (output_index: number): string =>
-    formatNextEvent("response.output_text.done", {
+const beginText = (state: ResponseStream): string => {
+  const output_index = state.reasoning === "" ? 0 : 1
+  const item = makeMessageItem("", "in_progress", [])
+  return (
+    formatNextEvent(state, "response.output_item.added", { output_index, item }) +
+    formatNextEvent(state, "response.content_part.added", {
       item_id: "msg_0",
       output_index,
       content_index: 0,
-      text: text,
+      part: { type: "output_text", text: "", annotations: [] }
+    })
+  )
+}
+
+const endReasoning = (state: ResponseStream): string =>
+  state.reasoning === ""
+    ? ""
+    : formatNextEvent(state, "response.output_item.done", { output_index: 0, item: makeReasoningItem(state.reasoning) })
+
+const endText = (state: ResponseStream, output_index: number): string => {
+  const { text } = state
+  return (
+    formatNextEvent(state, "response.output_text.done", {
+      item_id: "msg_0",
+      output_index,
+      content_index: 0,
+      text,
       logprobs: []
     }) +
-    formatNextEvent("response.content_part.done", {
+    formatNextEvent(state, "response.content_part.done", {
       item_id: "msg_0",
       output_index,
       content_index: 0,
-      part: { type: "output_text", text: text, annotations: [] }
+      part: { type: "output_text", text, annotations: [] }
     }) +
-    formatNextEvent("response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
+    formatNextEvent(state, "response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
+  )
+}
 
+const renderReasoning = (state: ResponseStream, delta: string): string => {
+  // One reasoning item precedes the text; later reasoning is dropped.
+  if (state.textIndex !== undefined) return ""
+  const begin =
+    state.reasoning === ""
+      ? formatNextEvent(state, "response.output_item.added", {
+          output_index: 0,
+          item: { type: "reasoning", id: "rs_0", summary: [] }
+        })
+      : ""
+  state.reasoning += delta
+  return (
+    begin +
+    formatNextEvent(state, "response.reasoning_summary_text.delta", {
+      item_id: "rs_0",
+      output_index: 0,
+      summary_index: 0,
+      delta
+    })
+  )
+}
+
+const renderText = (state: ResponseStream, delta: string): string => {
+  const begin = state.textIndex === undefined ? endReasoning(state) + beginText(state) : ""
+  state.textIndex ??= state.reasoning === "" ? 0 : 1
+  state.text += delta
+  return (
+    begin +
+    formatNextEvent(state, "response.output_text.delta", {
+      item_id: "msg_0",
+      output_index: state.textIndex,
+      content_index: 0,
+      delta,
+      logprobs: []
+    })
+  )
+}
+
+const renderCall = (state: ResponseStream, call: Ending["calls"][number], output_index: number): string => {
+  const item_id = `fc_${call.id}`
+  return (
+    formatNextEvent(state, "response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
+    formatNextEvent(state, "response.function_call_arguments.delta", { item_id, output_index, delta: call.arguments }) +
+    formatNextEvent(state, "response.function_call_arguments.done", {
+      item_id,
+      output_index,
+      name: call.name,
+      arguments: call.arguments
+    }) +
+    formatNextEvent(state, "response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
+  )
+}
+
+const renderResponseEnd = (state: ResponseStream, ending: Ending): string => {
+  const hasCalls = ending.calls.length > 0
+  const first = state.textIndex === undefined ? endReasoning(state) + (hasCalls ? "" : beginText(state)) : ""
+  if (state.textIndex === undefined && !hasCalls) state.textIndex = state.reasoning === "" ? 0 : 1
+  const end = state.textIndex === undefined ? "" : endText(state, state.textIndex)
+  const from = (state.textIndex ?? (state.reasoning === "" ? -1 : 0)) + 1
+  const calls = ending.calls.map((call, index) => renderCall(state, call, from + index)).join("")
+  const { frame, reasoning, repeated, text } = state
+  const response = makeFinalResponse(frame, repeated, { text, reasoning, ending })
+  const type = response.status === "completed" ? "response.completed" : "response.incomplete"
+  return first + end + calls + formatNextEvent(state, type, { response })
+}
+
+const renderPiece = (state: ResponseStream, piece: Piece): string => {
+  switch (piece._tag) {
+    case "Reasoning":
+      return renderReasoning(state, piece.text)
+    case "Text":
+      return renderText(state, piece.text)
+    case "Ended":
+      return renderResponseEnd(state, piece.ending)
+  }
+}
+
+/** The events of a response, as the text of a stream. */
+export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
+  const state: ResponseStream = { frame, repeated, sequence: 0, text: "", reasoning: "", textIndex: undefined }
+  const started = makeResponseBody(frame, repeated, "in_progress", [])
   return Stream.fromIterable([started]).pipe(
     Stream.map(
       (response) =>
-        formatNextEvent("response.created", { response }) + formatNextEvent("response.in_progress", { response })
+        formatNextEvent(state, "response.created", { response }) +
+        formatNextEvent(state, "response.in_progress", { response })
     ),
-    Stream.concat(Stream.map(pieces, renderEvents)),
+    Stream.concat(Stream.map(pieces, (piece) => renderPiece(state, piece))),
     Stream.catch((error: ApiError.ApiError) =>
       Stream.sync(() =>
-        formatNextEvent("response.failed", {
+        formatNextEvent(state, "response.failed", {
           response: makeResponseBody(frame, repeated, "failed", [], {
             error: { code: error.code, message: error.message }
           })

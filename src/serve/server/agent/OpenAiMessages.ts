@@ -114,7 +114,8 @@ const toChatItems = (message: unknown, index: number): Parsed<ReadonlyArray<Item
         return yield* toResultItems(fields["tool_call_id"], parts)
       default:
         return yield* refuseRequest(
-          `messages[${index}] has the role "${Json.readWord(fields["role"])}". Use system, developer, user, assistant or tool.`
+          `messages[${index}] has the role "${Json.readWord(fields["role"])}". Use system, developer, user, ` +
+            "assistant or tool."
         )
     }
   })
@@ -140,7 +141,8 @@ const toResponseItems = (item: unknown, index: number): Parsed<ReadonlyArray<Ite
       return Effect.succeed([])
     default:
       return refuseRequest(
-        `input[${index}] has the type "${Json.readWord(fields["type"])}". Use message, function_call or function_call_output.`
+        `input[${index}] has the type "${Json.readWord(fields["type"])}". Use message, ` +
+          "function_call or function_call_output."
       )
   }
 }
@@ -219,7 +221,8 @@ const toClientTool = (tool: unknown, index: number): Parsed<ClientTool> => {
   const fields = Json.readFields(tool)
   if (fields["type"] !== "function")
     return refuseRequest(
-      `tools[${index}] is of the type "${Json.readWord(fields["type"])}". Only functions can be brought; the agent has its own tools.`
+      `tools[${index}] is of the type "${Json.readWord(fields["type"])}". Only functions can be brought; ` +
+        "the agent has its own tools."
     )
   const made = Json.isFields(fields["function"]) ? fields["function"] : fields
   const name = Json.readString(made["name"]) ?? ""

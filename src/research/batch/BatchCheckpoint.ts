@@ -1,0 +1,68 @@
+/**
+ * The checkpoint of a batch run: a file with the finished rows and the numbers of each batch, for people and scripts
+ * that follow the run. The run itself resumes from its journal.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import * as BatchFiles from "./BatchFiles.ts"
+import type * as Dataset from "./Dataset.ts"
+import type * as RowJournal from "./RowJournal.ts"
+import * as RowPool from "./RowPool.ts"
+
+/** Time between two checkpoints at least; the journal itself is never behind. */
+const checkpointMillis = 1000
+
+/** Facts of a run that its checkpoint names. */
+interface RunFacts {
+  readonly dataset: Dataset.Dataset
+  readonly runName: string
+}
+
+/**
+ * Makes the checkpoint of a run at `path`, written by one writer. `settled` takes each row that is over, and writes the
+ * checkpoint after the last row of a batch.
+ */
+export const make = Effect.fnUntraced(function* (
+  path: string,
+  { dataset, runName }: RunFacts,
+  journal: RowJournal.Journal,
+  batchOf: (row: Dataset.Row) => number
+) {
+  const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
+  const open = new Set(RowPool.selectRemaining(dataset.rows, journal).map(({ id }) => id))
+  for (const [number, rows] of Map.groupBy(dataset.rows, batchOf))
+    batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
+  const turn = yield* Semaphore.make(1)
+  let writtenAt = 0
+  const write = turn.withPermits(1)(
+    Effect.gen(function* () {
+      const done = dataset.rows.filter(({ id }) => journal.entries.has(id))
+      const stats = Array.from(batches, ([number, { failed, rows }]) => {
+        const entries = rows.flatMap(({ id }) => journal.entries.get(id) ?? [])
+        const discarded = entries.filter(({ discarded }) => discarded !== undefined).length
+        return [number, { processed: entries.length, discarded, failed, total: rows.length }] as const
+      })
+      yield* BatchFiles.replaceJson(path, {
+        run_name: runName,
+        completed_prompts: done.map(({ index }) => index),
+        batch_stats: Object.fromEntries(stats),
+        last_updated: new Date((writtenAt = yield* Clock.currentTimeMillis)).toISOString()
+      })
+    })
+  )
+  const due = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    now - writtenAt < checkpointMillis ? Effect.void : write
+  )
+  const recordRowEnd = (row: Dataset.Row, end: RowPool.RowEnd) =>
+    Effect.suspend(() => {
+      const batch = batches.get(batchOf(row))
+      if (batch === undefined) return Effect.void
+      batch.open--
+      if (end === "failed") batch.failed++
+      return batch.open === 0 ? due : Effect.void
+    })
+  return { settled: recordRowEnd, write }
+})

@@ -1,0 +1,138 @@
+/**
+ * The queue of messages of a live session, and the texts on their way into the current turn (`steering`). Both are part
+ * of the state of the session and change on the owner's fiber only.
+ *
+ * Messages of plugins come before the messages of clients, and messages of clients before reports of background work.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { RunInput } from "../../agent/RunInput.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import type { Message } from "./HostEvent.ts"
+import type { StateOwner } from "./StateOwner.ts"
+
+/** Content of a message. */
+export interface MessageContent {
+  readonly prompt: RunInput["prompt"]
+  /** The text that represents it on a screen. Defaults to the prompt's text. */
+  readonly shown?: string | undefined
+}
+
+/** The queue of a live session. All members are for work on the owner's fiber. */
+export interface MessageQueue {
+  /** Makes a message with an id of the session. Does not add it. */
+  readonly makeMessage: (content: MessageContent, origin: Message["origin"]) => Message
+  /** Replaces queue and steering texts, and publishes the change. */
+  readonly replace: (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>) => void
+  /** Adds a message of a client or a plugin at its place. */
+  readonly add: (message: Message) => void
+  /** Makes messages of the steering texts that did not reach the turn, as the first ones of clients. */
+  readonly requeueSteering: () => void
+  /** Removes and returns a message, or `undefined` if it is no longer queued. */
+  readonly remove: (id: string) => Message | undefined
+  /** Removes and returns the messages of clients, steering texts first, and publishes `MessagesReturned` if any. */
+  readonly takeFromClients: () => ReadonlyArray<Message>
+}
+
+const steeringLabel = "hermes-effect/host/steering"
+
+const appendUserMessages = (result: string, messages: ReadonlyArray<string>): string =>
+  `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
+
+const renderPromptText = (prompt: RunInput["prompt"]): string =>
+  typeof prompt === "string"
+    ? prompt
+    : prompt.map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`)).join(" ")
+
+/** Inserts messages before the clients' messages. */
+const insertBeforeClients = (queue: ReadonlyArray<Message>, added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const place = queue.findIndex(({ origin }) => origin !== "plugin")
+  return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
+}
+
+/** Inserts a message of a client before the reports of background work. */
+const insertBeforeReports = (queue: ReadonlyArray<Message>, message: Message): ReadonlyArray<Message> => {
+  const place = queue.findIndex(({ origin }) => origin === "background")
+  return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
+}
+
+/** Makes the queue of the session that `owner` holds. */
+export const make = (owner: StateOwner): MessageQueue => {
+  let count = 0
+  const makeMessage: MessageQueue["makeMessage"] = ({ prompt, shown }, origin) => ({
+    id: `m${++count}`,
+    origin,
+    prompt,
+    shown: shown ?? renderPromptText(prompt)
+  })
+  const replace: MessageQueue["replace"] = (queue, steering) =>
+    owner.change({ queue, steering }, { _tag: "QueueChanged", queue, steering })
+  return {
+    makeMessage,
+    replace,
+    add: (message) => {
+      const { queue, steering } = owner.state()
+      replace(
+        message.origin === "plugin" ? insertBeforeClients(queue, [message]) : insertBeforeReports(queue, message),
+        steering
+      )
+    },
+    requeueSteering: () => {
+      const { queue, steering } = owner.state()
+      if (steering.length === 0) return
+      const added = steering.map((text) => makeMessage({ prompt: text }, "client"))
+      replace(insertBeforeClients(queue, added), [])
+    },
+    remove: (id) => {
+      const { queue, steering } = owner.state()
+      const found = queue.find((message) => message.id === id)
+      if (found !== undefined)
+        replace(
+          queue.filter((message) => message !== found),
+          steering
+        )
+      return found
+    },
+    takeFromClients: () => {
+      const { queue, steering } = owner.state()
+      const waiting = queue.filter(({ origin }) => origin === "client")
+      const taken = [...steering.map((prompt) => makeMessage({ prompt }, "client")), ...waiting]
+      if (taken.length === 0) return taken
+      replace(
+        queue.filter((message) => !waiting.includes(message)),
+        []
+      )
+      owner.readers.publish({ _tag: "MessagesReturned", messages: taken })
+      return taken
+    }
+  }
+}
+
+/** True if no other hook replaces results of tools, so that texts of the user can be added to them. */
+export const isSteeringPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
+  hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
+
+/** Adds steering texts to the next tool result of the current turn, for as long as the scope lives. */
+export const registerSteering = (
+  hooks: Hooks.Hooks["Service"],
+  owner: StateOwner,
+  { replace }: MessageQueue
+): Effect.Effect<unknown, never, Scope.Scope> =>
+  hooks.register({
+    ...Hooks.on("transform_tool_result", ({ result, session_id }) => {
+      const isMeant = (): boolean => owner.state().steering.length > 0 && owner.state().turn?.sessionId === session_id
+      return !isMeant()
+        ? Effect.undefined
+        : owner.run(
+            Effect.sync(() => {
+              const { queue, steering, turn } = owner.state()
+              if (!isMeant() || turn === undefined) return undefined
+              replace(queue, [])
+              owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
+              return appendUserMessages(Json.toText(result), steering)
+            })
+          )
+    }),
+    label: steeringLabel
+  })

@@ -1,0 +1,124 @@
+/**
+ * The run of the agent behind one turn of a live session: its input by the settings of the session, the services that
+ * ask the user, and the instruction of the mode `plan`.
+ */
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import { Agent } from "../../agent/Agent.ts"
+import type { RunInput } from "../../agent/RunInput.ts"
+import { LiveMode, type PermissionMode } from "../../base/config/PermissionMode.ts"
+import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import type { RunResult } from "../../base/domain/RunEvent.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import { ApprovalPrompt } from "../../tools/approval/Approver.ts"
+import { attended, InteractiveMode, type Presence } from "../../tools/approval/InteractiveMode.ts"
+import { Clarifier } from "../../tools/builtin/Clarifier.ts"
+import * as EgressGate from "../../tools/fence/EgressGate.ts"
+import type { Turn } from "./HostEvent.ts"
+import type { LiveQuestions } from "./LiveQuestions.ts"
+import type { StateOwner } from "./StateOwner.ts"
+
+/** Options of the runs of a live session. */
+export interface RunOptions {
+  /** Options of every run besides its prompt and its session: tools, source, limits. */
+  readonly input?:
+    | Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
+    | undefined
+  /** Adds to the first prompt of each session the user's choices for all of them. */
+  readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
+  /**
+   * The presence of a user who answers questions. Without one, questions are never asked. Defaults to
+   * `InteractiveMode.attended`.
+   */
+  readonly presence?: Presence | undefined
+  /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
+  readonly mode?: (() => PermissionMode | undefined) | undefined
+}
+
+const planningLabel = "hermes-effect/host/planning"
+
+/** Instruction of the mode `plan`, sent with each message and not stored. */
+const planning =
+  "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which " +
+  "order, and how you will check them. The user approves the plan, or asks for another.]"
+
+/** Sends the instruction of the mode `plan` with each message in this mode, for as long as the scope lives. */
+const registerPlanHook = (
+  hooks: Hooks.Hooks["Service"],
+  owner: StateOwner,
+  mode: RunOptions["mode"]
+): Effect.Effect<unknown, never, Scope.Scope> =>
+  hooks.register({
+    ...Hooks.on("pre_llm_call", ({ session_id }) =>
+      Effect.sync(() =>
+        mode?.() === "plan" && owner.state().turn?.sessionId === session_id ? { context: planning } : undefined
+      )
+    ),
+    label: planningLabel
+  })
+
+/** Provides the services of a run that depend on the user: addresses that were typed, the mode, and questions. */
+const provideUser = (
+  run: Effect.Effect<RunResult, AgentError>,
+  questions: LiveQuestions,
+  { mode, presence = attended }: RunOptions,
+  typed: ReadonlySet<string>
+): Effect.Effect<RunResult, AgentError> => {
+  const addressed = Effect.provideService(run, EgressGate.TypedAddresses, typed)
+  const moded = mode === undefined ? addressed : Effect.provideService(addressed, LiveMode, mode)
+  return presence._tag === "Attended"
+    ? moded.pipe(
+        Effect.provideService(Clarifier, questions.clarifier),
+        Effect.provideService(ApprovalPrompt, questions.approvals)
+      )
+    : Effect.provideService(moded, InteractiveMode, presence)
+}
+
+/** Makes the function that runs the agent for a turn. The events of the run are published to the readers. */
+export const make = Effect.fnUntraced(function* (
+  owner: StateOwner,
+  questions: LiveQuestions,
+  options: RunOptions
+): Effect.fn.Return<(turn: Turn) => Effect.Effect<RunResult, AgentError>, never, Agent | Hooks.Hooks | Scope.Scope> {
+  const { input, mode, prepare } = options
+  const agent = yield* Agent
+  const hooks = yield* Hooks.Hooks
+  const scope = yield* Effect.scope
+  /** Sessions whose first prompt was sent. */
+  const begun = new Set<SessionId>()
+  /** Addresses that the user typed since the session is live: a model may read them. */
+  const typed = new Set<string>()
+  let isPlanHookRegistered = false
+
+  return Effect.fnUntraced(function* ({ id, isRewritten, message, sessionId }) {
+    const { effort, route, session } = owner.state()
+    // The text as the user typed it, without additions of clients. Messages of others are not the user's.
+    if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
+    const prompt =
+      begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
+    begun.add(sessionId)
+    const run = agent.run({
+      streaming: true,
+      ...input,
+      readsText: input?.readsText === undefined ? undefined : input.readsText && !isRewritten,
+      prompt,
+      sessionId,
+      cwd: session.cwd,
+      route,
+      reasoningEffort: effort,
+      onEvent: (events) =>
+        Effect.suspend(() => {
+          // They change no state. Readers get them between the start and the end of their turn.
+          owner.readers.publish({ _tag: "RunEvents", turn: id, events })
+          return owner.readers.caughtUp
+        }),
+      onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
+    })
+    if (mode?.() === "plan" && !isPlanHookRegistered) {
+      isPlanHookRegistered = true
+      yield* Effect.provideService(registerPlanHook(hooks, owner, mode), Scope.Scope, scope)
+    }
+    return yield* provideUser(run, questions, options, typed)
+  })
+})

@@ -1,0 +1,221 @@
+/**
+ * Handlers of the requests about sessions: listed, opened, changed and closed ones, their messages, events and
+ * questions.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Conversation from "../../../base/domain/Conversation.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
+import * as SessionAudience from "../../../store/SessionAudience.ts"
+import { SessionStore } from "../../../store/SessionStore.ts"
+import type { Answer } from "../../host/HostEvent.ts"
+import type { LiveSession } from "../../host/LiveSession.ts"
+import * as ApiError from "../ApiError.ts"
+import { parseWholeNumber } from "../OpenAiShapes.ts"
+import { type BodyReader, makeDecoder, makeEventStream, makeJsonResponse, respondToFailure } from "../ServedRoutes.ts"
+import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
+import { AgentSessions } from "./AgentSessions.ts"
+import type { ServedSession } from "./ServedSessions.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+
+const describeSession = Effect.fnUntraced(function* ({ id, live }: ServedSession) {
+  const { mode, questions, queue, route, turn } = yield* live.state
+  return {
+    id,
+    mode,
+    model: route?.model ?? null,
+    turn: turn === undefined ? null : { id: turn.id, message_id: turn.message.id, started_at: turn.startedAt },
+    queue: queue.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) })),
+    questions: questions.map((question) => question.id)
+  }
+})
+
+/** Changes all that is asked for, or nothing. */
+const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
+  const models = model === undefined ? [] : yield* (yield* AgentSessions).models
+  const found = models.find(({ id }) => id === model)
+  if (model !== undefined && found === undefined && model !== "hermes")
+    return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them.`)
+  if (mode !== undefined)
+    yield* Effect.mapError(live.setMode(mode), ({ message }) => ApiError.make(403, "mode_unavailable", message))
+  if (model !== undefined) yield* live.setRoute(found?.route)
+})
+
+const toAnswer = (given: typeof NewAnswer.Type): Answer => {
+  if ("answers" in given) return { _tag: "Clarification", answers: given.answers }
+  return "mode" in given ? { _tag: "Plan", ...given } : { _tag: "Approval", reply: given }
+}
+
+const submitAnswer = (
+  live: LiveSession,
+  question: string,
+  given: typeof NewAnswer.Type
+): Effect.Effect<void, ApiError.ApiError> =>
+  Effect.mapError(live.answer(question, toAnswer(given)), ({ message, reason }) =>
+    reason === "closed"
+      ? ApiError.make(404, "question_not_open", message)
+      : ApiError.make(400, "invalid_request", message)
+  )
+
+const onlyOnce = ApiError.make(
+  403,
+  "choice_unavailable",
+  "Approvals by a named key hold for one call, longer ones are for the owner of the server: answer with once or deny."
+)
+
+/** Tests an answer that approves more than the call that is asked about. */
+const isLasting = (given: typeof NewAnswer.Type): boolean =>
+  "choice" in given && (given.choice === "session" || given.choice === "always")
+
+/** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
+const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
+  const from = yield* parseWholeNumber("Last-Event-ID", request.headers["last-event-id"] ?? after, {
+    most: Number.MAX_SAFE_INTEGER,
+    other: 0
+  })
+  const text = Stream.map(session.feed.after(from), ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
+  return makeEventStream(Stream.concat(Stream.make(": connected\n\n"), text))
+})
+
+const listMessages = ({ live }: ServedSession): Effect.Effect<Response, ApiError.ApiError> =>
+  live.messages.pipe(
+    Effect.mapError(({ message }) => ApiError.make(500, "store_failed", message)),
+    Effect.map((messages) =>
+      makeJsonResponse({
+        data: messages.flatMap((message) => {
+          const content = Conversation.readText(message)
+          const calls = Conversation.listToolCalls(message).map(({ id, name, params }) => ({
+            id,
+            name,
+            arguments: params
+          }))
+          return message.role === "system" || (content === "" && calls.length === 0 && message.role !== "tool")
+            ? []
+            : [Redaction.redactValue({ role: message.role, content, ...(calls.length === 0 ? {} : { calls }) })]
+        })
+      })
+    )
+  )
+
+const listSessions = Effect.fnUntraced(function* (limit: number) {
+  const store = yield* SessionStore
+  const { client } = yield* AgentSessions
+  const all = yield* Effect.mapError(
+    store.list({ source: SessionAudience.formatSource("api-server", client), limit }),
+    ({ message }) => ApiError.make(500, "store_failed", message)
+  )
+  return {
+    data: all.map(({ endedAt, id, messageCount, model, source, startedAt, title }) => ({
+      id,
+      title: title ?? null,
+      source,
+      model,
+      messages: messageCount,
+      started_at: startedAt,
+      ended_at: endedAt ?? null
+    }))
+  }
+})
+
+const makeRequestDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(bodyOf: BodyReader, schema: S) => {
+  const decode = makeDecoder(schema)
+  return (request: Request): Effect.Effect<S["Type"], ApiError.ApiError> => Effect.flatMap(bodyOf(request), decode)
+}
+
+const nothing = HttpServerResponse.empty({ status: 204 })
+
+const openSession = (id: string) => AgentSessions.use(({ open }) => open(id))
+
+/** Opens a new session with the settings of a request. */
+const beginSession = Effect.fnUntraced(function* (given: typeof NewSettings.Type) {
+  const { close, open } = yield* AgentSessions
+  const made = yield* open()
+  yield* Effect.onError(changeSettings(made, given), () => close(made.id))
+  return makeJsonResponse(yield* describeSession(made), 201, { [sessionHeader]: made.id })
+})
+
+const closeSession = Effect.fnUntraced(function* (id: string) {
+  const isClosed = yield* AgentSessions.use(({ close }) => close(id))
+  if (!isClosed) return yield* ApiError.make(404, "session_not_open", `Session "${id}" is not open.`)
+  return nothing
+})
+
+const sendMessage = Effect.fnUntraced(function* (id: string, given: typeof NewMessage.Type) {
+  const { live } = yield* openSession(id)
+  const sent = yield* live.send(given)
+  return makeJsonResponse({ status: sent._tag.toLowerCase(), message_id: sent.message.id }, 202)
+})
+
+const answerQuestion = Effect.fnUntraced(function* (id: string, question: string, given: typeof NewAnswer.Type) {
+  const { live } = yield* openSession(id)
+  const { client } = yield* AgentSessions
+  if (client !== undefined && isLasting(given)) return yield* onlyOnce
+  yield* submitAnswer(live, question, given)
+  return nothing
+})
+
+/** Stops the turn of a session, and returns the messages that wait. */
+const stopSession = Effect.fnUntraced(function* (id: string) {
+  const { live } = yield* openSession(id)
+  // Before the turn ends, which would start the next one.
+  const messages = yield* live.takeBack
+  const stopped = yield* live.stop
+  const returned = messages.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) }))
+  return makeJsonResponse({ stopped, returned })
+})
+
+const toJson = <A, E, R>(value: Effect.Effect<A, E, R>): Effect.Effect<Response, E, R> =>
+  Effect.map(value, (found) => makeJsonResponse(found))
+
+/** The handlers of the group `sessions`. */
+export const layer = (bodyOf: BodyReader) => {
+  const readSettings = makeRequestDecoder(bodyOf, NewSettings)
+  const readMessage = makeRequestDecoder(bodyOf, NewMessage)
+  const readAnswer = makeRequestDecoder(bodyOf, NewAnswer)
+  return HttpApiBuilder.group(api, "sessions", (group) =>
+    group
+      .handleRaw("list", ({ query }) =>
+        respondToFailure(
+          Effect.flatMap(parseWholeNumber("limit", query.limit, { least: 1, most: 1_000, other: 100 }), (limit) =>
+            toJson(listSessions(limit))
+          )
+        )
+      )
+      .handleRaw("open", ({ request }) => respondToFailure(Effect.flatMap(readSettings(request), beginSession)))
+      .handleRaw("view", ({ params }) =>
+        respondToFailure(toJson(Effect.flatMap(openSession(params.id), describeSession)))
+      )
+      .handleRaw("change", ({ params, request }) =>
+        respondToFailure(
+          Effect.gen(function* () {
+            const given = yield* readSettings(request)
+            const found = yield* openSession(params.id)
+            yield* changeSettings(found, given)
+            return makeJsonResponse(yield* describeSession(found))
+          })
+        )
+      )
+      .handleRaw("close", ({ params }) => respondToFailure(closeSession(params.id)))
+      .handleRaw("messages", ({ params }) => respondToFailure(Effect.flatMap(openSession(params.id), listMessages)))
+      .handleRaw("send", ({ params, request }) =>
+        respondToFailure(Effect.flatMap(readMessage(request), (given) => sendMessage(params.id, given)))
+      )
+      .handleRaw("events", ({ params, query, request }) =>
+        respondToFailure(Effect.flatMap(openSession(params.id), (found) => streamFeed(request, found, query.after)))
+      )
+      .handleRaw("answer", ({ params, request }) =>
+        respondToFailure(
+          Effect.flatMap(readAnswer(request), (given) => answerQuestion(params.id, params.question, given))
+        )
+      )
+      .handleRaw("stop", ({ params }) => respondToFailure(stopSession(params.id)))
+  )
+}
