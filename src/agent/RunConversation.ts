@@ -118,8 +118,10 @@ export const noteCompaction = (run: RunState): void => {
 }
 
 /** Counts the compactions of a conversation that did not fit. */
-export const takeCompactionTurn = (run: RunState, make: () => WindowProbing.CompactionTurn): WindowProbing.CompactionTurn =>
-  (getOwn(run).compactions ??= make())
+export const takeCompactionTurn = (
+  run: RunState,
+  make: () => WindowProbing.CompactionTurn
+): WindowProbing.CompactionTurn => (getOwn(run).compactions ??= make())
 
 /** Notes whether the text of the newest answer is in the conversation. */
 export const noteAnswerStored = (run: RunState, isStored: boolean): void => {

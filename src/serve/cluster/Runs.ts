@@ -235,7 +235,7 @@ const makeQueries = ({
 })
 
 /** Makes the runs of a database. */
-export const make = (place: RunsPlace): Service => ({
+const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
   ...makeQueries(place),
   announce: place.announce,

@@ -104,7 +104,7 @@ const closeReasoning = ({ open, screen }: AnswerOutput): void => {
 }
 
 /** Adds a piece to the answer. */
-export const printDelta = (output: AnswerOutput, delta: string): void => {
+const printDelta = (output: AnswerOutput, delta: string): void => {
   if (delta === "") return
   const { answer, look, open, screen } = output
   closeReasoning(output)

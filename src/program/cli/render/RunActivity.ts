@@ -16,7 +16,7 @@ export interface RunActivity {
 }
 
 /** Milliseconds without text after which the activity is shown. */
-export const pauseMillis = 1500
+const pauseMillis = 1500
 
 /** A run without events. */
 export const empty: RunActivity = { current: undefined, lastText: 0, isOver: false }
