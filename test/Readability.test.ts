@@ -187,11 +187,7 @@ const figures: ReadonlyArray<{
   },
   { title: "functions over 80 lines", bound: 116, places: trees.flatMap((tree) => tree.longFunctions) },
   { title: "functions with more than 20 paths", bound: 33, places: trees.flatMap((tree) => tree.complexFunctions) },
-  {
-    title: "functions with more than five parameters",
-    bound: 5,
-    places: trees.flatMap((tree) => tree.manyParameters)
-  },
+  { title: "functions with more than five parameters", bound: 5, places: trees.flatMap((tree) => tree.manyParameters) },
   {
     title: "files over 450 lines",
     bound: 19,
