@@ -138,7 +138,7 @@ describe("hermes-product.md, the command line", () => {
       assert.deepInclude(yield* hermes(["chat", "-q", "a", "--query-file", "b"]), {
         code: 2,
         stdout: "",
-        stderr: "Error: --query and --query-file exclude each other: use one of them\n"
+        stderr: "Error: --query and --query-file cannot be combined\n"
       })
       assert.isFalse(existsSync(home))
     })

@@ -184,7 +184,7 @@ describe.each(commands)("limits and seeds: hermes $name", ({ args, goesOn, ids, 
         assert.strictEqual(
           (
             stderr.match(
-              /Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens/g
+              /Warning: the price of the model is unknown, so --max-cost has no effect: pass --max-total-tokens/g
             ) ?? []
           ).length,
           1,

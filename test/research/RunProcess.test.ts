@@ -145,7 +145,7 @@ describe("hermes batch", () => {
           }
         })
         assert.strictEqual(code, 0)
-        assert.match(stdout, /^Studio on run run: http:\S+ {2}\(read-only; Ctrl\+C ends it\)\n$/)
+        assert.match(stdout, /^Studio on run run: http:\S+ {2}\(read-only; press Ctrl\+C to stop\)\n$/)
         assert.strictEqual(answers[0], "303 200")
         assert.include(answers[1], "batch-a-1")
         assert.strictEqual((yield* hermes(["batch", "view", "run", "--port", "70000"])).code, 2)

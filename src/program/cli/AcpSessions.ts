@@ -121,7 +121,7 @@ const makeBuiltinCommands = (
       if (plan.conflicts.length > 0 && !isForced && argument !== "keep") {
         return [
           ...ChangeReports.renderConflicts(plan, plain),
-          `Nothing was changed. /${direction} force overwrites them, /${direction} keep leaves them and does the rest.`
+          `Nothing was changed. Type /${direction} force to overwrite them, or /${direction} keep to skip them.`
         ].join("\n")
       }
       return ChangeReports.renderOutcome(plan, yield* undo.apply(plan, { isOverwriting: isForced })).join("\n")
@@ -140,7 +140,7 @@ const makeBuiltinCommands = (
     },
     {
       name: "diff",
-      description: "Show what the last turn changed in files",
+      description: "Show the file changes of the last turn",
       run: toCommandRun(() =>
         Effect.gen(function* () {
           const last = (yield* history).runs
@@ -155,13 +155,13 @@ const makeBuiltinCommands = (
     },
     {
       name: "undo",
-      description: "Put back the files that the last turn changed",
+      description: "Undo the file changes of the last turn",
       hint: "force or keep",
       run: toCommandRun(makeUndoWork("undo"))
     },
     {
       name: "redo",
-      description: "Change the files again that were put back last",
+      description: "Redo the file changes that were undone last",
       hint: "force or keep",
       run: toCommandRun(makeUndoWork("redo"))
     }
@@ -267,7 +267,8 @@ const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   const withheld = yield* trust.withheld(folder)
   if (withheld.length === 0) return []
   return [
-    `${withheld.join(", ")} of this project have no effect, because the folder is not trusted. Look at them, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\`.`
+    `${withheld.join(", ")} of this project have no effect, because the folder is not trusted. Review ` +
+      `them, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\`.`
   ]
 })
 
@@ -303,7 +304,7 @@ export const make = Effect.gen(function* () {
         Effect.map(files.stat(request.cwd), ({ type }) => type === "Directory"),
         () => false
       )
-      if (!isThere) return yield* AcpSession.makeFailure("invalid_params", `cwd "${request.cwd}" is no directory.`)
+      if (!isThere) return yield* AcpSession.makeFailure("invalid_params", `cwd "${request.cwd}" is not a directory.`)
       const servers = yield* Effect.forEach(request.mcpServers, (server) => toServerSettings(server, request.cwd))
       // As they are now: another session may have added an approval for good, and the user a model.
       const { settings } = yield* Effect.mapError(load, toInternalFailure)

@@ -73,7 +73,9 @@ const promptForTrust = Effect.fnUntraced(function* (path: string) {
   const folder = paths.dirname(yield* Effect.orElseSucceed(fs.realPath(path), () => path))
   if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false)) || (yield* trust.isTrusted(folder))) return
   const project = yield* trust.projectOf(folder)
-  const question = `${SafeText.toLine(path)} can name programs, tools and addresses. Trust the files of ${SafeText.toLine(project)}?`
+  const question =
+    `${SafeText.toLine(path)} can name programs, tools and addresses. Trust the files of ` +
+    `${SafeText.toLine(project)}?`
   if (yield* confirmAction(question)) yield* trust.trust(project)
 })
 

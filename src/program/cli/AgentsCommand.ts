@@ -40,7 +40,7 @@ const listAgents = Effect.fn("hermes agents list")(function* ({ json }: { readon
   if (json) return yield* printLine(SafeText.toJson(rows, 2))
   yield* printLine(
     rows.length === 0
-      ? "No agents. Put agent files into agents/ of your home directory, or give --agent a path."
+      ? "No agents. Put agent files into agents/ of the home directory, or pass a path to --agent."
       : renderTable(
           rows.map(({ description, name, path, source, status }) =>
             [status, name, source, description === "" ? path : description].map(SafeText.toLine)
@@ -51,7 +51,7 @@ const listAgents = Effect.fn("hermes agents list")(function* ({ json }: { readon
 
 const list = Command.make("list", { json }, listAgents).pipe(
   Command.withAlias("ls"),
-  Command.withDescription("List agent files that have a name")
+  Command.withDescription("List named agent files")
 )
 
 /** Checks the file, its middleware, tools and route as a run would; one line for each agent of it. */
@@ -73,7 +73,8 @@ const checkAgentFile = Effect.fnUntraced(function* (reference: string) {
   yield* Effect.provide(tools, program.layer(settings, { withoutModel: true, agentFile }))
   return [{ name: agentFile.name, agent: agentFile }, ...agentFile.subAgents].map(
     ({ agent, name }) =>
-      `${name}: ${agent.file.name}: ok, ${agent.middlewares.length} middleware, ${agent.tools === undefined ? "tools of the settings" : `tools ${agent.tools.join(", ")}`}`
+      `${name}: ${agent.file.name}: ok, ${agent.middlewares.length} middleware, ` +
+      `${agent.tools === undefined ? "tools of the settings" : `tools ${agent.tools.join(", ")}`}`
   )
 })
 
@@ -81,13 +82,13 @@ const check = Command.make(
   "check",
   {
     agent: Argument.String("agent").pipe(
-      Argument.withDescription("Agent file, or the name of one; all that have a name when absent"),
+      Argument.withDescription("Agent file, or its name; default: all named ones"),
       Argument.atLeast(0)
     )
   },
   Effect.fn("hermes agents check")(function* ({ agent }) {
     const references = agent.length > 0 ? agent : (yield* AgentChoice.namedAgentFiles).map(({ name }) => name)
-    if (references.length === 0) return yield* makeUsageFailure("no agents: name an agent file")
+    if (references.length === 0) return yield* makeUsageFailure("no agents: pass an agent file")
     for (const reference of references)
       yield* printLine((yield* checkAgentFile(reference)).map(SafeText.toLine).join("\n"))
   }, Effect.provide(AgentChoice.layer))

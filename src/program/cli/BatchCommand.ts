@@ -14,43 +14,43 @@ import * as RunLimits from "./RunLimits.ts"
 /** Flags of `hermes batch run`. */
 export const runFlags = {
   datasetFile: Flags.makeText("dataset-file", "PATH", "JSONL, JSON, CSV or Parquet file, or a folder of them"),
-  batchSize: Flags.makeInteger("batch-size", "N", "Rows of a batch, which run one after another"),
+  batchSize: Flags.makeInteger("batch-size", "N", "Rows per batch; they run one after another"),
   runName: Flags.makeText("run-name", "NAME", "Name of the run and of its directory in data/"),
-  distribution: Flags.makeText("distribution", "NAME", "Toolsets by chance: a name, or terminal=90,web=40"),
+  distribution: Flags.makeText("distribution", "NAME", "Random toolsets: a name, or terminal=90,web=40"),
   listDistributions: Flags.makeSwitch("list-distributions", "Print the distributions and exit"),
   numWorkers: Flags.makeInteger("num-workers", "N", "Batches at a time (4)"),
   maxSamples: Flags.makeInteger("max-samples", "N", "Only the first N rows"),
   maxTurns: Flags.makeInteger("max-turns", "N", "Model calls of a row (10)"),
   maxTokens: Flags.makeInteger("max-tokens", "N", "Tokens of one answer"),
   retries: Flags.makeInteger("retries", "N", "Retries of a row that fails (2)"),
-  ...RunLimits.makeFlags("row", "Seed of toolset draws (the run's name) and of models"),
-  format: Flags.makeChoice("format", ["sharegpt", "atif", "both"], "Form of the merged trajectories (sharegpt)"),
-  keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Keep rows without reasoning in any turn"),
+  ...RunLimits.makeFlags("row", "Seed for toolset draws (the run's name) and models"),
+  format: Flags.makeChoice("format", ["sharegpt", "atif", "both"], "Format of the merged trajectories (sharegpt)"),
+  keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Keep rows without any reasoning"),
   reasoningEffort: Flags.makeChoice(
     "reasoning-effort",
     ["minimal", "low", "medium", "high", "xhigh"],
     "Reasoning effort of the model"
   ),
-  reasoningDisabled: Flags.makeSwitch("reasoning-disabled", "Ask for no reasoning, and keep rows without"),
+  reasoningDisabled: Flags.makeSwitch("reasoning-disabled", "Disable reasoning, and keep rows without it"),
   ephemeralSystemPrompt: Flags.makeText(
     "ephemeral-system-prompt",
     "TEXT",
-    "Added to the system prompt, not saved in rows"
+    "Text added to the system prompt; not saved in rows"
   ),
-  prefillMessagesFile: Flags.makeText("prefill-messages-file", "PATH", "Example messages of every call (JSON array)"),
-  apiKey: Flags.makeText("api-key", "KEY", "Key of the model; better a variable: others see this"),
+  prefillMessagesFile: Flags.makeText("prefill-messages-file", "PATH", "Example messages for every call (JSON array)"),
+  apiKey: Flags.makeText("api-key", "KEY", "API key; other users can see it, prefer a variable"),
   providersAllowed: Flags.makeText("providers-allowed", "A,B", "OpenRouter: only these providers"),
   providersIgnored: Flags.makeText("providers-ignored", "A,B", "OpenRouter: none of these providers"),
   providersOrder: Flags.makeText("providers-order", "A,B", "OpenRouter: providers in this order"),
   providerSort: Flags.makeChoice("provider-sort", ["price", "throughput", "latency"], "OpenRouter: order of providers"),
-  agent: Flags.makeText("agent", "FILE", "Agent file, or the name of one"),
-  image: Flags.makeText("image", "NAME", "Container image of rows that name none"),
+  agent: Flags.makeText("agent", "FILE", "Agent file, or its name"),
+  image: Flags.makeText("image", "NAME", "Container image of rows without one"),
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row (id, row_id, task_id, …)"),
   promptField: Flags.makeText("prompt-field", "NAME", "Field with the prompt (prompt)"),
   split: Flags.makeText("split", "NAME", "Split of a folder (train)"),
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of runs (data)"),
-  cluster: Flags.makeSwitch("cluster", "Have the runners of the cluster do the rows"),
-  keepWorkspaces: Flags.makeSwitch("keep-workspaces", "Keep the directories that rows worked in"),
+  cluster: Flags.makeSwitch("cluster", "Run the rows on the runners of the cluster"),
+  keepWorkspaces: Flags.makeSwitch("keep-workspaces", "Keep the working directories of rows"),
   logPrefixChars: Flags.makeInteger(
     "log-prefix-chars",
     "N",
@@ -67,7 +67,7 @@ const loadRuns = Effect.promise(() => import("./BatchRuns.ts"))
 const loadReports = Effect.promise(() => import("./BatchReports.ts"))
 
 const run = Command.make("run", runFlags, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
-  Command.withDescription("Run the agent on every row of a dataset; with --resume, go on with a run"),
+  Command.withDescription("Run the agent on every row of a dataset; continue a run with --resume"),
   Command.withExamples([
     {
       command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first",
@@ -75,7 +75,7 @@ const run = Command.make("run", runFlags, (flags) => Effect.flatMap(loadRuns, ({
     },
     {
       command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first --resume",
-      description: "Run what is missing or failed"
+      description: "Run missing and failed rows"
     }
   ])
 )
@@ -90,13 +90,10 @@ const merge = Command.make(
   "merge",
   {
     directory,
-    keepWithoutReasoning: Flags.makeSwitch(
-      "keep-without-reasoning",
-      "Take the rows in that were discarded for their reasoning"
-    )
+    keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Include rows discarded for missing reasoning")
   },
   (flags) => Effect.flatMap(loadReports, ({ merge }) => merge(flags))
-).pipe(Command.withDescription("Write the merged files and the statistics again from the rows"))
+).pipe(Command.withDescription("Rebuild the merged files and the statistics from the rows"))
 const show = Command.make(
   "show",
   { directory, row: Argument.String("row").pipe(Argument.withDescription("Id or index of a row")), json },
@@ -113,9 +110,9 @@ const diff = Command.make(
 ).pipe(Command.withDescription("Compare two runs row by row"))
 const view = Command.make(
   "view",
-  { directory, port: Flags.makeInteger("port", "N", "Port on 127.0.0.1; default: any that is free") },
+  { directory, port: Flags.makeInteger("port", "N", "Port on 127.0.0.1; default: any free port") },
   (flags) => Effect.flatMap(loadReports, ({ view }) => view(flags))
-).pipe(Command.withDescription("Serve the studio on the sessions of a run, until Ctrl+C"))
+).pipe(Command.withDescription("Serve the studio for the sessions of a run, until Ctrl+C"))
 
 /** Flags of `hermes batch compress`. */
 export const compressFlags = {
@@ -128,12 +125,12 @@ export const compressFlags = {
   ),
   targetTokens: Flags.makeInteger("target-tokens", "N", "Tokens of a trajectory (15250)"),
   summaryTokens: Flags.makeInteger("summary-tokens", "N", "Tokens of a summary (750)"),
-  protectLast: Flags.makeInteger("protect-last", "N", "Turns at the end that stay as they are (4)"),
+  protectLast: Flags.makeInteger("protect-last", "N", "Last turns that are not compressed (4)"),
   concurrency: Flags.makeInteger("concurrency", "N", "Trajectories at a time (50)"),
   timeout: Flags.makeNumber("timeout", "SECONDS", "Time limit of a trajectory (300)"),
   samplePercent: Flags.makeNumber("sample-percent", "N", "Only a part of the trajectories"),
   seed: Flags.makeInteger("seed", "N", "Seed of the sample (42)"),
-  dryRun: Flags.makeSwitch("dry-run", "Count what would be compressed, and write nothing"),
+  dryRun: Flags.makeSwitch("dry-run", "Count without writing anything"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
@@ -145,7 +142,7 @@ const compress = Command.make("compress", compressFlags, (flags) =>
     Effect.promise(() => import("./BatchCompress.ts")),
     ({ compress }) => compress(flags)
   )
-).pipe(Command.withDescription("Shorten trajectories to a token target by summaries of their middle"))
+).pipe(Command.withDescription("Shorten trajectories to a token target by summarising their middle"))
 
 /** The command. */
 export const command = Command.make("batch").pipe(

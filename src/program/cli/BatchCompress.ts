@@ -23,7 +23,8 @@ import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
 
 const withoutModel =
-  "no model makes summaries: set model.provider and model.default, or auxiliary.compression.provider; --dry-run needs none"
+  "no model is set for summaries: set model.provider and model.default, or auxiliary.compression.provider, " +
+  "or use --dry-run"
 
 /** The task of the settings whose model makes summaries. */
 const task = "compression"
@@ -88,8 +89,8 @@ const formatSummary = ({ metrics, outputs, sums }: CompressFiles.Report): string
         `${tokensBefore.toLocaleString("en-US")} → ${isDry ? "about " : ""}${tokensAfter.toLocaleString("en-US")}`
       ],
       ...(overLimit === 0 ? [] : [["  over the target", String(overLimit)]]),
-      ...(placeholders === 0 ? [] : [["  without summary", `${placeholders} (a placeholder stands in their place)`]]),
-      ...(dropped === 0 ? [] : [["  dropped", `${dropped}, which took too long`]]),
+      ...(placeholders === 0 ? [] : [["  without summary", `${placeholders} (replaced by a placeholder)`]]),
+      ...(dropped === 0 ? [] : [["  dropped", `${dropped} (took too long)`]]),
       ...(unreadable === 0 ? [] : [["  left out", `${unreadable} unreadable lines`]])
     ]),
     ...outputs.map((path) => `  ${path}`),

@@ -37,7 +37,7 @@ const readRequiredFlags = (flags: RunFlags) => {
   }
   if (!/^[\w][\w.-]{0,99}$/.test(runName))
     return Effect.fail(
-      makeUsageFailure(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`)
+      makeUsageFailure(`--run-name "${runName}" is not a directory name: use letters, digits, ., - and _`)
     )
   return Effect.succeed({ batchSize, datasetFile, runName })
 }
@@ -55,7 +55,7 @@ export const checkFlags = Effect.fnUntraced(function* (flags: RunFlags) {
   yield* RunnerCommand.checkMinimum("log-prefix-chars", flags.logPrefixChars, 0)
   const limits = yield* RunLimits.read(flags)
   if (flags.script !== undefined && flags.replay !== undefined)
-    return yield* makeUsageFailure("--script and --replay exclude each other: use one of them")
+    return yield* makeUsageFailure("--script and --replay cannot be combined")
   const found = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
   if (typeof found === "string") return yield* makeUsageFailure(found)
   return { ...required, limits }

@@ -81,7 +81,8 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
     .toSorted(([, a], [, b]) => b.count - a.count)
   yield* printLine(
     [
-      `${manifest.run_name}: ${found.total_prompts - rows.missing} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
+      `${manifest.run_name}: ${found.total_prompts - rows.missing} of ${found.total_prompts} rows done, ` +
+        `begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
       renderTable([
         ["dataset", manifest.dataset.path],
         ["model", manifest.model],
@@ -92,7 +93,7 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
           .map(([exit, count]) => ["", `${exit}: ${count}`]),
         ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
         ...(rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]]),
-        ...(rows.gone === 0 ? [] : [["gone", `${rows.gone} rows that the dataset has no more, or changed`]]),
+        ...(rows.gone === 0 ? [] : [["gone", `${rows.gone} rows that changed or are no longer in the dataset`]]),
         ...(rows.missing === 0 ? [] : [["missing", `${rows.missing} rows: resume the run`]]),
         ["reasoning", `${reasoning.turns_with_reasoning} of ${reasoning.total_assistant_turns} turns`],
         ["model calls", String(used.api_calls)],
@@ -136,7 +137,8 @@ export const merge = Effect.fn("hermes batch merge")(function* ({
   )
   const paths = yield* Path.Path
   yield* printLine(
-    `${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`
+    `${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ` +
+      `${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`
   )
 }, Effect.scoped)
 
@@ -146,7 +148,7 @@ const formatTurn = ({ from, value }: ShareGpt.Turn): ReadonlyArray<string> => [
   `── ${from}`,
   SafeText.sanitise(
     value.length > longestTurn
-      ? `${value.slice(0, longestTurn)}\n… ${value.length - longestTurn} characters more (--json has all)`
+      ? `${value.slice(0, longestTurn)}\n… ${value.length - longestTurn} more characters (--json shows all)`
       : value
   )
 ]
@@ -163,7 +165,7 @@ export const show = Effect.fn("hermes batch show")(function* ({
   )
   const one = found.find(({ id }) => id === row) ?? found[0]
   if (one === undefined)
-    return yield* makeUsageFailure(`no row "${row}" is done: name its id, or its index (prompt_index)`)
+    return yield* makeUsageFailure(`row "${row}" has no result: pass its id, or its index (prompt_index)`)
   if (json) return yield* printLine(SafeText.toJson({ row_id: one.id, discarded: one.discarded, ...one.fields }, 2))
   const run = Json.readFields(one.fields["run"])
   const tools = Json.readFields(one.fields["tool_stats"])
@@ -172,7 +174,8 @@ export const show = Effect.fn("hermes batch show")(function* ({
   const system = Json.readWord(run["system_prompt"])
   yield* printLine(
     [
-      `${one.id} (index ${Json.readWord(one.fields["prompt_index"])}): ${one.discarded === undefined ? Json.readWord(run["exit"]) : `discarded: ${one.discarded}`}`,
+      `${one.id} (index ${Json.readWord(one.fields["prompt_index"])}): ` +
+        `${one.discarded === undefined ? Json.readWord(run["exit"]) : `discarded: ${one.discarded}`}`,
       ...(problem === undefined ? [] : [`error      ${Json.readWord(problem)}`]),
       `session    ${Json.readWord(run["session_id"])}`,
       `toolsets   ${Json.readItems(one.fields["toolsets_used"]).map(Json.readWord).join(", ")}`,
@@ -185,7 +188,11 @@ export const show = Effect.fn("hermes batch show")(function* ({
       }`,
       ...calls.map(
         (call, index) =>
-          `${index === 0 ? "calls      " : "           "}${Json.readWord(call["model"])} ${Json.readWord(call["status"])}, ${Json.readWord(call["finish_reason"]) || "no finish reason"}, ${Json.readWord(call["duration_ms"])} ms, ${Json.readWord(Json.readFields(call["usage"])["total_tokens"]) || 0} tokens`
+          `${index === 0 ? "calls      " : "           "}${Json.readWord(call["model"])} ` +
+          `${Json.readWord(call["status"])}, ` +
+          `${Json.readWord(call["finish_reason"]) || "no finish reason"}, ` +
+          `${Json.readWord(call["duration_ms"])} ms, ` +
+          `${Json.readWord(Json.readFields(call["usage"])["total_tokens"]) || 0} tokens`
       ),
       ...formatTurn({ from: "system", value: system }),
       ...(ShareGpt.read(one.fields["conversations"]) ?? []).slice(1).flatMap((turn) => formatTurn(turn))
@@ -249,7 +256,7 @@ export const diff = Effect.fn("hermes batch diff")(function* ({
     )
   yield* printLine(
     [
-      `${a.name} and ${b.name}: ${ids.length} rows, ${ids.length - differing.length} the same`,
+      `${a.name} and ${b.name}: ${ids.length} rows, ${ids.length - differing.length} identical`,
       ...(differing.length === 0 ? [] : [renderTable(differing.map(({ id, what }) => [`  ${id}`, what]))])
     ]
       .map(SafeText.toPlainText)
@@ -273,7 +280,7 @@ export const view = Effect.fn("hermes batch view")(
         StudioServer.serve({ home: home.root, models: [], version, port, exists: Effect.succeed(true) }),
         (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
       )
-      yield* printLine(`Studio on run ${manifest.run_name}: ${url}  (read-only; Ctrl+C ends it)`)
+      yield* printLine(`Studio on run ${manifest.run_name}: ${url}  (read-only; press Ctrl+C to stop)`)
       yield* ended
     }).pipe(Effect.provide(SessionStore.layerSqlite({ path: paths.join(directory, BatchFiles.names.database) })))
   },

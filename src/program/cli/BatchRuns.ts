@@ -1,8 +1,8 @@
 /**
  * Action of `hermes batch run`: makes one runtime for all rows, and shows the progress.
  *
- * The summary is on stdout, all messages are on stderr. After Ctrl+C, rows in flight are not written; they run again with
- * `--resume`.
+ * The summary is on stdout, all messages are on stderr. After Ctrl+C, rows in flight are not written; they run again
+ * with `--resume`.
  *
  * Source: `hermes-product.md` §5.1, `ARCHITECTURE.md` §6.
  */
@@ -83,7 +83,9 @@ const makeRowImages = Effect.fnUntraced(function* (settings: Values) {
       const other = ofTrees.get(tree)
       if (other !== undefined && other !== image)
         return yield* new RowRefused({
-          message: `${workspace} is the directory of a row with the image ${other}: give the rows different directories`
+          message:
+            `${workspace} is the directory of a row with the image ${other}: use different directories for ` +
+            "the rows"
         })
       ofTrees.set(tree, image)
     })

@@ -19,7 +19,8 @@ const formatResumeHint = (runName: string): string =>
 export const describeInterruption = (runName: string, last: Progress | undefined): string | undefined =>
   last === undefined
     ? undefined
-    : `Interrupted: ${BatchProgress.listFacts(last)[0] ?? ""} done. Rows in flight are not saved.\n${formatResumeHint(runName)}`
+    : `Interrupted: ${BatchProgress.listFacts(last)[0] ?? ""} done. Rows in flight are not ` +
+      `saved.\n${formatResumeHint(runName)}`
 
 const listCounts = ({ costUsd, failed, statistics: { rows }, tokens }: BatchRun.Report, left: number) => [
   [

@@ -33,14 +33,15 @@ export const renderConflicts = (
 ): ReadonlyArray<string> => [
   ...conflicts.flatMap(({ diff, path, reason }) => [
     room.paint.text(
-      `${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${reason}. ${direction === "undo" ? "Undo" : "Redo"} would change it so:`,
+      `${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${reason}. ` +
+        `${direction === "undo" ? "Undo" : "Redo"} would make this change:`,
       "yellow"
     ),
     ...DiffText.renderLines(diff, { ...room, most: conflictLines }, "the rest is not shown")
   ]),
   ...lost.map(({ path, reason }) =>
     room.paint.text(
-      `${toSafeLine(DiffText.toRelativeName(set.cwd, path))} cannot be put back: ${toSafeLine(reason)}`,
+      `${toSafeLine(DiffText.toRelativeName(set.cwd, path))} cannot be restored: ${toSafeLine(reason)}`,
       "yellow"
     )
   )
@@ -54,7 +55,7 @@ export const renderOutcome = ({ direction, set }: Plan, { changed, left }: UndoR
       : ` (${Width.cut(changed.map((path) => toSafeLine(DiffText.toRelativeName(set.cwd, path))).join(", "), 200)})`
   }`,
   ...left.map(
-    ({ path, reason }) => `Left as it is: ${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${toSafeLine(reason)}`
+    ({ path, reason }) => `Not changed: ${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${toSafeLine(reason)}`
   )
 ]
 

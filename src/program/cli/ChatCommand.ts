@@ -48,7 +48,7 @@ const toReadFailure =
 const maxBytes = 1_048_576
 
 const makeSizeFailure = (what: string): Failure =>
-  makeUsageFailure(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
+  makeUsageFailure(`${what} is larger than 1 MiB. Save it in a file and name the file in the prompt.`)
 
 /** All text of a stream; `begun` is told of the first bytes. */
 const collectText = <E, R>(
@@ -122,7 +122,7 @@ const readImage = Effect.fnUntraced(function* (path: string) {
   const data = yield* Effect.mapError(fs.readFile(path), toReadFailure("--image", path))
   const Vision = yield* Effect.promise(() => import("../../tools/builtin/Vision.ts"))
   if (Vision.detectMediaType(data) === undefined)
-    return yield* makeUsageFailure(`--image ${path} is no PNG, JPEG, GIF or WebP image, whatever its name says`)
+    return yield* makeUsageFailure(`--image ${path} is not a PNG, JPEG, GIF or WebP image, despite its name`)
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 
@@ -133,7 +133,7 @@ const readPrompt = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
   const { query, queryFile } = flags
   if (query !== undefined && queryFile !== undefined) {
-    return yield* makeUsageFailure("--query and --query-file exclude each other: use one of them")
+    return yield* makeUsageFailure("--query and --query-file cannot be combined")
   }
   const given =
     queryFile === undefined
@@ -160,11 +160,11 @@ const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   const { format, mode, model, oneshotPrompt: query, provider } = flags
   if (query === undefined) return flags
   if (flags.query !== undefined || flags.queryFile !== undefined)
-    return makeUsageFailure("-z is the prompt: leave out --query and --query-file")
+    return makeUsageFailure("-z already has the prompt: leave out --query and --query-file")
   if (format === "stream-json")
-    return makeUsageFailure("-z prints the final text alone: for events, use -q with --format stream-json")
+    return makeUsageFailure("-z prints only the final text: for events, use -q with --format stream-json")
   if (provider !== undefined && provider !== Offline.route.provider && model === undefined)
-    return makeUsageFailure("-z with --provider needs --model, too")
+    return makeUsageFailure("-z with --provider also needs --model")
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 
@@ -173,15 +173,15 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   const flags = applyOneshot(given)
   if (flags instanceof Failure) return yield* flags
   if (flags.resume !== undefined && flags.continue !== undefined) {
-    return yield* makeUsageFailure("--resume and --continue exclude each other: use one of them")
+    return yield* makeUsageFailure("--resume and --continue cannot be combined")
   }
   if (flags.script !== undefined && flags.replay !== undefined) {
-    return yield* makeUsageFailure("--script and --replay exclude each other: use one of them")
+    return yield* makeUsageFailure("--script and --replay cannot be combined")
   }
   if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined)
-    return yield* makeUsageFailure("--output-last-message needs --output-schema, too")
+    return yield* makeUsageFailure("--output-last-message also needs --output-schema")
   if (flags.outputSchema !== undefined && flags.format === "stream-json")
-    return yield* makeUsageFailure("--output-schema prints the answer alone: leave out --format stream-json")
+    return yield* makeUsageFailure("--output-schema prints only the answer: leave out --format stream-json")
   const { terminal } = yield* Output
   const input = yield* readPipedInput(flags)
   if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
@@ -198,7 +198,7 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   const prompt = yield* readPrompt(flags, input)
   const { agent } = flags
   if (flags.safeMode && agent !== undefined)
-    return yield* makeUsageFailure("--safe-mode uses no agent file: leave out --agent")
+    return yield* makeUsageFailure("--safe-mode does not use agent files: leave out --agent")
   const agentFile =
     agent === undefined
       ? undefined

@@ -116,7 +116,7 @@ const showSkills =
             : UsageText.renderPairs(rows)),
           ...(problems.length === 0
             ? []
-            : [dialog.screen.asidePaint.text(`${problems.length} left out: see \`hermes skills check\``, "yellow")]),
+            : [dialog.screen.asidePaint.text(`${problems.length} invalid: see \`hermes skills check\``, "yellow")]),
           ...(waiting.length === 0
             ? []
             : [

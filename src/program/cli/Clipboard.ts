@@ -134,7 +134,7 @@ export const make: Effect.Effect<
     return undefined
   }).pipe(
     Effect.catch((error) =>
-      Effect.as(Effect.logWarning(`the picture on the clipboard cannot be kept: ${error.message}`), undefined)
+      Effect.as(Effect.logWarning(`the picture on the clipboard cannot be saved: ${error.message}`), undefined)
     ),
     Effect.provideContext(context)
   )

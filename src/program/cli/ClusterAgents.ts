@@ -76,7 +76,7 @@ export const refuseUnknown = Effect.fnUntraced(function* (
   if (first !== undefined) {
     return yield* new ConfigError({
       path: "tools",
-      message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here`
+      message: `runner on ${PostgresLeases.hostOfProcess()}: toolset or tool "${first.name}" does not exist here`
     })
   }
 })

@@ -85,7 +85,9 @@ const readInput = Effect.fnUntraced(function* (input: string) {
   const { version } = Json.readFields(Json.parseOrKeep(input))
   if (!formVersions.some((known) => known === version)) {
     return yield* new BatchRow.RowRefused({
-      message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners`
+      message:
+        `the row has format ${String(version)}, but this runner reads ${formVersions.join(" and ")}: submit ` +
+        "it with the same version"
     })
   }
   return yield* Effect.mapError(

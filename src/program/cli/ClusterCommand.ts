@@ -24,8 +24,8 @@ export type RunnerFlags = Flags.Parsed<typeof runnerFlags>
 const runner = Command.make("runner", runnerFlags, (flags) =>
   Effect.flatMap(loadRuns, ({ startRunner }) => startRunner(flags))
 ).pipe(
-  Command.withDescription("Do the runs that are submitted, until Ctrl+C hands them over or it is drained"),
-  Command.withExamples([{ command: "hermes cluster runner --concurrency 16", description: "Be one of the runners" }])
+  Command.withDescription("Execute submitted runs, until Ctrl+C hands them over or the runner is drained"),
+  Command.withExamples([{ command: "hermes cluster runner --concurrency 16", description: "Start a runner" }])
 )
 
 const json = Flags.makeSwitch("json", "Print JSON")
@@ -35,13 +35,13 @@ const status = Command.make(
   {
     runner: Argument.optional(
       Argument.String("runner").pipe(
-        Argument.withDescription("Only test that this runner, or one of this host, is at work: exit code 0 or 1")
+        Argument.withDescription("Test if this runner, or one of this host, is active: exit code 0 or 1")
       )
     ),
     json
   },
   (flags) => Effect.flatMap(loadRuns, ({ showStatus }) => showStatus(flags))
-).pipe(Command.withDescription("Show the runners, the runs by batch, and what is used of the budget"))
+).pipe(Command.withDescription("Show runners, runs by batch, and the used budget"))
 
 const drain = Command.make(
   "drain",
@@ -52,15 +52,15 @@ const drain = Command.make(
     all: Flags.makeSwitch("all", "Drain every runner")
   },
   (flags) => Effect.flatMap(loadRuns, ({ drain }) => drain(flags))
-).pipe(Command.withDescription("Ask runners to finish what is under way, hand over the rest, and end"))
+).pipe(Command.withDescription("Ask runners to finish their runs, hand over the rest, and stop"))
 
 /** Flags of `hermes cluster submit`. */
 export const submitFlags = {
   prompt: Argument.String("prompt").pipe(Argument.withDescription("Prompt for the agent")),
-  id: Flags.makeText("id", "NAME", "Name of the run; one name is run once, however often it is submitted"),
-  agent: Flags.makeText("agent", "FILE", "Agent file, or the name of one; goes along by content"),
-  session: Flags.makeText("session", "ID", "Session to go on with; default: a new one"),
-  wait: Flags.makeSwitch("wait", "Wait for the end, and print the answer")
+  id: Flags.makeText("id", "NAME", "Name of the run; a name runs only once"),
+  agent: Flags.makeText("agent", "FILE", "Agent file, or its name; sent with the run"),
+  session: Flags.makeText("session", "ID", "Session to continue; default: a new one"),
+  wait: Flags.makeSwitch("wait", "Wait for the answer and print it")
 }
 
 /** Values of {@link submitFlags}. */

@@ -107,12 +107,12 @@ export const startRunner = Effect.fn("hermes cluster runner")(
       Effect.as(yield* EndSignal.pipe(Effect.map((signal) => Effect.scoped(signal))), "signal" as const)
     )
     if (end === "signal") return yield* printNote("Handing the runs over to the other runners.")
-    yield* printNote("Draining: nothing new is begun; what is under way may finish.")
+    yield* printNote("Draining: no new runs start; current runs may finish.")
     const isDone = yield* Effect.timeoutOption(close, `${cluster.drainTimeoutSeconds} seconds`)
     yield* printNote(
       Option.isSome(isDone)
         ? "Drained."
-        : `Not all runs ended within ${cluster.drainTimeoutSeconds} s; the others go on elsewhere.`
+        : `Not all runs ended within ${cluster.drainTimeoutSeconds} s; the others continue on other runners.`
     )
   },
   Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error))),
@@ -137,7 +137,7 @@ export const showStatus = Effect.fn("hermes cluster status")(
         ({ address, host, isAlive }) => isAlive && (host === runner.value || address.startsWith(runner.value))
       )
       return yield* found === undefined
-        ? makeWorkFailure(`runner "${runner.value}" is not at work`)
+        ? makeWorkFailure(`runner "${runner.value}" is not active`)
         : printLine(`${found.address} is ${found.isDraining ? "draining" : "at work"}.`)
     }
     const { budgetDollars, budgetTokens } = settings.cluster
@@ -170,7 +170,7 @@ export const showStatus = Effect.fn("hermes cluster status")(
     ])
     yield* printLine(
       members.length === 0
-        ? "No runner is at work. Start one with `hermes cluster runner`."
+        ? "No runner is active. Start one with `hermes cluster runner`."
         : renderTable([["RUNNER", "VERSION", "STATE", "RUNS", "SINCE"], ...runners])
     )
     if (counts.length > 0) {
@@ -187,7 +187,8 @@ export const showStatus = Effect.fn("hermes cluster status")(
     }
     if (used.tokens > 0 || budgetTokens !== undefined || budgetDollars !== undefined) {
       yield* printLine(
-        `\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, $${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`
+        `\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, ` +
+          `$${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`
       )
     }
   },
@@ -206,13 +207,13 @@ export const drain = Effect.fn("hermes cluster drain")(function* ({
   const { url } = yield* loaded
   const which = Option.getOrUndefined(runner)
   if (all === (which !== undefined))
-    return yield* makeUsageFailure("name a runner of `hermes cluster status`, or pass --all")
+    return yield* makeUsageFailure("pass a runner listed by `hermes cluster status`, or --all")
   const count = yield* withDatabase(url, Members.requestDrain(which))
   if (count === 0)
     return yield* which === undefined
-      ? printNote("No runner is at work.")
+      ? printNote("No runner is active.")
       : makeWorkFailure(`no runner "${which}": list them with \`hermes cluster status\``)
-  yield* printLine(count === 1 ? "1 runner is asked to end." : `${count} runners are asked to end.`)
+  yield* printLine(count === 1 ? "1 runner was asked to stop." : `${count} runners were asked to stop.`)
 }, Effect.provide(CommandSettings.surroundings))
 
 /** Submits a prompt. */
@@ -246,7 +247,7 @@ export const submit = Effect.fn("hermes cluster submit")(function* ({ agent, id,
     })
   )
   yield* printNote(`run: ${name}  session: ${sessionId}`)
-  if (ended === undefined) return yield* printNote("Submitted. `hermes cluster status` shows how it goes on.")
+  if (ended === undefined) return yield* printNote("Submitted. `hermes cluster status` shows its progress.")
   if (ended.status === "failed") return yield* makeWorkFailure(ended.message ?? "the run failed")
   const result = Json.readFields(Json.parseOrKeep(ended.output ?? "{}"))
   yield* printLine(SafeText.sanitise(Json.readWord(result["text"])))

@@ -21,7 +21,8 @@ export const requireDatabaseUrl = ({ cluster: { databaseUrl } }: Values): Effect
   databaseUrl === undefined
     ? Effect.fail(
         makeUsageFailure(
-          "cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"
+          "cluster.database_url is not set: `hermes config set cluster.database_url " +
+            "postgres://user:password@host:port/database`"
         )
       )
     : Effect.succeed(databaseUrl)

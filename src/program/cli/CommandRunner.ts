@@ -42,8 +42,8 @@ const describeUnknownFlag = ({ command, option }: CliError.UnrecognizedOption, d
   const where = command?.join(" ") ?? "hermes"
   const flags = listFlagNames(doc)
   const name = option.replace(/^-+/, "")
-  if (flags.includes(name)) return `${option} belongs behind the command: ${where} ${option} …`
-  return `unknown flag ${option}: ${formatSuggestion(name, flags, "--") || `run \`${where} --help\` for those that there are`}`
+  if (flags.includes(name)) return `${option} belongs after the command: ${where} ${option} …`
+  return `unknown flag ${option}: ${formatSuggestion(name, flags, "--") || `run \`${where} --help\` for a list`}`
 }
 
 /** Expected value as Effect names it, for use inside a sentence. */
@@ -76,7 +76,8 @@ const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, pat
     case "UnexpectedArgument":
       return path === "hermes chat"
         ? describePromptHint(error.arguments.join(" "))
-        : `unexpected argument ${error.arguments.map((word) => JSON.stringify(word)).join(", ")} of \`${path}\`: run \`${path} --help\``
+        : `unexpected argument ${error.arguments.map((word) => JSON.stringify(word)).join(", ")} of ` +
+            `\`${path}\`: run \`${path} --help\``
     default:
       return error.message.replaceAll(/\s+/g, " ")
   }

@@ -139,7 +139,7 @@ export const editFile = Effect.fnUntraced(function* (path: string) {
   const code = yield* ChildProcessSpawner.use(({ exitCode }) => exitCode(command)).pipe(
     Effect.mapError((error) => makeWorkFailure(`cannot start the editor: ${error.message}`))
   )
-  if (code !== 0) return yield* makeWorkFailure(`the editor "${editor}" ended with ${code}: set EDITOR`)
+  if (code !== 0) return yield* makeWorkFailure(`the editor "${editor}" exited with code ${code}: set EDITOR`)
 })
 
 /**

@@ -50,7 +50,7 @@ const draft = {
   timezone: Flags.makeText(
     "timezone",
     "ZONE",
-    "Time zone such as Europe/Berlin; default: the configured one, else that of the machine"
+    "Time zone such as Europe/Berlin; default: from the settings, then the system"
   )
 }
 
@@ -225,7 +225,8 @@ const resnap = Command.make(
     )
     const name = model.model ?? "the configured model"
     yield* printLine(
-      `${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`
+      `${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ` +
+        `${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`
     )
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
@@ -273,7 +274,7 @@ const status = Command.make(
       ].join("\n")
     )
   }, Effect.provide(CommandSettings.surroundings))
-).pipe(Command.withDescription("Show if the scheduler is running, and the next job"))
+).pipe(Command.withDescription("Show the state of the scheduler and the next job"))
 
 const loadRuns = Effect.promise(() => import("./CronRuns.ts"))
 const scenario = { script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model") }

@@ -74,7 +74,9 @@ const describeRoute = (
 ): Finding => {
   const { apiMode, baseUrl, model, provider } = route
   const breakers = place.count > 1 ? `, breaker ${breaker.toLowerCase()}` : ""
-  const text = `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${describeKeys(route, keys)}${breakers}`
+  const text =
+    `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ` +
+    `${describeKeys(route, keys)}${breakers}`
   const isSpent = keys.length > 1 && keys.every(({ resting }) => resting !== undefined)
   return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
 }
@@ -112,7 +114,7 @@ const checkChain = Effect.fnUntraced(function* (
     const missing = ConfiguredRoutes.findMissingModel(configured)
     return [
       missing === undefined
-        ? ok("model", "the built-in offline stand-in, which answers no open questions")
+        ? ok("model", "the built-in offline stand-in, which cannot answer open questions")
         : warning("model", missing.message),
       ...left
     ]
@@ -137,8 +139,8 @@ const login = Effect.gen(function* () {
   const left = stored.expiresAt - (yield* Clock.currentTimeMillis)
   const ends =
     left <= 0
-      ? "has ended and is renewed when it is used"
-      : `is good for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before`
+      ? "has expired and is renewed at its next use"
+      : `is valid for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before it expires`
   return [ok("login", `to ChatGPT; the token ${ends}`)]
 })
 
@@ -197,14 +199,15 @@ const secrets = Effect.gen(function* () {
       : [
           warning(
             "secrets",
-            `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`
+            `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep ` +
+              `keys in ${env}`
           )
         ]
   const info = yield* Effect.option(fs.stat(env))
   if (Option.isNone(info)) return variables
   return (info.value.mode & 0o077) === 0
     ? [...variables, ok("secrets", env)]
-    : [...variables, warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
+    : [...variables, warning("secrets", `other users can read ${env}: run \`chmod 600 ${env}\``)]
 })
 
 /** The wall around commands. */

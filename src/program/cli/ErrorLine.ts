@@ -32,7 +32,10 @@ const describeAuthentication = ({ description, kind }: AiError.AuthenticationErr
   const said = description === undefined || description === "" ? "" : ` (${description})`
   switch (kind) {
     case "MissingKey":
-      return `the provider requires an API key${said}: set model.api_key or the provider's variable, see \`hermes doctor\``
+      return (
+        `the provider requires an API key${said}: set model.api_key or the provider's variable, see \`hermes ` +
+        "doctor`"
+      )
     case "ExpiredKey":
       return `the API key has expired${said}: set a new one`
     case "InsufficientPermissions":

@@ -16,18 +16,18 @@ const run = {
   scorer: Flags.makeTexts("scorer", "NAME", "exact, contains, regex, number, command or judge"),
   judge: Flags.makeTexts("judge", "MODEL", "Judge model, or provider=NAME,model=NAME"),
   criteria: Flags.makeText("criteria", "TEXT", "Rules for judges"),
-  runs: Flags.makeInteger("runs", "N", "Attempts at each row (1)"),
+  runs: Flags.makeInteger("runs", "N", "Attempts per row (1)"),
   k: Flags.makeText("k", "1,5", "Values of pass@k (powers of two)"),
   name: Flags.makeText("name", "NAME", "Name of the configuration (its model)"),
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of results (eval-results/NAME)"),
-  agent: Flags.makeText("agent", "FILE", "Agent file, or the name of one"),
+  agent: Flags.makeText("agent", "FILE", "Agent file, or its name"),
   maxTurns: Flags.makeInteger("max-turns", "N", "Model calls of an attempt"),
-  ...RunLimits.makeFlags("attempt", "Seed of models, another one for each attempt"),
+  ...RunLimits.makeFlags("attempt", "Seed for models; each attempt gets its own"),
   workers: Flags.makeInteger("workers", "N", "Attempts at a time (4)"),
   limit: Flags.makeInteger("limit", "N", "Only the first N rows"),
   promptField: Flags.makeText("prompt-field", "NAME", "Field with the prompt (prompt)"),
   referenceField: Flags.makeText("reference-field", "NAME", "Field with references (reference, answer, …)"),
-  labelField: Flags.makeText("label-field", "NAME", "Field with verdicts of people (label)"),
+  labelField: Flags.makeText("label-field", "NAME", "Field with human verdicts (label)"),
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row"),
   split: Flags.makeText("split", "NAME", "Split of a folder (train)"),
   commandTimeout: Flags.makeInteger("command-timeout", "N", "Seconds for a command scorer (60)"),
@@ -46,7 +46,7 @@ const loadRuns = Effect.promise(() => import("./EvalRuns.ts"))
 const loadResults = Effect.promise(() => import("./EvalResults.ts"))
 
 const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
-  Command.withDescription("Evaluate a configuration; the same command goes on where it ended"),
+  Command.withDescription("Evaluate a configuration; the same command resumes it"),
   Command.withExamples([
     { command: "hermes eval run questions.jsonl --scorer number", description: "One attempt at each row" },
     { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k by a judge" }

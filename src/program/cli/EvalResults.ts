@@ -56,7 +56,7 @@ export const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { pas
   printWarnings(
     (ks ?? [])
       .filter((k) => passAtK.every((found) => found.k !== k))
-      .map((k) => `pass@${k} needs ${k} attempts at a row, and none has so many: pass --runs ${k}`)
+      .map((k) => `pass@${k} needs ${k} attempts per row, but no row has that many: pass --runs ${k}`)
   )
 
 /** The directory of a name: one that exists, else the one in the folder of results. */
@@ -143,7 +143,7 @@ const readResults = Effect.fnUntraced(function* (name: string) {
   const evaluation = yield* readEvaluation(directory)
   if (evaluation === undefined)
     return yield* makeUsageFailure(
-      `no results in ${directory}: run \`hermes eval run\` first, or name another directory`
+      `no results in ${directory}: run \`hermes eval run\` first, or pass another directory`
     )
   const { all: attempts, finished } = yield* readAttempts(yield* openJournal(directory), evaluation)
   if (finished.length === 0)
@@ -155,7 +155,7 @@ const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Repo
   withoutResult === 0
     ? Effect.void
     : printWarnings([
-        `${SafeText.toLine(name)}: ${withoutResult} of ${attempts} attempts have no result yet, and count as not passed`
+        `${SafeText.toLine(name)}: ${withoutResult} of ${attempts} attempts have no result yet and count as failed`
       ])
 
 /** Shows results. */
@@ -192,16 +192,16 @@ export const compare = Effect.fn("hermes eval compare")(function* (flags: {
         ]
       : [first, second]
   if (a.evaluation.digest !== b.evaluation.digest)
-    yield* printWarnings(["the datasets are not the same: rows that both have are compared"])
+    yield* printWarnings(["the datasets differ: only common rows are compared"])
   if (
     findDifferences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length >
     0
   )
-    yield* printWarnings(["the scorers are not the same: what passed means something else in each"])
+    yield* printWarnings(['the scorers differ: "passed" does not mean the same in both'])
   const comparison = EvalReport.compare(a, b)
   yield* Effect.forEach([comparison.first, comparison.second], warnOfMissingResults, { discard: true })
   if (comparison.commonItems === 0)
-    return yield* makeUsageFailure("the two have no row in common: compare results of one dataset")
+    return yield* makeUsageFailure("the two results have no rows in common: compare results of the same dataset")
   if (flags.page !== undefined) {
     const parts = [a, b].map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))
     yield* OutputFile.write(flags.page, EvalPage.render(`${b.name} against ${a.name}`, parts, comparison))

@@ -95,7 +95,8 @@ const readRows = Effect.fnUntraced(function* (flags: RunFlags, rules: EvalRun.Ru
 const requireLocalFiles = (settings: Values, { scorers }: EvalRun.Rules) =>
   settings.terminal.backend === "ssh" && scorers.some(({ kind }) => kind === "command")
     ? makeUsageFailure(
-        "the scorer command needs files of this machine, but terminal.backend is ssh: set it to sandbox, docker or local"
+        "the scorer command needs files of this machine, but terminal.backend is ssh: set it to sandbox, " +
+          "docker or local"
       )
     : Effect.void
 
@@ -325,7 +326,10 @@ export const run = Effect.fn("hermes eval run")(
       describeInterruption: (code) => {
         const last = display.last()
         const done = last === undefined ? "no attempts" : BatchProgress.listFacts(last, "attempts")[0]
-        return `Interrupted: ${done} done. The results are in ${directory}. Run the same command to continue (exit code ${code}).`
+        return (
+          `Interrupted: ${done} done. The results are in ${directory}. Run the same command to continue ` +
+          `(exit code ${code}).`
+        )
       },
       conclude: (summary) => reportSummary(job, evaluation, journal, summary)
     })

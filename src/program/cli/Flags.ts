@@ -72,20 +72,20 @@ export const globals = {
     Flag.Literals("api-mode", Configurable.literals),
     "Protocol of the API, if it cannot be detected from the address"
   ),
-  toolsets: makeText("toolsets", "A,B", "Toolsets of this run (`hermes tools` lists them)", "t"),
+  toolsets: makeText("toolsets", "A,B", "Toolsets of this run (see `hermes tools`)", "t"),
   resume: makeText("resume", "SESSION", "Resume a session by id, id prefix, title, or latest (of this folder)", "r"),
   continue: takeLast(
     Flag.String("continue").pipe(Flag.withAlias("c"), Flag.withMetavar("NAME"), Flag.withOptionalValue("latest")),
     "Resume the latest session of this folder, or the one with this title"
   ),
   acceptHooks: makeSwitch("accept-hooks", "Run configured shell hooks without asking"),
-  mode: takeLast(Flag.Literals("mode", PermissionMode.all), "What runs without a question"),
+  mode: takeLast(Flag.Literals("mode", PermissionMode.all), "Actions that need no approval"),
   yolo: makeSwitch("yolo", "Skip approvals (the hard deny list still applies)"),
   ignoreUserConfig: makeSwitch("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
-  ignoreRules: makeSwitch("ignore-rules", "Begin without SOUL.md, the project's files and what is remembered"),
+  ignoreRules: makeSwitch("ignore-rules", "Start without SOUL.md, project files and memory"),
   safeMode: makeSwitch(
     "safe-mode",
-    "Use neither config.yaml, plugins, shell hooks and MCP servers nor SOUL.md, the project's files and memory"
+    "Ignore config.yaml, plugins, shell hooks, MCP servers, SOUL.md, project files and memory"
   ),
   passSessionId: makeSwitch("pass-session-id", "Put the session id into the system prompt"),
   verbose: makeSwitch("verbose", "Print more details to stderr", "v")
@@ -96,10 +96,10 @@ export const chat = {
   query: makeText("query", "TEXT", "Send one prompt, print the answer and exit; piped input is attached", "q"),
   queryFile: makeText("query-file", "PATH", "Read the prompt from a file; - is stdin"),
   image: makeText("image", "PATH", "Attach an image to the prompt"),
-  skills: makeTexts("skills", "A,B", "Skills to follow (`hermes skills` lists them); repeatable", "s"),
-  agent: makeText("agent", "FILE", "Agent file, or the name of one (`hermes agents` lists them)"),
+  skills: makeTexts("skills", "A,B", "Skill to follow (see `hermes skills`); repeatable", "s"),
+  agent: makeText("agent", "FILE", "Agent file, or its name (see `hermes agents`)"),
   quiet: makeSwitch("quiet", "Print only the final text", "Q"),
-  plain: makeSwitch("plain", "Plain lines without drawing and colours, for screen readers"),
+  plain: makeSwitch("plain", "Plain lines without colours, for screen readers"),
   format: takeLast(
     Flag.Literals("format", ["text", "stream-json"]),
     "Output format: text, or one JSON object per line"
@@ -115,13 +115,13 @@ export const chat = {
     "PATH",
     "Write the tokens and the cost of the run to a JSON file, also when it fails"
   ),
-  outputSchema: makeText("output-schema", "FILE", "With a prompt: the answer is JSON that fits this JSON Schema"),
-  outputLastMessage: makeText("output-last-message", "FILE", "With --output-schema: write the answer to a file, too"),
+  outputSchema: makeText("output-schema", "FILE", "With a prompt: answer with JSON that matches this schema"),
+  outputLastMessage: makeText("output-last-message", "FILE", "With --output-schema: also write the answer to a file"),
   oneshot: makeSwitch("oneshot", "With --query: print the answer and exit, also on a terminal"),
   oneshotPrompt: makeText(
     "oneshot-prompt",
     "TEXT",
-    "For scripts: print the answer alone; skips approvals, and exits with 2 if the run fails",
+    "For scripts: print only the answer; skip approvals; exit with 2 if the run fails",
     "z"
   ),
   script: makeText("script", "PATH", "Answer from a scenario file instead of a model"),

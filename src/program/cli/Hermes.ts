@@ -50,12 +50,12 @@ const entries = [
   ),
   makeEntry(
     "insights",
-    "Show what the sessions of the last days used: models, tools, cost, errors",
+    "Show the usage of recent sessions: models, tools, cost, errors",
     () => import("./InsightsCommand.ts")
   ),
-  makeEntry("prompt", "Show the system prompt, and what each of its layers weighs", () => import("./PromptCommand.ts")),
-  makeEntry("tools", "List toolsets and tools, and which of them are selected", () => import("./ToolsCommand.ts")),
-  makeEntry("memory", "Show and edit what the agent remembers over sessions", () => import("./MemoryCommand.ts")),
+  makeEntry("prompt", "Show the system prompt and the size of its layers", () => import("./PromptCommand.ts")),
+  makeEntry("tools", "List toolsets and tools, and show which are selected", () => import("./ToolsCommand.ts")),
+  makeEntry("memory", "Show and edit the agent's memory across sessions", () => import("./MemoryCommand.ts")),
   makeEntry(
     "skills",
     "List, show, install, check and remove skills; accept proposed ones",
@@ -72,23 +72,15 @@ const entries = [
     () => import("./MiddlewareCommand.ts")
   ),
   makeEntry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
-  makeEntry(
-    "trust",
-    "List, add and remove folders whose own files may have an effect",
-    () => import("./TrustCommand.ts")
-  ),
+  makeEntry("trust", "List, add and remove trusted folders", () => import("./TrustCommand.ts")),
   makeEntry(
     "permissions",
-    "List the rules about tool calls, and explain which of them decides",
+    "List the rules for tool calls, and explain which rule decides",
     () => import("./PermissionsCommand.ts")
   ),
   makeEntry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   makeEntry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
-  makeEntry(
-    "acp",
-    "Serve editors that speak the Agent Client Protocol, over stdin and stdout",
-    () => import("./AcpCommand.ts")
-  ),
+  makeEntry("acp", "Serve editors over the Agent Client Protocol on stdin and stdout", () => import("./AcpCommand.ts")),
   makeEntry(
     "serve",
     "Serve the agent over HTTP: OpenAI's APIs, sessions with events, MCP; or rollouts",
@@ -96,17 +88,13 @@ const entries = [
   ),
   makeEntry(
     "rl",
-    "Roll out environments for training, export episodes, train by an agent",
+    "Roll out environments for training, export episodes, train with an agent",
     () => import("./RlCommand.ts")
   ),
   makeEntry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
-  makeEntry(
-    "batch",
-    "Run a dataset through the agent, and work on the trajectories",
-    () => import("./BatchCommand.ts")
-  ),
-  makeEntry("eval", "Score a configuration on a dataset, and compare two of them", () => import("./EvalCommand.ts")),
-  makeEntry("swe", "Solve tasks of software engineering, and score patches", () => import("./SweCommand.ts")),
+  makeEntry("batch", "Run the agent on a dataset, and process the trajectories", () => import("./BatchCommand.ts")),
+  makeEntry("eval", "Score a configuration on a dataset, and compare two results", () => import("./EvalCommand.ts")),
+  makeEntry("swe", "Solve software engineering tasks, and score patches", () => import("./SweCommand.ts")),
   makeEntry(
     "cluster",
     "Run on several machines over one Postgres database: runner, status, drain, submit",
@@ -114,7 +102,7 @@ const entries = [
   ),
   makeEntry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
   makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
-  makeEntry("doctor", "Check the installation and say how to fix problems", () => import("./DoctorCommand.ts"))
+  makeEntry("doctor", "Check the installation and explain how to fix problems", () => import("./DoctorCommand.ts"))
 ] as const
 
 /** The words that are commands. */

@@ -66,7 +66,9 @@ const toHookFacts = ({ consent, hook }: ShellHooks.ListedHook) => ({
 
 const describeHook = ({ consent, hook }: ShellHooks.ListedHook): string =>
   SafeText.toLine(
-    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s${hook.sandbox === "full" ? "" : `  sandbox ${describeProgramSandbox(hook.sandbox)}`}  ${consent}`
+    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ` +
+      `${hook.timeoutSeconds}s${hook.sandbox === "full" ? "" : `  sandbox ${describeProgramSandbox(hook.sandbox)}`} ` +
+      ` ${consent}`
   )
 
 /** Prints the hooks of the configuration. */

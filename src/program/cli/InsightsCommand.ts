@@ -133,7 +133,8 @@ const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<re
     .slice(0, most.skills)
     .map(({ edits, lastUsed, loads, name }) => [
       SafeText.toLine(name),
-      `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
+      `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ` +
+        `${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
     ])
 
 /** The lines of the insights, none wider than the room. */
@@ -172,13 +173,15 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         ["Runs", formatQuantity(runs, "run")],
         [
           "Messages",
-          `${formatQuantity(messages, "message")}, ${userMessages} of users, ${formatAverage(messages, sessions)} in a session`
+          `${formatQuantity(messages, "message")}, ${userMessages} from users, ` +
+            `${formatAverage(messages, sessions)} in a session`
         ],
         ["Model calls", formatQuantity(modelCalls, "call")],
         ["Tool calls", formatQuantity(toolCalls, "call")],
         [
           "Tokens",
-          `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
+          `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ` +
+            `${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
         ],
         ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
         [
@@ -188,7 +191,8 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         ["Errors", formatQuantity(errors, "error")],
         [
           "Time",
-          `${ToolText.formatDuration(activeMillis)}, ${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`
+          `${ToolText.formatDuration(activeMillis)}, ` +
+            `${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`
         ],
         [
           "Active",
@@ -206,7 +210,10 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
           .map((one) => ({
             name: SafeText.toLine(one.name),
             value: SessionFacts.countTokens(one.tokens),
-            note: `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ${formatDollars(one.cost)}`
+            note:
+              `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ` +
+              `${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ` +
+              `${formatDollars(one.cost)}`
           })),
         room
       )
@@ -263,7 +270,9 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
       renderPairs(
         notable.map(({ name, session }) => [
           name,
-          `${session.id}  ${ToolText.formatDuration(session.duration)}, ${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ${formatQuantity(session.toolCalls, "tool call")}`
+          `${session.id}  ${ToolText.formatDuration(session.duration)}, ` +
+            `${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ` +
+            `${formatQuantity(session.toolCalls, "tool call")}`
         ])
       )
     )
@@ -316,12 +325,15 @@ export const isPeriod = (days: number): boolean => Number.isInteger(days) && day
 export const command = Command.make(
   "insights",
   {
-    days: Flags.takeLast(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
+    days: Flags.takeLast(
+      Flag.Int("days").pipe(Flag.withMetavar("N")),
+      `Number of days up to today; default: ${defaultDays}`
+    ),
     source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
     json: Flags.makeSwitch("json", "Print JSON")
   },
   Effect.fn("hermes insights")(function* ({ days = defaultDays, json, source }) {
-    if (!isPeriod(days)) return yield* makeUsageFailure(`--days is a number of days, 1 to ${mostDays}`)
+    if (!isPeriod(days)) return yield* makeUsageFailure(`--days must be a number from 1 to ${mostDays}`)
     const found = yield* gatherInsights(days, source)
     if (json) {
       const { figures, ...period } = found
@@ -340,4 +352,4 @@ export const command = Command.make(
     if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
     yield* printLine(text)
   })
-).pipe(Command.withDescription("Show what the sessions of the last days used"))
+).pipe(Command.withDescription("Show the usage of recent sessions"))

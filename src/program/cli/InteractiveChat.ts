@@ -110,7 +110,9 @@ const confirmHook = Effect.gen(function* () {
   return ((hook, consent) => {
     // Names of secrets hide nothing here: a part of a command that is hidden would be approved unseen.
     const command = VisibleText.showLine(Redaction.redactKeys(hook.command))
-    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ${hook.event}?`
+    const message =
+      `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ` +
+      `${hook.event}?`
     return confirmAction(message).pipe(
       Effect.provideService(Terminal.Terminal, terminal),
       Effect.provideContext(context)

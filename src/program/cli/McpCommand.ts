@@ -52,7 +52,8 @@ const listServers = Effect.fn("hermes mcp list")(function* ({ json }: { readonly
     servers
       .map(
         ({ enabled, name, sandbox, server }) =>
-          `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}${sandbox === null ? "" : `  (sandbox: ${describeProgramSandbox(sandbox)})`}`
+          `${enabled ? "+" : "-"} ${name.padEnd(width)}  ` +
+          `${server}${sandbox === null ? "" : `  (sandbox: ${describeProgramSandbox(sandbox)})`}`
       )
       .join("\n")
   )
@@ -113,7 +114,8 @@ const add = Command.make(
     yield* printWarnings(warnings)
     yield* printLine(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
     yield* printLine(
-      `Its tools need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools; to believe what the server says of ` +
+      `Its tools need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools; to ` +
+        "believe what the server says of " +
         `them, set mcp_servers.${name}.trust to annotations.`
     )
   }, Effect.provide(Home.layer))

@@ -47,9 +47,7 @@ const findOwnSession = Effect.fnUntraced(function* (
   if (sessionId === undefined) return undefined
   const session = yield* Effect.mapError(store.get(Ids.SessionId.make(sessionId)), ({ message }) => message)
   if (Option.isSome(session) && SessionAudience.isSeenBy(client, session.value.source)) return sessionId
-  return yield* Effect.fail(
-    `Unknown session_id ${JSON.stringify(sessionId)}. Leave it out to begin a new conversation.`
-  )
+  return yield* Effect.fail(`Unknown session_id ${JSON.stringify(sessionId)}. Omit it to start a new conversation.`)
 })
 
 const makeAskTool = (
@@ -71,7 +69,7 @@ const makeAskTool = (
   run: (args) =>
     Schema.decodeUnknownEffect(AskArguments)(args).pipe(
       Effect.mapError(
-        () => "hermes_ask takes a prompt and, to go on with a conversation, a session_id: both are texts"
+        () => "hermes_ask takes a prompt and, to continue a conversation, a session_id: both must be strings"
       ),
       Effect.flatMap(({ prompt, session_id: given }) =>
         Effect.map(findOwnSession(store, client, given), (sessionId) => ({ prompt, sessionId }))
@@ -129,7 +127,7 @@ const offerChosenTools = Effect.fnUntraced(function* (
     if (bound === undefined) return makeUnknownNameFailure("tool", name, { list: "hermes tools" })
     return bound.facts.readonly === true
       ? Effect.succeed(offerTool(agent, settings, bound))
-      : makeUsageFailure(`--tools: ${name} may write and is offered through the agent only: leave it out`)
+      : makeUsageFailure(`--tools: ${name} may write, so only the agent can use it: leave it out`)
   })
 })
 

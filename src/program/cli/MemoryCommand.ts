@@ -129,7 +129,7 @@ const readNewText = Effect.fnUntraced(function* (target: MemoryStore.Target, bef
       error._tag === "Failure" ? error : makeUsageFailure(`cannot read stdin: ${describeReason(error)}`)
     )
     if (text.trim() === "")
-      return yield* makeUsageFailure("stdin is empty: nothing was changed. To remove all entries, use the editor.")
+      return yield* makeUsageFailure("stdin is empty, so nothing was changed. To remove all entries, use the editor.")
     return { text, kept: undefined }
   }
   const fs = yield* FileSystem.FileSystem
@@ -138,7 +138,7 @@ const readNewText = Effect.fnUntraced(function* (target: MemoryStore.Target, bef
     const path = paths.join(yield* fs.makeTempDirectory({ prefix: "hermes-memory-" }), `${target.toUpperCase()}.md`)
     yield* fs.writeFileString(path, before, { mode: 0o600 })
     return path
-  }).pipe(Effect.mapError((error) => makeWorkFailure(`no copy can be made for the editor: ${describeReason(error)}`)))
+  }).pipe(Effect.mapError((error) => makeWorkFailure(`cannot create a copy for the editor: ${describeReason(error)}`)))
   yield* editFile(kept)
   return {
     text: yield* Effect.mapError(fs.readFileString(kept), (error) =>
@@ -176,13 +176,12 @@ const edit = Command.make(
       )
     }
     yield* printLine(
-      `saved ${saved.entries.length} ${saved.entries.length === 1 ? "entry" : "entries"} of ${wanted} (${MemoryStore.formatUsage(saved.entries, saved.limit)})`
+      `saved ${saved.entries.length} ${saved.entries.length === 1 ? "entry" : "entries"} of ${wanted} ` +
+        `(${MemoryStore.formatUsage(saved.entries, saved.limit)})`
     )
-    yield* printNote("New sessions begin with it; sessions that exist keep their prompt.")
+    yield* printNote("New sessions use it; existing sessions keep their prompt.")
   }, CommandSettings.provide)
-).pipe(
-  Command.withDescription("Edit the entries in $VISUAL or $EDITOR, or replace them by stdin; lines of § separate them")
-)
+).pipe(Command.withDescription("Edit entries in $VISUAL or $EDITOR, or replace them from stdin; § lines separate them"))
 
 const switches: Readonly<Record<MemoryStore.Target, string>> = {
   memory: "memory.memory_enabled",
@@ -217,13 +216,14 @@ const status = Command.make(
       [
         ...found.map(
           ({ target, use }) =>
-            `${titles[target]} (${target}): ${use === undefined ? `off (${switches[target]})` : MemoryStore.formatUsage(use.entries, use.limit)}`
+            `${titles[target]} (${target}): ` +
+            `${use === undefined ? `off (${switches[target]})` : MemoryStore.formatUsage(use.entries, use.limit)}`
         ),
         `External memory: ${provider === undefined ? "none" : `${SafeText.toLine(provider)}, from an enabled plugin (\`hermes plugins list\`)`}`
       ].join("\n")
     )
   }, CommandSettings.provide)
-).pipe(Command.withDescription("Show which parts of the memory are on, and the external memory that is chosen"))
+).pipe(Command.withDescription("Show which parts of the memory are enabled, and the external memory"))
 
 /** The external memory that the settings mean. */
 const chosen = CommandSettings.provide(Effect.map(Settings, ({ memory }) => memory.provider))
@@ -231,7 +231,8 @@ const chosen = CommandSettings.provide(Effect.map(Settings, ({ memory }) => memo
 /** The environment decides, whatever the file says. */
 const makeOverruledFailure = (key: string, left: string) =>
   makeWorkFailure(
-    `${key} is ${JSON.stringify(SafeText.toLine(left))} by HERMES_MEMORY__PROVIDER: remove it from the environment or from .env`
+    `${key} is ${JSON.stringify(SafeText.toLine(left))} by HERMES_MEMORY__PROVIDER: remove it from the ` +
+      "environment or from .env"
   )
 
 /** Names of the external memories that enabled plugins bring. */
@@ -259,7 +260,8 @@ const chooseProvider = Effect.fnUntraced(function* (given: string | undefined, n
   }
   if (names.length === 0)
     return yield* makeWorkFailure(
-      "no enabled plugin brings an external memory: see `hermes plugins list`, and enable one with `hermes plugins enable`"
+      "no enabled plugin provides an external memory: see `hermes plugins list`, and enable one with " +
+        "`hermes plugins enable`"
     )
   const { terminal } = yield* Output
   if (!terminal.input)
@@ -289,7 +291,7 @@ const setup = Command.make(
     if (left !== provider) return yield* makeOverruledFailure(key, left ?? "")
     yield* printLine(`${key} is ${JSON.stringify(SafeText.toLine(provider))} in ${file}: new sessions use it`)
   })
-).pipe(Command.withDescription("Choose the external memory that an enabled plugin brings"))
+).pipe(Command.withDescription("Choose an external memory from the enabled plugins"))
 
 const turnOff = Command.make(
   "off",
@@ -299,10 +301,10 @@ const turnOff = Command.make(
     const left = yield* chosen
     if (left !== undefined) return yield* makeOverruledFailure(key, left)
     yield* printLine(
-      wasSet ? `removed ${key} from ${file}: the built-in memory alone is used` : "no external memory is chosen"
+      wasSet ? `removed ${key} from ${file}: only the built-in memory is used` : "no external memory is set"
     )
   })
-).pipe(Command.withDescription("Use no external memory: remove memory.provider from config.yaml"))
+).pipe(Command.withDescription("Stop using an external memory: remove memory.provider from config.yaml"))
 
 /** Without a word behind it: the entries. */
 export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(
@@ -312,7 +314,7 @@ export const command = Command.make("memory", { json }, ({ json }) => showMemory
 /** `/memory` of a conversation. */
 export const makeDialogCommand = (memory: MemoryStore.Service): DialogCommand => ({
   name: "memory",
-  help: "Show what is remembered over sessions",
+  help: "Show the memory across sessions",
   run: (_, dialog) =>
     readTargets(memory, memory.targets).pipe(
       Effect.match({
@@ -323,7 +325,7 @@ export const makeDialogCommand = (memory: MemoryStore.Service): DialogCommand =>
             ...(found.length === 0
               ? [off]
               : found.flatMap(({ entries, limit, target }) => [...renderTarget(target, entries, limit), ""])),
-            dialog.screen.asidePaint.text("Correct it with `hermes memory edit`. New sessions begin with it.", "dim"),
+            dialog.screen.asidePaint.text("Edit it with `hermes memory edit`. New sessions use it.", "dim"),
             ""
           )
       }),

@@ -38,9 +38,9 @@ const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: A
 })
 
 const flags = {
-  agent: Flags.makeText("agent", "FILE", "With the middleware of an agent file"),
+  agent: Flags.makeText("agent", "FILE", "Include the middleware of an agent file"),
   json: Flags.makeSwitch("json", "Print JSON"),
-  picture: Flags.makeSwitch("picture", "Draw a run with its middleware")
+  picture: Flags.makeSwitch("picture", "Draw a diagram of a run and its middleware")
 }
 
 const explain = Command.make(
@@ -48,7 +48,7 @@ const explain = Command.make(
   flags,
   Effect.fn("hermes middleware explain")(
     function* ({ agent, json, picture }) {
-      if (json && picture) return yield* makeUsageFailure("--json and --picture exclude each other: give one of them")
+      if (json && picture) return yield* makeUsageFailure("--json and --picture cannot be combined")
       const outline = StackOutline.make(
         yield* collectStack(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
       )
@@ -67,7 +67,7 @@ const explain = Command.make(
 ).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
 
 const list = Command.make("list", {}, () => printLine(BuiltinMiddleware.names.join("\n"))).pipe(
-  Command.withDescription("List the bundled middleware that middlewares in config.yaml can name")
+  Command.withDescription("List the bundled middleware for middlewares in config.yaml")
 )
 
 export const command = Command.make("middleware").pipe(Command.withSubcommands([explain, list]))

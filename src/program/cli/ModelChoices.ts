@@ -104,7 +104,9 @@ export const make: Effect.Effect<
     const { baseUrl, provider } = yield* primary
     if (choice.provider !== provider || (choice.route !== undefined && choice.route.baseUrl !== baseUrl)) {
       return yield* makeWorkFailure(
-        `${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``
+        `${choice.model} is served by ` +
+          `${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, ` +
+          "and the settings name another place: make it the default with `hermes model`"
       )
     }
     const { file, key } = yield* Effect.provideContext(Edit.set("model.default", choice.model), context)

@@ -155,7 +155,7 @@ const list = Command.make(
         if (json) return yield* printLine(SafeText.toJson(found, 2))
         if (models.length === 0) {
           return yield* makeWorkFailure(
-            `${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``
+            `${route.provider} does not list its models: see its documentation, then \`hermes model set\``
           )
         }
         if (found.length === 0) return yield* printNote(`No match for "${search}" in ${models.length} models`)
@@ -181,10 +181,12 @@ const set = Command.make(
       "look",
       Effect.fnUntraced(function* (route) {
         const removed = yield* Edit.setModel({ default: model, provider, base_url: baseUrl, api_mode: apiMode })
-        yield* printLine(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
+        yield* printLine(
+          `${route.model} of ${route.provider} is now the main model; test it with \`hermes model test\``
+        )
         if (removed.length > 0)
           yield* printLine(
-            `Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`
+            `Removed from config.yaml, because it belonged to the old provider or address: ${removed.join(", ")}`
           )
       })
     ).pipe(Effect.provide(makeSurroundings({ ...flags, model })))
@@ -222,7 +224,8 @@ const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
   provider === undefined || Directory.findProvider(provider)?.login === true
     ? Effect.void
     : makeUsageFailure(
-        `${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ${TokenStore.codex}`
+        `${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ` +
+          `${TokenStore.codex}`
       )
 )
 
@@ -236,7 +239,7 @@ const patience = Effect.gen(function* () {
 })
 
 const formatInvitation = ({ code, page }: Invitation): string =>
-  `Open ${page} and type the code ${code}\nWaiting for 15 minutes at most; Ctrl+C ends it, and nothing is changed\n`
+  `Open ${page} and type the code ${code}\nWaiting for up to 15 minutes. Press Ctrl+C to stop without changes.\n`
 
 const login = Command.make(
   "login",
@@ -252,7 +255,8 @@ const login = Command.make(
     )
     const isChosen = Directory.findProvider(settings.model.provider)?.name === TokenStore.codex
     yield* printLine(
-      `You are logged in to ChatGPT${isChosen ? "" : `; \`hermes model set NAME --provider ${TokenStore.codex}\` chooses a model of it`}`
+      "You are logged in to " +
+        `ChatGPT${isChosen ? "" : `; \`hermes model set NAME --provider ${TokenStore.codex}\` chooses a model of it`}`
     )
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Log in to ChatGPT with a code, for the models of openai-codex"))
@@ -294,7 +298,7 @@ export const command = Command.make(
     yield* showModel(form)
     if (!isDialogue) return
     const interrupted = yield* InterruptCode
-    yield* printNote("\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.")
+    yield* printNote("\nChoose a model. Press Ctrl+C to stop without changes.")
     yield* Effect.catchTag(ModelSetup.runSetup({ hasOffline: false }), "QuitError", () =>
       makeSilentFailure(interrupted())
     )

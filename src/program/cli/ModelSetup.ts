@@ -91,14 +91,14 @@ const chooseAddress = (current: string | undefined) =>
   makeQuestion("Address of the API (base URL)", current, (given) =>
     URL.canParse(given) && /^https?:/.test(given)
       ? Effect.succeed(given)
-      : Effect.fail("A URL is needed, such as http://127.0.0.1:11434/v1")
+      : Effect.fail("Enter a URL such as http://127.0.0.1:11434/v1")
   )
 
 const chooseKey = Effect.fnUntraced(function* (provider: Directory.Entry) {
   const { authentication, displayName, login } = provider
   if (authentication === "aws" || authentication === "none") return ""
   if (login) {
-    yield* printNote("This provider takes a login: `hermes model login`. A key is not needed after it.")
+    yield* printNote("This provider supports a login: `hermes model login`. You do not need a key then.")
   }
   const known = yield* findKeyVariable(provider)
   const optional = authentication === "optional" || login
@@ -115,7 +115,7 @@ const chooseKey = Effect.fnUntraced(function* (provider: Directory.Entry) {
 
 const promptModelName = (suggested: string | undefined) =>
   makeQuestion("Name of the model", suggested, (given) =>
-    given === "" ? Effect.fail("The name of a model is needed") : Effect.succeed(given)
+    given === "" ? Effect.fail("Enter a model name") : Effect.succeed(given)
   )
 
 const chooseModel = Effect.fnUntraced(function* (models: ReadonlyArray<string>, current: string | undefined) {
@@ -155,7 +155,7 @@ export const runSetup = Effect.fnUntraced(function* ({ hasOffline }: { readonly 
   const provider = yield* chooseProvider(Directory.findProvider(current.provider)?.name ?? "", hasOffline)
   if (provider === undefined) {
     yield* Edit.set("model.provider", Offline.route.provider)
-    return yield* printLine("Saved: the offline stand-in answers. `hermes model` sets up a model.")
+    return yield* printLine("Saved: the offline stand-in answers. Run `hermes model` to set up a model.")
   }
   const isCurrent = Directory.findProvider(current.provider)?.name === provider.name
   const baseUrl =
@@ -175,12 +175,13 @@ export const runSetup = Effect.fnUntraced(function* ({ hasOffline }: { readonly 
       yield* Edit.setModel({ default: model, provider: provider.name, base_url: baseUrl, api_mode: undefined })
       const variable = yield* saveKey(provider, key)
       return yield* printLine(
-        `${answered.success}. Saved: ${SafeText.toLine(model)} of ${provider.displayName} is the main model now (config.yaml${variable === undefined ? "" : `; the key as ${variable} in .env`}).`
+        `${answered.success}. Saved: ${SafeText.toLine(model)} of ${provider.displayName} is the main ` +
+          `model now (config.yaml${variable === undefined ? "" : `; the key as ${variable} in .env`}).`
       )
     }
     yield* printNote(`Not saved: ${answered.failure.message}`)
   }
-  return yield* makeWorkFailure("no model answered, and nothing was changed. Check the key and the name of the model.")
+  return yield* makeWorkFailure("no model answered, so nothing was changed. Check the key and the model name.")
 })
 
 /** Sets up a model before the first conversation if none is configured. The conversation starts in any case. */
@@ -189,11 +190,12 @@ export const firstRun = (options: Config.Options) =>
     if (ConfiguredRoutes.findMissingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined)
       return
     yield* printNote(
-      "\nNo model is set up yet. Choose who answers; Ctrl+C goes on with the offline stand-in, which only follows plain instructions."
+      "\nNo model is set up yet. Choose one, or press Ctrl+C to use the offline stand-in, which only " +
+        "follows plain instructions."
     )
     yield* runSetup({ hasOffline: true }).pipe(
       Effect.catchTag("QuitError", () =>
-        printNote("\nNothing was changed. `hermes model` sets up a model at any time.")
+        printNote("\nNothing was changed. Run `hermes model` to set up a model at any time.")
       ),
       Effect.catchTag("Failure", ({ message }) => printNote(`Nothing was changed: ${message}`))
     )

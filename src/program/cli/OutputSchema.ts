@@ -49,7 +49,7 @@ export const load = Effect.fnUntraced(function* (
     makeRefusal(`cannot be read: ${message}`)
   )
   const given = Option.getOrUndefined(Json.parse(text))
-  if (!Json.isFields(given)) return yield* makeRefusal("is no JSON Schema: expected a JSON object")
+  if (!Json.isFields(given)) return yield* makeRefusal("is not a JSON Schema: expected a JSON object")
   const schema = yield* Effect.try({
     try: () =>
       SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
@@ -57,7 +57,7 @@ export const load = Effect.fnUntraced(function* (
       }),
     catch: (error) =>
       makeRefusal(
-        `is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`
+        `is not a valid JSON Schema: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`
       )
   })
   // An imported schema decodes JSON and needs no services.

@@ -140,8 +140,8 @@ const explainDecision = (
   if (denied !== undefined) return { decision: "deny", reason: formatRule(denied) }
   const mode = PermissionMode.fromSettings(approvals)
   if (mode === "plan" && !PermissionCalls.canRunInPlan({ tool, args: {} }, target))
-    return { decision: "deny", reason: "the mode plan only reads" }
-  if (mode === "yolo") return { decision: "allow", reason: "the mode yolo asks nothing" }
+    return { decision: "deny", reason: "plan mode only allows reading" }
+  if (mode === "yolo") return { decision: "allow", reason: "yolo mode asks no questions" }
   if (asked !== undefined)
     return {
       decision: "ask",
@@ -156,7 +156,7 @@ const explainDecision = (
   if (hosts[0] !== undefined) return { decision: "ask", reason: hosts[0] }
   return {
     decision: "allow",
-    reason: target.lines.length > 0 ? "no rule; it is known to only read" : "no rule; the tool itself may ask"
+    reason: target.lines.length > 0 ? "no rule; it only reads" : "no rule; the tool itself may ask"
   }
 }
 
@@ -204,10 +204,10 @@ export const command = Command.make("permissions", { json }, listRules).pipe(
   Command.withSubcommands([
     Command.make("list", { json }, listRules).pipe(
       Command.withAlias("ls"),
-      Command.withDescription("List the rules, with the file and line of each")
+      Command.withDescription("List the rules with their files and lines")
     ),
     Command.make("test", { call, json }, testCall).pipe(
-      Command.withDescription("Explain which rule decides about a call; nothing is run")
+      Command.withDescription("Explain which rule decides a call, without running it")
     )
   ])
 )

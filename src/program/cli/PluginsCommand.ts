@@ -106,7 +106,7 @@ const toColumns = (row: ReturnType<typeof toListRow>): ReadonlyArray<string> =>
 
 const listFlags = {
   enabled: Flags.makeSwitch("enabled", "Only enabled plugins"),
-  user: Flags.makeSwitch("user", "Only plugins of your plugins directory"),
+  user: Flags.makeSwitch("user", "Only plugins in your plugins directory"),
   withoutBundled: Flags.makeSwitch("no-bundled", "Without built-in plugins"),
   plain: Flags.makeSwitch("plain", "One line per plugin, columns separated by tabs"),
   json
@@ -188,7 +188,8 @@ const enablePlugin = Effect.fnUntraced(function* (name: string) {
   const { candidate, status } = yield* findPlugin(name)
   if (status === "disabled") {
     yield* printNote(
-      `Warning: ${candidate.key} stays disabled: plugins.disabled lists it under another name (${candidate.names.join(", ")})`
+      `Warning: ${candidate.key} stays disabled: plugins.disabled lists it under another name ` +
+        `(${candidate.names.join(", ")})`
     )
   }
 })
@@ -228,7 +229,7 @@ const install = Command.make(
   Effect.fn("hermes plugins install")(
     function* (asked) {
       if (asked.enable && asked.withoutEnabling)
-        return yield* makeUsageFailure("--enable and --no-enable exclude each other: use one of them")
+        return yield* makeUsageFailure("--enable and --no-enable cannot be combined")
       const home = yield* Home
       yield* home.ensure
       const { get } = yield* Environment
@@ -244,7 +245,8 @@ const install = Command.make(
       for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
         yield* printNote(
           SafeText.toLine(
-            `It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`
+            `It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: ` +
+              `set it in ${home.env}`
           )
         )
       }

@@ -29,13 +29,13 @@ const rollout = Command.make(
     concurrency: Flags.makeInteger("concurrency", "N", "Rollouts at once (4)"),
     maxTurns: Flags.makeInteger("max-agent-turns", "N", "Model calls of one rollout (30)"),
     temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
-    distribution: Flags.makeText("distribution", "NAME", "Draw the toolsets of each group from it"),
+    distribution: Flags.makeText("distribution", "NAME", "Toolset distribution of each group"),
     parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
     evaluateEvery: Flags.makeInteger("evaluate-every", "N", "Groups between two evaluations"),
-    weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, kept with every episode"),
+    weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, stored with every episode"),
     atropos,
     output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
-    noTrajectories: Flags.makeSwitch("no-save-trajectories", "Keep episodes and groups only"),
+    noTrajectories: Flags.makeSwitch("no-save-trajectories", "Save only episodes and groups"),
     script
   },
   (flags) => Effect.flatMap(loadRuns, (module) => module.runRollout(flags))
@@ -77,7 +77,7 @@ const exportEpisodes = Command.make(
   ({ format, ...flags }) => {
     const known = formats.find((one) => one === format)
     return format !== undefined && known === undefined
-      ? Effect.fail(makeUsageFailure(`--format is groups, episodes or messages, not "${format}"`))
+      ? Effect.fail(makeUsageFailure(`--format "${format}" is invalid: use groups, episodes or messages`))
       : Effect.flatMap(loadReports, (module) => module.exportRollouts({ ...flags, format: known }))
   }
 ).pipe(Command.withDescription("Export tokens, masks, scores and messages for a trainer"))
@@ -86,7 +86,7 @@ const train = Command.make(
   "train",
   {
     task: Argument.optional(Argument.String("task").pipe(Argument.withDescription("What to train"))),
-    interactive: Flags.makeSwitch("interactive", "A conversation instead of one task", "i"),
+    interactive: Flags.makeSwitch("interactive", "Start a conversation instead of one task", "i"),
     maxIterations: Flags.makeInteger("max-iterations", "N", "Model calls of a task (200)"),
     script
   },
@@ -95,7 +95,7 @@ const train = Command.make(
       Effect.promise(() => import("./TrainerChat.ts")),
       (module) => module.train(flags)
     )
-).pipe(Command.withDescription("Have an agent prepare, start and judge training runs"))
+).pipe(Command.withDescription("Let an agent prepare, start and judge training runs"))
 
 /** `hermes rl`: rollouts, their environments, exports and training runs. */
 export const command = Command.make("rl").pipe(

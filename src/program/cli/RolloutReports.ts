@@ -43,7 +43,7 @@ interface Finding {
 const checkKeys = (environment: Environment["Service"]): ReadonlyArray<Finding> =>
   ["TINKER_API_KEY", "WANDB_API_KEY"].map((name) => {
     const isSet = (environment.get(name) ?? "") !== ""
-    return { what: name, isFine: true, text: isSet ? "set" : "not set (only a service of your own needs it)" }
+    return { what: name, isFine: true, text: isSet ? "set" : "not set (only needed for your own service)" }
   })
 
 /** Asks the model for one word, and looks what came with it. */
@@ -122,7 +122,7 @@ const withEpisodes = <A, R>({ rollouts }: RolloutsReference, work: Effect.Effect
     const below = paths.join(given, "episodes")
     const directory = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below : given
     if (rollouts !== undefined && !(yield* Effect.orElseSucceed(fs.exists(directory), () => false)))
-      return yield* makeUsageFailure(`${given}: there is no such directory`)
+      return yield* makeUsageFailure(`${given}: no such directory`)
     return yield* Effect.provide(work, Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(directory))))
   }).pipe(
     Effect.catchTag("RolloutRefused", ({ message, reason }) =>
@@ -147,7 +147,8 @@ export const list = Effect.fn("hermes rl list")(function* ({
   if (json) return yield* printLine(SafeText.toJson(views, 2))
   if (views.length === 0)
     return yield* printLine(
-      "No rollouts of `hermes serve`. List those of a run by --rollouts data/rl/ENVIRONMENT; `hermes rl rollout arithmetic` makes some."
+      "No rollouts of `hermes serve`. List the rollouts of a run with --rollouts data/rl/ENVIRONMENT, or " +
+        "create some with `hermes rl rollout arithmetic`."
     )
   for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
     const facts = [

@@ -67,7 +67,8 @@ const formatScore = (value: number): string => value.toFixed(2)
 const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string => {
   const failed = group.members.flatMap(({ score }) => score.cause ?? [])
   return [
-    `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ${formatScore(metrics["reward/std"] ?? 0)}`,
+    `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ` +
+      `${formatScore(metrics["reward/std"] ?? 0)}`,
     RunnerCommand.formatCount(group.members.length, "rollout"),
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
     ...(leftOut.length === 0
@@ -81,7 +82,9 @@ const formatSummary = (
   directory: string
 ): string =>
   [
-    `${RunnerCommand.formatCount(groups, "group")}, ${RunnerCommand.formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
+    `${RunnerCommand.formatCount(groups, "group")}, ` +
+      `${RunnerCommand.formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, ` +
+      `mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined
       ? []
       : [`Evaluation: mean reward ${formatScore(evaluation["eval/reward/mean"] ?? 0)}`]),

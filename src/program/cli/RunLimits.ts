@@ -18,11 +18,11 @@ import type * as ProgressDisplay from "./ProgressDisplay.ts"
 /** Flags of a command that runs rows, which it calls by a name of its own. */
 export const makeFlags = (row: string, seed: string) => ({
   rowTimeout: Flags.makeNumber("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
-  rowTokens: Flags.makeInteger("row-tokens", "N", `Tokens after which a ${row} makes no further model call`),
-  rowCost: Flags.makeNumber("row-cost", "DOLLARS", "The same for its cost"),
-  maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Stop when this is spent, with the ${row}s in flight`),
-  maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "The same for tokens of the run"),
-  maxTime: Flags.makeNumber("max-time", "SECONDS", "The same for the time of the run"),
+  rowTokens: Flags.makeInteger("row-tokens", "N", `Token limit of a ${row}; no model call starts after it`),
+  rowCost: Flags.makeNumber("row-cost", "DOLLARS", `Cost limit of a ${row}`),
+  maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Cost limit of the run; stops ${row}s in flight`),
+  maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "Token limit of the run"),
+  maxTime: Flags.makeNumber("max-time", "SECONDS", "Time limit of the run"),
   seed: Flags.makeText("seed", "TEXT", seed)
 })
 
@@ -82,7 +82,7 @@ export const watchProgress = (
     if (isTold || now.tokens === 0 || now.costUsd !== undefined) return progress(now)
     isTold = true
     return Effect.andThen(
-      say("Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens"),
+      say("Warning: the price of the model is unknown, so --max-cost has no effect: pass --max-total-tokens"),
       progress(now)
     )
   }

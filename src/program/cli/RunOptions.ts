@@ -68,7 +68,8 @@ export const selectAgentTools = (
     ? Effect.succeed(selection)
     : Effect.fail(
         makeUsageFailure(
-          `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
+          `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ` +
+            `${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
         )
       )
 }
@@ -123,6 +124,7 @@ export const mentionKept = (
   return known === undefined || given.length === 0
     ? Effect.void
     : printNote(
-        `Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`
+        `Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ` +
+          `${known.id} keeps its system prompt`
       )
 }

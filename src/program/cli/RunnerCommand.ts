@@ -1,6 +1,6 @@
 /**
- * The frame of the commands that run many rows without a user (`batch run`, `eval run`, `swe run`, `rl rollout`): checks
- * of their flags, warnings, the end of the work, its interruption, and the exit code.
+ * The frame of the commands that run many rows without a user (`batch run`, `eval run`, `swe run`, `rl rollout`):
+ * checks of their flags, warnings, the end of the work, its interruption, and the exit code.
  *
  * Exit code 1: a row failed or rows are left. 2: nothing can be run. Ctrl+C ends a command with one message; results
  * are kept, and the same command continues.

@@ -34,18 +34,18 @@ const divergences = ["refuse", "branch"] as const
 
 const flags = {
   host: Flags.makeText("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
-  port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
+  port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any free port)"),
   maxSessions: Flags.takeLast(
     Flag.Int("max-sessions").pipe(Flag.withMetavar("N")),
     "Sessions open at once; default: 512"
   ),
-  rollouts: Flags.makeText("rollouts", "DIR", "Serve rollouts for training, kept in this directory"),
-  capture: Flags.makeText("capture", "KIND", `Rollouts: tokens asked for: ${captures.join(", ")}`),
+  rollouts: Flags.makeText("rollouts", "DIR", "Serve rollouts for training from this directory"),
+  capture: Flags.makeText("capture", "KIND", `Rollouts: requested tokens: ${captures.join(", ")}`),
   parser: Flags.makeText("parser", "NAME", "Rollouts: parser of tool calls in raw text (such as qwen)"),
-  weightsVersion: Flags.makeText("weights-version", "TEXT", "Rollouts: version of the weights, kept with each"),
-  onDivergence: Flags.makeText("on-divergence", "DO", "Rollouts: at another history refuse (default) or branch"),
+  weightsVersion: Flags.makeText("weights-version", "TEXT", "Rollouts: version of the weights, stored with each"),
+  onDivergence: Flags.makeText("on-divergence", "DO", "Rollouts: if the history differs, refuse (default) or branch"),
   allowHost: Flags.makeTexts("allow-host", "NAME", "Name that clients may use; repeatable"),
-  allowOrigin: Flags.makeTexts("allow-origin", "ORIGIN", "Web page that may call; repeatable"),
+  allowOrigin: Flags.makeTexts("allow-origin", "ORIGIN", "Origin of web pages that may call; repeatable"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
@@ -83,7 +83,7 @@ const readOwnerKey = Effect.fnUntraced(function* (
   if (given !== undefined && given !== "") {
     return given.length < ServerKeys.shortestKey
       ? yield* makeUsageFailure(
-          `HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`
+          `HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: use a long random text`
         )
       : { key: Redacted.make(given), path: undefined, isNew: false }
   }
@@ -103,7 +103,7 @@ const readOwnerKey = Effect.fnUntraced(function* (
 const reportKey = Effect.fnUntraced(function* ({ isNew, key, path }: OwnerKey) {
   if (path === undefined) return yield* printNote("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
   const { err, streams } = yield* Output
-  if (isNew && streams.aside.terminal) yield* err(`Key of this server, shown this once: ${Redacted.value(key)}\n`)
+  if (isNew && streams.aside.terminal) yield* err(`Key of this server, shown only once: ${Redacted.value(key)}\n`)
   yield* printNote(`Clients send the key in ${path} as Authorization: Bearer.`)
 })
 
@@ -204,11 +204,11 @@ const serveAgent = Effect.fnUntraced(function* ({
     yield* reportKey(own)
     yield* printNote(
       `Tools work in ${getWorkingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
-        "without a reader of a session's events they are denied."
+        "they are denied if no client reads the session's events."
     )
-    yield* printNote(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)
+    yield* printNote(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (press Ctrl+C to stop)`)
     yield* ended
-    yield* printNote("Ending: requests under way have 10 seconds.")
+    yield* printNote("Stopping: pending requests have 10 seconds to finish.")
   }).pipe(Effect.scoped, Effect.provide(program.layer(settings, { script })))
 })
 
@@ -228,7 +228,7 @@ const startServer = Effect.fn("hermes serve")(
     if (given.rollouts === undefined) {
       return ofRollouts === undefined
         ? yield* serveAgent(given)
-        : yield* makeUsageFailure(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
+        : yield* makeUsageFailure(`--${ofRollouts[0]} needs --rollouts DIR`)
     }
     const [modules, paths, settings, program] = yield* Effect.all([
       Effect.promise(() =>
@@ -246,14 +246,16 @@ const startServer = Effect.fn("hermes serve")(
     ])
     const [EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser] = modules
     if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
-      return yield* makeUsageFailure(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
+      return yield* makeUsageFailure(
+        `unknown tool-call parser "${parser}": pass one of ${ToolCallParser.names.join(", ")}`
+      )
     }
     const own = yield* readOwnerKey(host, [])
     yield* (yield* Output).protect
     const directory = paths.resolve(given.rollouts)
     const fs = yield* FileSystem.FileSystem
     yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), (error) =>
-      makeUsageFailure(`--rollouts ${directory} cannot be made: ${error.message}`)
+      makeUsageFailure(`--rollouts ${directory} cannot be created: ${error.message}`)
     )
     const ended = yield* EndSignal
     const rollouts = RolloutModel.layer({
@@ -280,9 +282,9 @@ const startServer = Effect.fn("hermes serve")(
       yield* reportKey(own)
       yield* printLine(`Episodes: ${directory}`)
       yield* printNote(`Asked for: ${asked[capture]}.`)
-      yield* printNote(`API: ${url}/openapi.json (Ctrl+C ends it)`)
+      yield* printNote(`API: ${url}/openapi.json (press Ctrl+C to stop)`)
       yield* ended
-      yield* printNote("Ending: requests under way have 10 seconds.")
+      yield* printNote("Stopping: pending requests have 10 seconds to finish.")
     }).pipe(Effect.scoped, Effect.provide(rollouts), Effect.provide(program.layer(settings, { script })))
   },
   Effect.scoped,

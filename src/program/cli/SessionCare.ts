@@ -93,7 +93,7 @@ const search = Command.make(
     role: Flags.takeLast(Flag.Literals("role", ["user", "assistant", "tool"]), "Only messages of this role"),
     sort: Flags.takeLast(
       Flag.Literals("sort", ["best", "newest", "oldest"]),
-      "Order of the messages; default: the best first"
+      "Order of the messages; default: best matches first"
     ),
     limit: Flags.takeLast(
       Flag.Int("limit").pipe(Flag.withMetavar("N")),
@@ -102,7 +102,7 @@ const search = Command.make(
     json
   },
   Effect.fn("hermes sessions search")(function* ({ json, limit = defaultHits, role, session, sort, words }) {
-    if (limit < 1) return yield* makeUsageFailure("--limit is a number of messages, 1 or more")
+    if (limit < 1) return yield* makeUsageFailure("--limit must be 1 or more")
     // Words of a quoted argument stay together only where the user quoted them in the query.
     const query = words.join(" ")
     const searchMessages = (only: Session | undefined) =>
@@ -127,17 +127,18 @@ const search = Command.make(
         : yield* withStoredSession(session, searchMessages, forReading)
     if (json) return yield* printLine(SafeText.toJson(found, 2))
     if (found.length === 0)
-      return yield* printLine("No message fits. Fewer words find more; word* finds words that begin so.")
+      return yield* printLine("No message matches. Use fewer words, or word* for words with that beginning.")
     yield* printLine(
       found
         .map(
           ({ position, role, session, text, title }) =>
-            `${session}${title === null ? "" : `  ${SafeText.toLine(title)}`}\n  ${position} ${role}: ${SafeText.toLine(text)}`
+            `${session}${title === null ? "" : `  ${SafeText.toLine(title)}`}\n  ${position} ${role}: ` +
+            `${SafeText.toLine(text)}`
         )
         .join("\n")
     )
   }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Search the messages of all sessions, the best first"))
+).pipe(Command.withDescription("Search the messages of all sessions, best matches first"))
 
 const forkSession = Effect.fnUntraced(function* (source: Session, step: number | undefined, title: string | undefined) {
   const store = yield* SessionStore
@@ -168,7 +169,8 @@ const fork = Command.make(
     title: Flags.makeText("title", "NAME", "Title of the new session")
   },
   Effect.fn("hermes sessions fork")(function* ({ session, step, title }) {
-    if (step !== undefined && step < 1) return yield* makeUsageFailure("--step is the number of an answer, 1 or more")
+    if (step !== undefined && step < 1)
+      return yield* makeUsageFailure("--step must be the number of an answer, 1 or more")
     const name = title === undefined ? undefined : yield* Title.clean("fork", title)
     const made = yield* withStoredSession(session, (source) => forkSession(source, step, name))
     if (made === undefined)
@@ -176,10 +178,11 @@ const fork = Command.make(
         `--step ${step} is too large: the session has fewer answers; \`hermes sessions show\` prints them`
       )
     yield* printLine(
-      `${made.id} has ${formatQuantity(made.messages, "message")} of ${made.source}. Continue it with: hermes --resume ${made.id}`
+      `${made.id} has ${formatQuantity(made.messages, "message")} of ${made.source}. Continue it with: ` +
+        `hermes --resume ${made.id}`
     )
   }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Copy a session, up to a step, as a new one; the original stays"))
+).pipe(Command.withDescription("Copy a session, up to a step, into a new one; the original is kept"))
 
 const describeSession = ({ id, messageCount, title }: Session): string =>
   `${id}${title === undefined ? "" : ` "${Redaction.redactText(title)}"`} (${formatQuantity(messageCount, "message")})`
@@ -205,7 +208,7 @@ const remove = Command.make(
       `Deleted ${describeSession(found)}${count > 1 ? ` and ${formatQuantity(count - 1, "session")} of its sub-agents` : ""}`
     )
   }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Delete a session with its sub-agents and run records; not while it is in use"))
+).pipe(Command.withDescription("Delete an unused session with its sub-agents and run records"))
 
 /** Adds exported sessions. */
 const importCommand = Command.make(
@@ -214,7 +217,7 @@ const importCommand = Command.make(
     file: Argument.String("file").pipe(
       Argument.withDescription("File of `hermes sessions export`: one session per line, or a .tar.gz of such files")
     ),
-    newIds: Flags.makeSwitch("new-ids", "Give sessions whose id exists a new one; default: leave them out")
+    newIds: Flags.makeSwitch("new-ids", "Import sessions with existing ids under new ids; default: skip them")
   },
   Effect.fn("hermes sessions import")(function* ({ file, newIds }) {
     const fs = yield* FileSystem.FileSystem
@@ -330,7 +333,7 @@ const stats = Command.make(
       ].join("\n")
     )
   }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Show how many sessions there are, and their sizes"))
+).pipe(Command.withDescription("Show the number and sizes of sessions"))
 
 /** Gives free space back. */
 const optimize = Command.make(
@@ -345,12 +348,12 @@ const optimize = Command.make(
       `The database has ${formatBytes(after)}${after < before ? `; ${formatBytes(before - after)} were given back` : ""}`
     )
   }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Give free space back and tidy the search index"))
+).pipe(Command.withDescription("Release free space and optimise the search index"))
 
 /** Checks and repairs the database. */
 const repair = Command.make(
   "repair",
-  { check: Flags.makeSwitch("check", "Only say what is damaged; exit code 1 if something is") },
+  { check: Flags.makeSwitch("check", "Only report damage; exit code 1 if there is any") },
   Effect.fn("hermes sessions repair")(function* ({ check }) {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
@@ -363,8 +366,6 @@ const repair = Command.make(
     for (const one of done) yield* printLine(`Repaired: ${SafeText.toLine(one)}`)
     if (keptAt !== undefined) yield* printLine(`The damaged file is kept as ${keptAt}`)
   }, Effect.provide(Home.layer))
-).pipe(
-  Command.withDescription("Check the database, rebuild its search index, and rescue what is readable of a damaged one")
-)
+).pipe(Command.withDescription("Check the database, rebuild its search index, and recover a damaged one"))
 
 export const commands = [search, fork, remove, importCommand, stats, optimize, repair] as const

@@ -60,7 +60,7 @@ const findRun = Effect.fnUntraced(function* (history: ChangeSets.History, given:
   if (given === undefined) return undefined
   const found = history.runs[Number(given) - 1]
   return found === undefined
-    ? yield* makeUsageFailure(`--run ${SafeText.toLine(given)}: there is no such run; --list shows them`)
+    ? yield* makeUsageFailure(`--run ${SafeText.toLine(given)}: no such run; pass --list to list them`)
     : found
 })
 
@@ -124,13 +124,13 @@ const undo = Command.make(
   "undo",
   {
     session,
-    redo: Flags.makeSwitch("redo", "Make the last undone run again"),
+    redo: Flags.makeSwitch("redo", "Redo the last undone run"),
     force: Flags.makeSwitch("force", "Overwrite files that were changed since"),
-    keep: Flags.makeSwitch("keep", "Leave files that were changed since as they are")
+    keep: Flags.makeSwitch("keep", "Skip files that were changed since")
   },
   Effect.fn("hermes sessions undo")(
     function* ({ force, keep, redo, session }) {
-      if (force && keep) return yield* makeUsageFailure("--force and --keep exclude each other")
+      if (force && keep) return yield* makeUsageFailure("--force and --keep cannot be combined")
       const direction = redo ? "redo" : "undo"
       const surroundings = yield* Effect.context<Surroundings>()
       const { done, plan } = yield* withStoredSession(session, (found) =>
@@ -141,7 +141,8 @@ const undo = Command.make(
           const set = redo ? ChangeSets.findRedoTarget(withFiles) : ChangeSets.findUndoTarget(withFiles)
           if (Option.isNone(set))
             return yield* makeWorkFailure(
-              `nothing to ${direction}: ${redo ? "no run was undone, or a later one was made since" : "no run changed a file"}`
+              `nothing to ${direction}: ` +
+                `${redo ? "no run was undone, or a later one was made since" : "no run changed a file"}`
             )
           const undo = yield* FileUndo.FileUndo
           const plan = yield* undo.plan(set.value, direction)
@@ -149,7 +150,9 @@ const undo = Command.make(
             for (const text of ChangeReports.renderConflicts(plan, { paint: Paint.plain, columns: undefined, most: 0 }))
               yield* printNote(text)
             return yield* makeWorkFailure(
-              `nothing was changed: ${plan.conflicts.length} ${plan.conflicts.length === 1 ? "file was" : "files were"} changed since. Pass --force to overwrite, or --keep to leave them and ${direction} the rest`
+              `nothing was changed: ${plan.conflicts.length} ` +
+                `${plan.conflicts.length === 1 ? "file was" : "files were"} changed since. Pass --force to ` +
+                `overwrite, or --keep to leave them and ${direction} the rest`
             )
           }
           return { plan, done: yield* undo.apply(plan, { isOverwriting: force }) }
@@ -160,6 +163,6 @@ const undo = Command.make(
     provide,
     Effect.provide(Home.layer)
   )
-).pipe(Command.withDescription("Put back the files of a session's last run; a conversation undoes with /undo"))
+).pipe(Command.withDescription("Undo the file changes of a session's last run (in a conversation: /undo)"))
 
 export const commands = [diff, undo] as const

@@ -126,9 +126,9 @@ export const mentionFolder = Effect.fnUntraced(function* (
   const other = yield* findOtherFolder(yield* readFolder, known)
   if (other === undefined) return
   if (known.cwd === undefined)
-    return yield* printNote(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
+    return yield* printNote(`Note: session ${known.id} has no recorded folder; its tools work in this folder`)
   // One that is gone is told where the session is opened.
   const files = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false))
-    yield* printNote(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
+    yield* printNote(`Note: session ${known.id} belongs to another folder; its tools work in ${other}`)
 })

@@ -56,7 +56,7 @@ export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound
   )
   if (sessions.length === 0) return yield* error
   const now = yield* Clock.currentTimeMillis
-  yield* printNote(`There is no session of this folder (${SafeText.toLine(error.folder)}).`)
+  yield* printNote(`This folder has no session (${SafeText.toLine(error.folder)}).`)
   const chosen = yield* Prompt.AutoComplete<SessionId | undefined>({
     message: "Go on with",
     // Enter alone writes nowhere else.

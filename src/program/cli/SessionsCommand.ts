@@ -54,12 +54,15 @@ interface Filter {
 const formatTime = (millis: number): string => {
   const parts = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
   const padNumber = (n: number): string => String(n).padStart(2, "0")
-  return `${parts.year}-${padNumber(parts.month)}-${padNumber(parts.day)} ${padNumber(parts.hour)}:${padNumber(parts.minute)}`
+  return (
+    `${parts.year}-${padNumber(parts.month)}-${padNumber(parts.day)} ` +
+    `${padNumber(parts.hour)}:${padNumber(parts.minute)}`
+  )
 }
 
 const checkFilter = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
   limit !== undefined && limit < 1
-    ? Effect.fail(makeUsageFailure("--limit is a number of sessions, 1 or more"))
+    ? Effect.fail(makeUsageFailure("--limit must be 1 or more"))
     : Effect.succeed({ limit, source })
 
 /**
@@ -280,7 +283,7 @@ const pruneCommand = Command.make(
       "Days since the last activity; default: sessions.retention_days (90)"
     ),
     source,
-    dryRun: Flags.makeSwitch("dry-run", "List the sessions and remove nothing"),
+    dryRun: Flags.makeSwitch("dry-run", "List the sessions without removing them"),
     yes: Flags.makeSwitch("yes", "Do not ask", "y")
   },
   Effect.fn("hermes sessions prune")(
@@ -289,7 +292,7 @@ const pruneCommand = Command.make(
         sessions: { retentionDays, vacuumAfterPrune }
       } = yield* Settings
       const days = olderThan ?? retentionDays
-      if (days < 0) return yield* makeUsageFailure("--older-than is a number of days, 0 or more")
+      if (days < 0) return yield* makeUsageFailure("--older-than must be a number of days, 0 or more")
       const limit = { before: yield* SessionRetention.computeCutoff(days), source }
       const found = yield* withStore<ReadonlyArray<Session>, SessionStoreError>(
         SessionRetention.SessionRetention.use(({ expired }) => expired(limit)),

@@ -81,7 +81,8 @@ const describeInterruption = (sessionId: string): string =>
 
 /** A run that was under way when the process was ended by something else than a signal. */
 const describeCutOff = (sessionId: string): string =>
-  `the process was ended during the run by a plugin or a library: continue with \`${formatResumeCommand({ sessionId })}\``
+  "the process was ended during the run by a plugin or a library: continue with " +
+  `\`${formatResumeCommand({ sessionId })}\``
 
 /** Only the final text is shown. */
 const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && format !== "stream-json"
@@ -228,7 +229,8 @@ const requireFittingAnswer = Effect.fnUntraced(function* (
   return Result.isSuccess(second)
     ? { ...both, text: second.success }
     : yield* makeWorkFailure(
-        `the answer does not fit --output-schema: ${SafeText.toLine(second.failure)}. Simplify the schema, or use another model with --model`
+        `the answer does not match --output-schema: ${SafeText.toLine(second.failure)}. Simplify the ` +
+          "schema, or use another model with --model"
       )
 })
 

@@ -166,7 +166,7 @@ const collectFindings = Effect.fnUntraced(function* (skills: SkillStore.Service,
   found.push(
     ...absent.map(
       (name) =>
-        `needs ${name}, which is not built in: the skill is offered only where a plugin or an MCP server brings it`
+        `needs ${name}, which is not built in: the skill is available only if a plugin or an MCP server provides it`
     )
   )
   found.push(
@@ -201,7 +201,7 @@ const check = Command.make(
     )
     if (broken.length > 0) return yield* makeSilentFailure(1)
   }, CommandSettings.provide)
-).pipe(Command.withDescription("Check skills: format, commands that deserve a look, missing variables"))
+).pipe(Command.withDescription("Check skills: format, suspicious commands, missing variables"))
 
 const maxListedFiles = 20
 
@@ -235,16 +235,16 @@ const install = Command.make(
         "Folder, tarball, address of a git repository, owner/repo of GitHub, or npm:name[@version]"
       )
     ),
-    only: Flags.makeTexts("only", "NAME", "Of several skills, only this one; repeatable"),
+    only: Flags.makeTexts("only", "NAME", "Install only this skill; repeatable"),
     category: Flags.makeText("category", "NAME", "Category of the installed skills"),
-    force: Flags.makeSwitch("force", "Replace skills of the same name"),
+    force: Flags.makeSwitch("force", "Replace skills with the same name"),
     yes
   },
   Effect.fn("hermes skills install")(
     function* ({ category, force, only, source, yes }) {
       const output = yield* Output
       if (!yes && !output.terminal.input)
-        return yield* makeUsageFailure("Not a terminal. Look at the skill, then pass --yes to install it.")
+        return yield* makeUsageFailure("Not a terminal. Review the skill, then pass --yes to install it.")
       const fs = yield* FileSystem.FileSystem
       const paths = yield* Path.Path
       const home = yield* Home
@@ -272,9 +272,7 @@ const install = Command.make(
             return wanted === undefined
               ? undefined
               : download(wanted, get).pipe(
-                  Effect.tap(({ name, version }) =>
-                    printNote(`${name}@${version}: its hash is the one of the registry`)
-                  ),
+                  Effect.tap(({ name, version }) => printNote(`${name}@${version}: its hash matches the registry`)),
                   Effect.map(({ tarball }) => tarball),
                   Effect.provideService(Output, output),
                   Effect.provideContext(context)
@@ -312,7 +310,7 @@ const install = Command.make(
     Effect.scoped,
     CommandSettings.provide
   )
-).pipe(Command.withDescription("Install skills after showing them; nothing of them is run"))
+).pipe(Command.withDescription("Show and install skills without running them"))
 
 const remove = Command.make(
   "remove",
@@ -361,7 +359,7 @@ const proposed = Command.make(
     const { proposals } = yield* store
     const found = yield* proposals.list
     if (json) return yield* printLine(SafeText.toJson(found, 2))
-    if (found.length === 0) return yield* printLine("No change of a skill is proposed.")
+    if (found.length === 0) return yield* printLine("No skill changes are proposed.")
     yield* printLine(
       found
         .map((one) =>
@@ -371,9 +369,9 @@ const proposed = Command.make(
         )
         .join("\n\n")
     )
-    yield* printNote("Make one with `hermes skills accept ID`, forget it with `hermes skills dismiss ID`.")
+    yield* printNote("Accept one with `hermes skills accept ID`, or dismiss it with `hermes skills dismiss ID`.")
   }, CommandSettings.provide)
-).pipe(Command.withDescription("Show changes of skills that reviews of conversations propose"))
+).pipe(Command.withDescription("Show skill changes that reviews of conversations propose"))
 
 const id = Argument.String("id").pipe(
   Argument.withDescription("Id of a proposal, as `hermes skills proposed` shows it")
@@ -402,7 +400,7 @@ const accept = Command.make(
       yield* printNote(describeProposal(one).join("\n"))
       const isWanted = yield* Confirm.requireConfirmation(
         "Make this change?",
-        "Not a terminal. Look at `hermes skills proposed`, then pass --yes to accept it."
+        "Not a terminal. Review `hermes skills proposed`, then pass --yes to accept it."
       )
       if (!isWanted) return yield* makeWorkFailure("not changed")
     }
@@ -411,14 +409,14 @@ const accept = Command.make(
       .pipe(
         Effect.catchTag("SkillRefused", ({ message }) =>
           Effect.fail(
-            makeWorkFailure(`${SafeText.toLine(message)}. Forget it with \`hermes skills dismiss ${one.id}\``)
+            makeWorkFailure(`${SafeText.toLine(message)}. Dismiss it with \`hermes skills dismiss ${one.id}\``)
           )
         )
       )
     yield* skills.proposals.remove(one.id)
     yield* printLine(`${one.change.action} ${one.change.name}: ${path}`)
   }, CommandSettings.provide)
-).pipe(Command.withDescription("Make a proposed change of a skill"))
+).pipe(Command.withDescription("Accept a proposed skill change"))
 
 const dismiss = Command.make(
   "dismiss",
@@ -429,7 +427,7 @@ const dismiss = Command.make(
     yield* skills.proposals.remove(one.id)
     yield* printLine(`dismissed ${one.change.action} ${one.change.name}`)
   }, CommandSettings.provide)
-).pipe(Command.withDescription("Forget a proposed change of a skill"))
+).pipe(Command.withDescription("Dismiss a proposed skill change"))
 
 /** Without a word behind it: the list. */
 export const command = Command.make("skills", { json }, listSkills).pipe(

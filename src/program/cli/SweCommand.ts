@@ -11,16 +11,16 @@ import * as RunLimits from "./RunLimits.ts"
 
 const tasks = {
   promptsFile: Flags.makeText("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
-  cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks that name none (empty)"),
+  cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks without one (empty)"),
   workspace: Flags.takeLast(
     Flag.Literals("workspace", ["clone", "copy"]),
-    "Of a directory: its last commit, or as it is"
+    "Use the last commit of a directory, or copy it"
   ),
-  repos: Flags.makeText("repos", "DIRECTORY", "Place of repositories named owner/name"),
+  repos: Flags.makeText("repos", "DIRECTORY", "Directory of repositories named owner/name"),
   env: Flags.takeLast(Flag.Literals("env", ["local", "sandbox", "docker", "ssh"]), "Where commands run"),
-  image: Flags.makeText("image", "NAME", "Container image of tasks that name none"),
+  image: Flags.makeText("image", "NAME", "Container image of tasks without one"),
   setup: Flags.makeText("setup", "COMMAND", "Runs before the agent and before the evaluation"),
-  evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation of tasks that name none"),
+  evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation of tasks without one"),
   evalTimeout: Flags.makeInteger("eval-timeout", "N", "Seconds for a setup or an evaluation (600)"),
   workers: Flags.makeInteger("workers", "N", "Tasks at a time (4)"),
   limit: Flags.makeInteger("limit", "N", "Only the first N tasks"),
@@ -30,11 +30,11 @@ const tasks = {
 const run = {
   task: Flags.makeText("task", "TEXT", "One task"),
   ...tasks,
-  outputFile: Flags.makeText("output-file", "PATH", "Results; tasks that have one are left out"),
-  apiKey: Flags.makeText("api-key", "KEY", "Key of the model; better a variable: others see this"),
+  outputFile: Flags.makeText("output-file", "PATH", "Results file; tasks with a result are skipped"),
+  apiKey: Flags.makeText("api-key", "KEY", "API key; other users can see it, prefer a variable"),
   maxIterations: Flags.makeInteger("max-iterations", "N", "Model calls of a task (15)"),
   timeout: Flags.makeInteger("timeout", "N", "Seconds for a command of the agent (60)"),
-  ...RunLimits.makeFlags("task", "Seed of models, another one for each task"),
+  ...RunLimits.makeFlags("task", "Seed for models; each task gets its own"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
@@ -68,6 +68,6 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, 
 
 const evaluateCommand = Command.make("evaluate", evaluate, (flags) =>
   Effect.flatMap(loadScores, ({ evaluate }) => evaluate(flags))
-).pipe(Command.withDescription("Score patches that there are, without a model"))
+).pipe(Command.withDescription("Score existing patches, without a model"))
 
 export const command = Command.make("swe").pipe(Command.withSubcommands([runCommand, evaluateCommand]))

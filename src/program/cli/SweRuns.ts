@@ -51,7 +51,8 @@ const mentionRefusals = (
   isConfined || mode === "off" || unattendedMode === "approve" || unknownCommands === "allow"
     ? Effect.void
     : printNote(
-        `Warning: commands run without a sandbox (${name}), so those that need an approval are refused. Pass --env sandbox or docker, or --yolo to allow them.`
+        `Warning: commands run without a sandbox (${name}), so those that need an approval are refused. ` +
+          "Pass --env sandbox or docker, or --yolo to allow them."
       )
 
 /** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */

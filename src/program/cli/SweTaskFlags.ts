@@ -68,7 +68,8 @@ const mentionUncommitted = Effect.fnUntraced(function* ({ source }: Pick<SweTask
   const isUncommitted = yield* Effect.orElseSucceed(WorkingCopy.hasUncommitted(source.repository), () => false)
   if (isUncommitted)
     yield* printNote(
-      `${source.repository} has changes that are not committed; the workspace is its last commit. Pass --workspace copy to include them.`
+      `${source.repository} has changes that are not committed; the workspace is its last commit. Pass ` +
+        "--workspace copy to include them."
     )
 })
 

@@ -57,7 +57,10 @@ export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => 
     failToPass.total + passToPass.total === 0
       ? ""
       : `tests passed: F2P ${formatRatio(failToPass) || "0/0"}, P2P ${formatRatio(passToPass) || "0/0"}`
-  return `${resolved} of ${counted} resolved: ${formatPercent(resolved / counted)}${range}${describeUnresolved(rows)}\n${tests}`.trimEnd()
+  return (
+    `${resolved} of ${counted} resolved: ` +
+    `${formatPercent(resolved / counted)}${range}${describeUnresolved(rows)}\n${tests}`
+  ).trimEnd()
 }
 
 /** Converts a task to its JSON form. */

@@ -157,7 +157,8 @@ const toSettingsPath = (platform: string | undefined): ReadonlyArray<string> =>
 
 const reportChange = (what: string, { platform, toolset }: ToolsetChange, file: string) =>
   printLine(
-    `${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}; it takes effect in the next run`
+    `${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}; it takes ` +
+      "effect in the next run"
   )
 
 const changedFlags = {
@@ -201,11 +202,11 @@ const disable = Command.make(
     const still = names.find((name) => hasAllTools(rest, name))
     if (still !== undefined) {
       return yield* makeUsageFailure(
-        `${still} comes with ${rest.join(", ")}: list others in platform_toolsets.${changed.platform}, or disable it for all`
+        `${still} comes with ${rest.join(", ")}: list others in platform_toolsets.${changed.platform}, or ` +
+          "disable it for all"
       )
     }
-    if (rest.length === 0)
-      return yield* makeUsageFailure(`nothing would be left for ${changed.platform}: leave it one toolset`)
+    if (rest.length === 0) return yield* makeUsageFailure(`${changed.platform} needs at least one toolset`)
     const { file } = yield* Edit.modify(toSettingsPath(changed.platform), () => rest)
     yield* reportChange("disabled", changed, file)
   }, CommandSettings.provide)

@@ -116,7 +116,7 @@ const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
   if (text === undefined) {
     const { next, session, trajectory } = yield* readSessionTrajectory(reference, pictures)
     if (trajectory === undefined) {
-      return yield* makeWorkFailure(`session ${session.id} is empty: there is no trace`)
+      return yield* makeWorkFailure(`session ${session.id} is empty: it has no trace`)
     }
     return { name: session.title ?? session.id, trace: Trace.fromTrajectory(trajectory), next }
   }
@@ -239,8 +239,8 @@ const convert = Command.make(
     if (first === undefined) {
       const known = trajectories.map(({ session_id: id }) => id).join(", ")
       return yield* session === undefined
-        ? makeWorkFailure(`${source} is empty: there is no trace`)
-        : makeUsageFailure(`${source}: no session ${session} in it: there is ${known}`)
+        ? makeWorkFailure(`${source} is empty: it has no trace`)
+        : makeUsageFailure(`${source} does not contain session ${session}: it has ${known}`)
     }
     const paths = yield* Path.Path
     const fs = yield* FileSystem.FileSystem
@@ -254,7 +254,8 @@ const convert = Command.make(
     if (more.length > 0 && !isDirectory && !isArchive) {
       return yield* makeUsageFailure(
         new Set(wanted.map(({ session_id: id }) => id)).size === 1
-          ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing directory by --output, or a .tar.gz file`
+          ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing ` +
+              "directory by --output, or a .tar.gz file"
           : `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory or a .tar.gz file by --output (${wanted
               .slice(0, 5)
               .map(({ session_id: id }) => id)
@@ -346,7 +347,8 @@ const formatDuration = (millis: number): string =>
 const renderShares = (title: string, shares: ReadonlyArray<TraceStats.Share>): ReadonlyArray<string> =>
   shares.map(
     ({ count, failed, millis, name, tokens }, index) =>
-      `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${formatDuration(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`
+      `${(index === 0 ? title : "").padEnd(12)}${name}  ` +
+      `${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${formatDuration(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`
   )
 
 const renderStats = (name: string, stats: TraceStats.Stats): string =>
@@ -407,7 +409,7 @@ const view = Command.make(
 const serve = Command.make(
   "serve",
   {
-    port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port on 127.0.0.1; default: any that is free"),
+    port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port on 127.0.0.1; default: any free port"),
     write: Flags.makeSwitch("write", "Allow replays, scores and notes; default: read-only")
   },
   (flags) =>
@@ -415,6 +417,6 @@ const serve = Command.make(
       Effect.promise(() => import("./TraceServe.ts")),
       ({ serve }) => serve(flags)
     )
-).pipe(Command.withDescription("Serve the studio: all sessions in a browser of this machine, live, until Ctrl+C"))
+).pipe(Command.withDescription("Serve the studio: all sessions live in a local browser, until Ctrl+C"))
 
 export const command = Command.make("trace").pipe(Command.withSubcommands([serve, convert, validate, stats, view]))

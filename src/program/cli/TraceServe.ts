@@ -133,7 +133,8 @@ export const serve = Effect.fn("hermes trace serve")(
         (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
       )
       yield* printLine(
-        `Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; Ctrl+C ends it)`
+        `Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; ` +
+          "press Ctrl+C to stop)"
       )
       yield* ended
     }).pipe(Effect.provide(SessionStore.layerSqlite({ path: home.database })))

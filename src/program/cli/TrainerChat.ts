@@ -23,6 +23,7 @@ import { printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import type { ChatFlags } from "./RunOptions.ts"
 import * as RolloutRuns from "./RolloutRuns.ts"
+import * as RunnerCommand from "./RunnerCommand.ts"
 
 /** Flags of the command. */
 interface TrainFlags {
@@ -111,7 +112,8 @@ const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
   const running = (yield* service.runs).filter(({ status }) => status === "running")
   if (running.length === 0) return
   yield* printNote(
-    `${running.length === 1 ? "A training run goes" : `${running.length} training runs go`} on; Ctrl+C ends it`
+    `${running.length === 1 ? "A training run continues" : `${running.length} training runs continue`}; ` +
+      "press Ctrl+C to stop"
   )
   yield* Effect.sleep("5 seconds").pipe(
     Effect.andThen(service.runs),
@@ -125,10 +127,9 @@ export const train = Effect.fn("hermes rl train")(
   function* ({ interactive, maxIterations, script, task }: TrainFlags) {
     const query = Option.getOrUndefined(task)
     const { terminal } = yield* Output
-    if (maxIterations !== undefined && maxIterations < 1)
-      return yield* makeUsageFailure("--max-iterations is a whole number, 1 or more")
+    yield* RunnerCommand.checkCounts({ "max-iterations": maxIterations })
     if (interactive && query !== undefined)
-      return yield* makeUsageFailure("--interactive begins a conversation: leave out the task")
+      return yield* makeUsageFailure("--interactive starts a conversation: leave out the task")
     if (!interactive && (query === undefined || query.trim() === "")) {
       return yield* makeUsageFailure(
         "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"

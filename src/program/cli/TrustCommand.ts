@@ -51,7 +51,7 @@ const add = Command.make(
     const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(resolveFolder(folder), trust))
     yield* printLine(`trusted ${SafeText.toLine(path)}`)
   }, Effect.provide(trustStore))
-).pipe(Command.withDescription("Trust a folder: agent files, skills, plugins and middleware in it may have an effect"))
+).pipe(Command.withDescription("Trust the agent files, skills, plugins and middleware of a folder"))
 
 const remove = Command.make(
   "remove",

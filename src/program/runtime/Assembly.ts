@@ -126,7 +126,8 @@ const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought:
     brought.map(({ name }) => name)
   )
   yield* Effect.logWarning(
-    `memory.provider: no plugin brings a memory provider "${named}"; ${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
+    `memory.provider: no plugin provides the memory provider "${named}"; ` +
+      `${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
   )
   return undefined
 })

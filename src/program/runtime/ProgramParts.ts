@@ -114,7 +114,8 @@ export const mentionStart = Effect.fnUntraced(function* (settings: Values) {
   if (yield* trust.mayStartIn(folder)) return
   const remedy = FolderTrust.renderRemedy(yield* trust.projectOf(folder))
   yield* Effect.logWarning(
-    `MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`
+    "MCP servers start in an empty directory, because this folder is not trusted. Review the folder, then " +
+      `run \`${remedy}\`, or set the cwd of each server`
   )
 })
 

@@ -1,6 +1,6 @@
 /**
- * The router of a program: routes of the settings, or a substitute that answers in their place (a scenario, a recording,
- * the stand-in). Exchanges with the model are recorded on request.
+ * The router of a program: routes of the settings, or a substitute that answers in their place (a scenario, a
+ * recording, the stand-in). Exchanges with the model are recorded on request.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -31,9 +31,7 @@ const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.F
         new ConfigError({
           path,
           message:
-            error.reason._tag === "NotFound"
-              ? `${path}: there is no such file`
-              : `${path} cannot be read: ${error.message}`
+            error.reason._tag === "NotFound" ? `${path}: no such file` : `${path} cannot be read: ${error.message}`
         })
     )
   )

@@ -103,7 +103,7 @@ const makeAccount =
         recorder === undefined ? stored : recorder.storing(stored, () => {})
       ).pipe(
         Effect.catch((error) =>
-          Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`)
+          Effect.logDebug(`the usage of task ${entry.task} is not part of any session: ${error.message}`)
         )
       )
     })

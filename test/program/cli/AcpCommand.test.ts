@@ -79,7 +79,7 @@ describe("hermes acp", () => {
           })
           assert.deepInclude(await failing(ask("session/new", { cwd: at("missing"), mcpServers: [] })), {
             code: -32_602,
-            message: `cwd "${at("missing")}" is no directory.`
+            message: `cwd "${at("missing")}" is not a directory.`
           })
           assert.strictEqual(
             (await failing(ask("session/prompt", { sessionId: "nobody", prompt: say("hi") }))).code,
@@ -412,7 +412,7 @@ describe("hermes acp", () => {
           const untrusted = textOf(sessionId, "agent_thought_chunk")
           assert.strictEqual(
             untrusted,
-            `${own.at(".hermes/plugins")} of this project have no effect, because the folder is not trusted. Look at them, then run \`hermes trust add ${cwd}\`.\n`
+            `${own.at(".hermes/plugins")} of this project have no effect, because the folder is not trusted. Review them, then run \`hermes trust add ${cwd}\`.\n`
           )
           await ask("session/prompt", { sessionId, prompt: say("/compact") })
           await until(() => textOf(sessionId).trim().endsWith("The conversation was compacted."))

@@ -43,8 +43,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       args: "chat -q hi --provider nope",
       line: 'model.provider: unknown provider "nope": For an endpoint of your own use the provider custom with model.base_url'
     },
-    { args: `chat -q hi --script ${nowhere}`, line: `${nowhere}: there is no such file` },
-    { args: `chat -q hi --replay ${nowhere}`, line: `${nowhere}: there is no such file` },
+    { args: `chat -q hi --script ${nowhere}`, line: `${nowhere}: no such file` },
+    { args: `chat -q hi --replay ${nowhere}`, line: `${nowhere}: no such file` },
     {
       args: `chat -q hi --record ${nowhere}`,
       line: `the recording cannot be written to ${nowhere}: no such file or directory`
@@ -63,22 +63,22 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "sessions show": [{ args: "sessions show nope", line: session }],
   "sessions rename": [{ args: "sessions rename nope x", line: session }],
   "sessions prune": [
-    { args: "sessions prune --older-than -1 --yes", line: "--older-than is a number of days, 0 or more" }
+    { args: "sessions prune --older-than -1 --yes", line: "--older-than must be a number of days, 0 or more" }
   ],
   "sessions search": [
     { args: "sessions search word --session-id nope", line: session },
-    { args: "sessions search word --limit 0", line: "--limit is a number of messages, 1 or more" }
+    { args: "sessions search word --limit 0", line: "--limit must be 1 or more" }
   ],
-  insights: [{ args: "insights --days 0", line: "--days is a number of days, 1 to 3650" }],
+  insights: [{ args: "insights --days 0", line: "--days must be a number from 1 to 3650" }],
   "sessions fork": [
     { args: "sessions fork nope", line: session },
-    { args: "sessions fork nope --step 0", line: "--step is the number of an answer, 1 or more" }
+    { args: "sessions fork nope --step 0", line: "--step must be the number of an answer, 1 or more" }
   ],
   "sessions delete": [{ args: "sessions delete nope --yes", line: session }],
   "sessions diff": [{ args: "sessions diff nope", line: session }],
   "sessions undo": [
     { args: "sessions undo nope", line: session },
-    { args: "sessions undo nope --force --keep", line: "--force and --keep exclude each other" }
+    { args: "sessions undo nope --force --keep", line: "--force and --keep cannot be combined" }
   ],
   "sessions import": [
     { args: `sessions import ${nowhere}`, line: `cannot read ${nowhere}: no such file or directory` }
@@ -119,14 +119,14 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "serve --on-divergence nope", line: '--on-divergence is refuse or branch, not "nope"' },
     {
       args: "serve --rollouts rollouts --parser nope",
-      line: /^no tool-call parser "nope": one of hermes, qwen, [^\n]+$/
+      line: /^unknown tool-call parser "nope": pass one of hermes, qwen, [^\n]+$/
     },
-    { args: "serve --parser hermes", line: "--parser is about rollouts: add --rollouts DIR" },
+    { args: "serve --parser hermes", line: "--parser needs --rollouts DIR" },
     {
       args: "serve --host 0.0.0.0 --port 0",
       line: "listening on 0.0.0.0 needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host"
     },
-    { args: `serve --script ${nowhere}`, line: `${nowhere}: there is no such file` }
+    { args: `serve --script ${nowhere}`, line: `${nowhere}: no such file` }
   ],
   "cluster runner": [{ args: "cluster runner", line: noCluster }],
   "cluster status": [{ args: "cluster status", line: noCluster }],
@@ -150,20 +150,20 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       args: "rl rollout arithmetic --distribution nope",
       line: /^--distribution: there is no distribution "nope": [^\n]+$/
     },
-    { args: `rl rollout arithmetic --script ${nowhere}`, line: `${nowhere}: there is no such file` }
+    { args: `rl rollout arithmetic --script ${nowhere}`, line: `${nowhere}: no such file` }
   ],
-  "rl list": [{ args: "rl list --rollouts /nowhere", line: "/nowhere: there is no such directory" }],
+  "rl list": [{ args: "rl list --rollouts /nowhere", line: "/nowhere: no such directory" }],
   "rl export": [
-    { args: "rl export --format nope", line: '--format is groups, episodes or messages, not "nope"' },
-    { args: "rl export --rollouts /nowhere", line: "/nowhere: there is no such directory" }
+    { args: "rl export --format nope", line: '--format "nope" is invalid: use groups, episodes or messages' },
+    { args: "rl export --rollouts /nowhere", line: "/nowhere: no such directory" }
   ],
   "rl train": [
     {
       args: "rl train",
       line: "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"
     },
-    { args: "rl train x --interactive", line: "--interactive begins a conversation: leave out the task" },
-    { args: "rl train x --max-iterations 0", line: "--max-iterations is a whole number, 1 or more" }
+    { args: "rl train x --interactive", line: "--interactive starts a conversation: leave out the task" },
+    { args: "rl train x --max-iterations 0", line: "--max-iterations 0 is too small: pass 1 or more" }
   ],
   "mcp remove": [{ args: "mcp remove nope", line: server }],
   "mcp test": [{ args: "mcp test nope", line: server }],
@@ -188,13 +188,13 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "memory show": [{ args: "memory show nope", line: /nope/ }],
   "memory edit": [
-    { args: "memory edit user", line: "stdin is empty: nothing was changed. To remove all entries, use the editor." }
+    { args: "memory edit user", line: "stdin is empty, so nothing was changed. To remove all entries, use the editor." }
   ],
   "skills show": [{ args: "skills show nope", line: 'no skill "nope": list them with `hermes skills list`' }],
   "skills check": [{ args: "skills check nope", line: 'no skill "nope": list them with `hermes skills list`' }],
   "skills remove": [{ args: "skills remove nope --yes", line: 'no skill "nope": list them with `hermes skills list`' }],
   "skills install": [
-    { args: "skills install nope", line: "Not a terminal. Look at the skill, then pass --yes to install it." },
+    { args: "skills install nope", line: "Not a terminal. Review the skill, then pass --yes to install it." },
     {
       args: "skills install nope --yes",
       line: /^nope: "nope" is not a folder, not a tarball, and not an address of a repository/
@@ -229,7 +229,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     },
     {
       args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=../a",
-      line: '--run-name "../a" is not the name of a directory: use letters, digits, ., - and _'
+      line: '--run-name "../a" is not a directory name: use letters, digits, ., - and _'
     },
     {
       args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=a --distribution=mixed_task",
@@ -272,13 +272,13 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "eval show": [
     {
       args: "eval show nope",
-      line: /^no results in [^\n]+nope: run `hermes eval run` first, or name another directory$/
+      line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
     }
   ],
   "eval compare": [
     {
       args: "eval compare nope other",
-      line: /^no results in [^\n]+nope: run `hermes eval run` first, or name another directory$/
+      line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
     }
   ],
   "config unset": [

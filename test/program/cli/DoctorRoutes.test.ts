@@ -72,7 +72,10 @@ describe("hermes doctor, models", () => {
       const { code, stdout } = yield* hermes(["doctor"])
       assert.strictEqual(code, 0)
       assert.match(stdout, /^✓ model .*a key is set$/m)
-      assert.match(stdout, /^✓ login {5}to ChatGPT; the token is good for (2h|1h 59m|2h 1m).* and is renewed before$/m)
+      assert.match(
+        stdout,
+        /^✓ login {5}to ChatGPT; the token is valid for (2h|1h 59m|2h 1m).* and is renewed before it expires$/m
+      )
       assert.notInclude(stdout, "secret")
       keep("auth.json", "{")
       const broken = yield* hermes(["doctor"])

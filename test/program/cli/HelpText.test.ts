@@ -24,7 +24,7 @@ describe("help", () => {
       if (argv[0] === "--help")
         assert.include(
           stdout.replaceAll(/\s+/g, " "),
-          "Use neither config.yaml, plugins, shell hooks and MCP servers nor SOUL.md, the project's files and memory"
+          "Ignore config.yaml, plugins, shell hooks, MCP servers, SOUL.md, project files and memory"
         )
     })
   )

@@ -65,7 +65,7 @@ describe("a session begins without", () => {
         stdout: ["the tool no_such_tool", "the toolset nothing"]
           .map(
             (name) =>
-              `x: needs ${name}, which is not built in: the skill is offered only where a plugin or an MCP server brings it\n`
+              `x: needs ${name}, which is not built in: the skill is available only if a plugin or an MCP server provides it\n`
           )
           .join("")
       })

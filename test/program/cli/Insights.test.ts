@@ -177,7 +177,7 @@ describe("hermes insights", () => {
       assert.deepStrictEqual([skill?.name, skill?.loads, skill?.edits, others], ["tidy", 2, 1, []])
       assert.isBelow(Math.abs((skill?.lastUsed ?? 0) - Date.now()), 600_000)
       const { stdout } = yield* hermes(["insights"])
-      assert.include(stdout, "\nMessages     10 messages, 2 of users, 5 in a session\n")
+      assert.include(stdout, "\nMessages     10 messages, 2 from users, 5 in a session\n")
       assert.match(stdout, /\nSkills\ntidy {2}2 loads · 1 edit · last used \d{4}-\d\d-\d\d\n/)
     })
   )

@@ -132,7 +132,7 @@ describe("hermes mcp serve --tools", () => {
       const unknown = yield* call("hermes_ask", { prompt: "Reply with exactly: hello", session_id: "nobody" })
       assert.deepStrictEqual(unknown, {
         isError: true,
-        text: 'Unknown session_id "nobody". Leave it out to begin a new conversation.'
+        text: 'Unknown session_id "nobody". Omit it to start a new conversation.'
       })
       assert.isTrue((yield* call("hermes_ask", { prompt: "Reply with exactly: hello", session_id: "nobody" })).isError)
       const first = yield* call("hermes_ask", { prompt: "Reply with exactly: hello" })

@@ -102,7 +102,7 @@ describe("hermes model", () => {
       const { hermes, url } = yield* withModel("right")
       const changed = yield* hermes(["model", "set", "other"])
       assert.deepInclude(changed, { code: 0 })
-      assert.include(changed.stdout, "other of custom is the main model now")
+      assert.include(changed.stdout, "other of custom is now the main model")
       assert.include((yield* hermes(["model"])).stdout, "other")
       assert.include((yield* hermes(["config", "get", "model.base_url"])).stdout, url)
       const unknown = yield* hermes(["model", "set", "m", "--provider", "opnrouter"])

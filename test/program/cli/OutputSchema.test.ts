@@ -51,7 +51,7 @@ describe("--output-schema", () => {
         assert.deepStrictEqual([never.code, never.stdout], [2, ""])
         assert.match(
           never.stderr,
-          /^Error: the answer does not fit --output-schema: the answer is not JSON\. [^\n]+\n$/
+          /^Error: the answer does not match --output-schema: the answer is not JSON\. [^\n]+\n$/
         )
         assert.isFalse(existsSync(at("never.json")))
         assert.deepInclude(JSON.parse(readFileSync(at("usage.json"), "utf8")), {
@@ -65,10 +65,13 @@ describe("--output-schema", () => {
         put("broken.json", "{")
         put("odd.json", JSON.stringify({ if: { type: "string" }, then: { minLength: 1 } }))
         for (const [args, said] of [
-          [["--output-schema", "broken.json"], "--output-schema broken.json is no JSON Schema: expected a JSON object"],
-          [["--output-schema", "odd.json"], "--output-schema odd.json is no JSON Schema that can be checked"],
+          [
+            ["--output-schema", "broken.json"],
+            "--output-schema broken.json is not a JSON Schema: expected a JSON object"
+          ],
+          [["--output-schema", "odd.json"], "--output-schema odd.json is not a valid JSON Schema"],
           [["--output-schema", "none.json"], "--output-schema none.json cannot be read"],
-          [["--output-last-message", "x"], "--output-last-message needs --output-schema, too"]
+          [["--output-last-message", "x"], "--output-last-message also needs --output-schema"]
         ] as const) {
           const { code, stderr } = yield* hermes(["-z", "at once", ...args])
           assert.strictEqual(code, 2)

@@ -42,7 +42,7 @@ describe("hermes permissions", () => {
       assert.match(yield* explained("npm test -- x"), /^allow {2}permissions\.allow: terminal\(npm test:\*\)/)
       assert.match(yield* explained("write_file(dist/a.js)"), /^ask {2}permissions\.ask: write_file\(dist\/\*\*\)/)
       assert.strictEqual(yield* explained("make x"), "ask  command that is not known to only read")
-      assert.strictEqual(yield* explained("ls"), "allow  no rule; it is known to only read")
+      assert.strictEqual(yield* explained("ls"), "allow  no rule; it only reads")
       assert.match(yield* explained("terminal(rm -rf /)"), /^deny {2}never runs: /)
       assert.strictEqual(
         yield* explained("web(new.example)"),
@@ -72,7 +72,7 @@ describe("hermes permissions", () => {
       assert.match(yield* explained("git fetch && make"), /^ask /)
       assert.strictEqual(yield* explained("npm publish"), "deny  approvals.deny: npm publish*")
       const planning = yield* run("permissions", "test", "make all", "--mode", "plan")
-      assert.strictEqual(planning.stdout.trim(), "deny  the mode plan only reads")
+      assert.strictEqual(planning.stdout.trim(), "deny  plan mode only allows reading")
     })
   )
 

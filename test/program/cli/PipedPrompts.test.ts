@@ -69,7 +69,7 @@ describe("piped input", () => {
       assert.deepInclude(yield* hermes(["-z", "go", "--provider", "openai"]), {
         code: 2,
         stdout: "",
-        stderr: "Error: -z with --provider needs --model, too\n"
+        stderr: "Error: -z with --provider also needs --model\n"
       })
     })
   )
@@ -106,7 +106,7 @@ describe("piped input", () => {
       assert.deepStrictEqual([code, stdout], [2, ""])
       assert.strictEqual(
         stderr,
-        "Error: stdin holds more than 1 MiB. Put it into a file and name the file in the prompt.\n"
+        "Error: stdin is larger than 1 MiB. Save it in a file and name the file in the prompt.\n"
       )
     })
   )

@@ -130,8 +130,8 @@ describe("a key and its address", () => {
       assert.deepInclude(set, {
         code: 0,
         stdout:
-          "claude-opus-4-6 of anthropic is the main model now; try it by `hermes model test`\n" +
-          "Removed from config.yaml, because it was for the old provider or address: model.base_url, model.api_key, model.context_length\n"
+          "claude-opus-4-6 of anthropic is now the main model; test it with `hermes model test`\n" +
+          "Removed from config.yaml, because it belonged to the old provider or address: model.base_url, model.api_key, model.context_length\n"
       })
       assert.strictEqual(
         readFileSync(join(home, "config.yaml"), "utf8"),

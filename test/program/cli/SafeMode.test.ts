@@ -69,7 +69,7 @@ describe("--safe-mode", () => {
       assert.deepInclude(refused, {
         code: 2,
         stdout: "",
-        stderr: "Error: --safe-mode uses no agent file: leave out --agent\n"
+        stderr: "Error: --safe-mode does not use agent files: leave out --agent\n"
       })
       assert.isFalse(existsSync(at("plugin")))
     })

@@ -174,7 +174,7 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
         "descriptor in a call",
         "nobody looks at this",
         "the hook broke",
-        "May this run?",
+        "Run this command?",
         "Which of these",
         "look around"
       ])

@@ -30,7 +30,7 @@ describe("hermes serve", () => {
           }
         })
         assert.deepStrictEqual([code, said.slice(1)], [0, ["hello"]], `${stdout}${stderr}`)
-        assert.include(stderr, "Ending: requests under way have 10 seconds.")
+        assert.include(stderr, "Stopping: pending requests have 10 seconds to finish.")
         assert.match((yield* hermes(["sessions", "list", "--source", "api-server"])).stdout, /^\d{8}_\d{6}_/u)
 
         const rollouts = yield* hermes(["serve", "--port", "0", "--rollouts", "episodes", "--provider", "offline"], {
@@ -40,10 +40,7 @@ describe("hermes serve", () => {
         assert.isTrue(existsSync(join(cwd, "episodes")))
 
         const refused = yield* hermes(["serve", "--parser", "qwen"])
-        assert.deepStrictEqual(
-          [refused.code, refused.stderr],
-          [2, "Error: --parser is about rollouts: add --rollouts DIR\n"]
-        )
+        assert.deepStrictEqual([refused.code, refused.stderr], [2, "Error: --parser needs --rollouts DIR\n"])
         const open = yield* hermes(["serve", "--host", "0.0.0.0", "--provider", "offline"])
         assert.strictEqual(open.code, 2)
         assert.include(open.stderr, "listening on 0.0.0.0 needs a key")
@@ -179,7 +176,7 @@ describe("hermes serve", () => {
         assert.deepStrictEqual(yield* refused(`{ key: short }`), [
           2,
           "",
-          'Error: the server key "dave" has fewer than 16 characters: take a long random text\n'
+          'Error: the server key "dave" has fewer than 16 characters: use a long random text\n'
         ])
       }),
     { timeout: 60_000 }

@@ -51,7 +51,7 @@ describe("hermes sessions search", () => {
       assert.include(json[0].text, "where is the")
       assert.deepInclude(yield* hermes(["sessions", "search", "giraffe"]), {
         code: 0,
-        stdout: "No message fits. Fewer words find more; word* finds words that begin so.\n"
+        stdout: "No message matches. Use fewer words, or word* for words with that beginning.\n"
       })
       assert.deepInclude(yield* hermes(["sessions", "search", '"AND (', "--json"]), { code: 0, stdout: "[]\n" })
       assert.deepInclude(
@@ -349,7 +349,7 @@ describe("hermes sessions repair", () => {
       // A search adds to the index what it lacks.
       assert.include((yield* hermes(["sessions", "search", "zebra"])).stdout, ">>>zebra<<<")
       exec(database, "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
-      assert.include((yield* hermes(["sessions", "search", "zebra"])).stdout, "No message fits")
+      assert.include((yield* hermes(["sessions", "search", "zebra"])).stdout, "No message matches")
       const checked = yield* hermes(["sessions", "repair", "--check"])
       assert.deepInclude(checked, { code: 1, stdout: "Found: the search index does not fit the messages\n" })
       assert.deepInclude(yield* hermes(["sessions", "repair"]), {

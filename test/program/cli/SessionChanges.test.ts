@@ -90,7 +90,7 @@ describe("hermes sessions", () => {
         const kept = yield* hermes(["sessions", "undo", id, "--keep"])
         assert.deepInclude(kept, { code: 0 })
         assert.include(kept.stdout, 'Undone: 2 files of "change the files"')
-        assert.include(kept.stdout, "Left as it is: ")
+        assert.include(kept.stdout, "Not changed: ")
         assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", "old\n", undefined])
         assert.deepInclude(yield* hermes(["sessions", "undo", id]), { code: 1 })
         assert.deepInclude(yield* hermes(["sessions", "undo", id, "--redo"]), { code: 0 })
@@ -260,15 +260,11 @@ describe("a conversation", () => {
         yield* send("second")
         put("a", "mine\n")
         const asked = yield* type("undo")
-        assert.include(asked, "a: it was changed since. Undo would change it so:\n@@ -1 +1 @@\n-mine\n+1\n")
+        assert.include(asked, "a: it was changed since. Undo would make this change:\n@@ -1 +1 @@\n-mine\n+1\n")
         assert.include(asked, "Nothing was changed.")
         assert.includeMembers(
           listed.map((row) => row.trimEnd()),
-          [
-            "❯ Change nothing",
-            "  Leave it        undo the rest: 1 file",
-            "  Overwrite it    what was changed since is lost"
-          ]
+          ["❯ Change nothing", "  Leave it        undo the rest: 1 file", "  Overwrite it    later changes are lost"]
         )
         assert.include(yield* type("undo", "enter"), "Nothing was changed.")
         assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first", "second"]])

@@ -83,7 +83,7 @@ describe("hermes skills install npm:", () => {
         })
         assert.strictEqual(code, 0, stderr)
         assert.include(stdout, "brew: What brew is for")
-        assert.include(stderr, "@acme/skills@1.2.0: its hash is the one of the registry")
+        assert.include(stderr, "@acme/skills@1.2.0: its hash matches the registry")
         assert.strictEqual(readFileSync(join(home, "skills/brew/SKILL.md"), "utf8"), skill())
         assert.strictEqual(readFileSync(join(home, "skills/brew/references/a.md"), "utf8"), "More.")
         assert.deepStrictEqual([existsSync(at("ran")), readdirSync(cwd)], [false, [".npmrc"]])

@@ -98,10 +98,7 @@ describe("hermes skills", () => {
   it.live("shows changes that reviews proposed, and makes or forgets them", () =>
     Effect.gen(function* () {
       const { hermes, home, keep } = yield* machine
-      assert.deepInclude(yield* hermes(["skills", "proposed"]), {
-        code: 0,
-        stdout: "No change of a skill is proposed.\n"
-      })
+      assert.deepInclude(yield* hermes(["skills", "proposed"]), { code: 0, stdout: "No skill changes are proposed.\n" })
       keep("skills/.proposed.json", "{")
       const damaged = yield* hermes(["skills", "proposed"])
       assert.deepStrictEqual(
@@ -153,7 +150,7 @@ describe("hermes skills", () => {
       assert.deepInclude(refused, {
         code: 2,
         stdout: "",
-        stderr: "Error: Not a terminal. Look at the skill, then pass --yes to install it.\n"
+        stderr: "Error: Not a terminal. Review the skill, then pass --yes to install it.\n"
       })
       const directory = join(home, "skills", "one")
       const done = yield* hermes(["skills", "install", "one", "--yes"])

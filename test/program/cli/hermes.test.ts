@@ -115,7 +115,7 @@ describe("a conversation over several starts", () => {
       const second = yield* hermes([...args, "--resume", id.slice(0, -2)], { cwd: at("later") })
       assert.deepInclude(second, { code: 0, stdout: "done\n" })
       assert.deepStrictEqual(second.stderr.split("\n"), [
-        `Note: session ${id} is of another folder: its tools work in ${cwd}`,
+        `Note: session ${id} belongs to another folder; its tools work in ${cwd}`,
         `session_id: ${id}`,
         ""
       ])
@@ -443,7 +443,7 @@ describe("recordings", () => {
       assert.include(other.stderr, "is not the recorded one")
       assert.deepInclude(yield* hermes(["-q", "a", "-Q", "--replay", "none.jsonl"]), {
         code: 2,
-        stderr: "Error: none.jsonl: there is no such file\n"
+        stderr: "Error: none.jsonl: no such file\n"
       })
     })
   )

@@ -47,7 +47,7 @@ describe("commands of a conversation", () => {
         yield* type("hello\r")
         yield* until("You said: hello")
         yield* type("/fork another way\r")
-        yield* until("The conversation goes on in session")
+        yield* until("The conversation continues in session")
         yield* type("again\r")
         yield* until("You said: again")
         const [fork, before] = yield* store.list({ limit: 5 })
@@ -91,12 +91,12 @@ describe("commands of a conversation", () => {
     session({}, ({ type, until }) =>
       Effect.gen(function* () {
         yield* type("\u0012")
-        yield* until("The list is empty. Esc goes back.")
+        yield* until("The list is empty. Press Esc to go back.")
         yield* type("\u0003")
         yield* type("/tools\r")
         yield* until("❯ nap")
         yield* type("zzz")
-        yield* until("Nothing fits. Esc goes back.")
+        yield* until("No match. Press Esc to go back.")
         yield* type("\u0015wipe\r")
         yield* until("Wipes the table")
         yield* until("No arguments")
@@ -134,7 +134,7 @@ describe("commands of a conversation", () => {
             { HERMES_HOME: home, HOME: at("."), NO_COLOR: "1" },
             100
           )
-          yield* until('there is no theme "drak": did you mean "dark"?')
+          yield* until('unknown theme "drak": did you mean "dark"?')
           yield* type("/export\r")
           yield* until("Nothing to export")
           yield* type("go\r")

@@ -258,7 +258,7 @@ describe("long pastes", () => {
           "\u001b[201~"
         ])
           yield* type(piece)
-        yield* until("The paste has 10 MiB and was not taken; at most 1 MiB. Save it in a file")
+        yield* until("The paste is too large (10 MiB, at most 1 MiB). Save it in a file")
         yield* type("after\r")
         yield* until("You said: before after")
         assert.strictEqual(model.asked.length, 1)
@@ -276,7 +276,7 @@ describe("Ctrl+G", () => {
         given.push(text)
         return given.length === 1
           ? Effect.succeed("from the editor\nin two lines\n")
-          : Effect.fail(makeUsageFailure('the editor "x" ended with 1: set EDITOR'))
+          : Effect.fail(makeUsageFailure('the editor "x" exited with code 1: set EDITOR'))
       })
     return session({ editText }, ({ model, type, until }) =>
       Effect.gen(function* () {
@@ -284,7 +284,7 @@ describe("Ctrl+G", () => {
         yield* until("› from the editor\n  in two lines")
         assert.deepStrictEqual(given, [`draft ${lines(11)}`])
         yield* type(ctrlG)
-        yield* until('the editor "x" ended with 1: set EDITOR')
+        yield* until('the editor "x" exited with code 1: set EDITOR')
         yield* type("\r")
         yield* until("You said: from the editor")
         assert.strictEqual(model.asked.length, 1)

@@ -76,7 +76,7 @@ describe("a conversation in plain lines", () => {
           yield* type("2\r")
           yield* until("Both slept well.", 2)
           yield* type("\u000f")
-          yield* until("/history shows it.")
+          yield* until("Type /history to show it.")
           yield* type("/quit\r")
           assert.strictEqual(yield* left, 0)
           assert.notInclude(terminal.written(), "\u001b")

@@ -13,11 +13,11 @@ describe("lines with a mark", () => {
     return session({ remember }, ({ model, type, until }) =>
       Effect.gen(function* () {
         yield* type("!echo out-$((40+2)); exit 3\r")
-        yield* until("exit 3 · goes along with your next message")
+        yield* until("exit 3 · sent with your next message")
         yield* type("!!echo apart\r")
         yield* until("exit 0\n")
         yield* type("#use tabs here\r")
-        yield* until("Remembered in MEMORY.md.")
+        yield* until("Saved in MEMORY.md.")
         yield* type("hello\r")
         yield* until("hello", 2)
         const asked = JSON.stringify(model.asked.at(-1)?.messages)
@@ -52,7 +52,7 @@ describe("lines with a mark", () => {
             "/no/such.png"
           ]
           yield* type(`\u001b[200~${pasted.join(" ")}\u001b[201~ hello\r`)
-          yield* until("none.png is no PNG, JPEG, GIF or WebP image and is not attached.")
+          yield* until("none.png is not a PNG, JPEG, GIF or WebP image and is not attached.")
           yield* until("You said:")
           const parts = model.asked.at(-1)?.messages.at(-1)?.content
           assert.deepEqual(
@@ -90,7 +90,7 @@ describe("lines with a mark", () => {
     session({}, ({ later, model, store, type, until }) =>
       Effect.gen(function* () {
         yield* type("!echo out\r")
-        yield* until("goes along")
+        yield* until("sent with your next")
         for (const text of ["first", "second", "third"]) {
           yield* type(`${text}\r`)
           yield* until(`You said: ${text}`)
@@ -98,7 +98,7 @@ describe("lines with a mark", () => {
         yield* type("\u001b\u001b")
         assert.include(yield* later("❯ third"), "\n  first ")
         yield* type("seco\r")
-        yield* until("The conversation goes on before that turn")
+        yield* until("The conversation continues from before that turn")
         yield* until("› second", 2)
         yield* type(" thoughts\r")
         yield* until("You said: second thoughts")

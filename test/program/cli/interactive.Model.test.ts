@@ -77,7 +77,7 @@ describe("/model", () => {
     session({}, ({ type, until }) =>
       Effect.gen(function* () {
         yield* type("/model\r")
-        yield* until("No models to choose from. `hermes model` sets one up.")
+        yield* until("No models to choose from. Run `hermes model` to set one up.")
       })
     )
   )
@@ -96,7 +96,7 @@ describe("/effort", () => {
         assert.strictEqual(model.asked.at(-1)?.reasoningEffort, "high")
         yield* type("/effort default\r")
         yield* type("/effort\r")
-        yield* until("Reasoning effort: that of the settings. Set it")
+        yield* until("Reasoning effort: from the settings. Set it")
       })
     )
   )

@@ -101,7 +101,7 @@ describe("Interactive session", () => {
           yield* type("/expand agai*\r")
           yield* until('3 messages left out of the conversation, 1 message around "agai*":')
           yield* type("/expand nowhere\r")
-          yield* until("No message that was compacted fits.")
+          yield* until("No compacted message matches.")
           yield* type("/compact here 2\r")
           yield* until("Nothing to compact: the conversation has 2 messages")
           assert.deepStrictEqual(kept, [undefined, 2])
@@ -524,7 +524,7 @@ describe("Interactive session", () => {
           yield* type("/info\r")
           yield* until("Tool lines")
           yield* type("/loop\r")
-          yield* until("/loop names itself")
+          yield* until("/loop refers to itself")
         })
     )
   )
@@ -595,7 +595,7 @@ describe("Interactive session", () => {
     session({}, ({ model, type, until }) =>
       Effect.gen(function* () {
         yield* type("wipe\r")
-        yield* until("? May this run? wipe {} (wipe may change or delete things)\n  1 Allow once")
+        yield* until("? Allow this call? wipe {} (wipe may change or delete things)\n  1 Allow once")
         yield* until("4, y, n, or type a reason to refuse")
         yield* type(`${said}\r`)
         yield* until("Both slept well.")

@@ -102,7 +102,7 @@ describe("StatusLine", () => {
         yield* type("/mode fast\r")
         yield* until("/mode takes one of plan, ask, edits, auto or yolo.")
         yield* type("/approve\r")
-        yield* until("Not in the mode plan: there is no plan to approve.")
+        yield* until("Not in plan mode: there is no plan to approve.")
       })
     )
   )

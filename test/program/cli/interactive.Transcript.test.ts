@@ -150,7 +150,7 @@ describe("TranscriptView", () => {
         yield* type("\u001b")
         yield* later("Stopped.")
         yield* type("/approve auto\r")
-        yield* until("Not in the mode plan")
+        yield* until("Not in plan mode")
         // From ask to edits, auto and plan.
         yield* type("hang\r")
         yield* until("Let me think about", 2)

@@ -213,7 +213,7 @@ const blocks: ReadonlyArray<Block.Block> = [
     isFirst: true
   },
   { _tag: "Lines", text: `see ${longWord} there\n`, place: "turn" },
-  { _tag: "Question", text: `May this run? ${words}`, diff: "@@ -1 +1 @@\n-one\n+two\n" },
+  { _tag: "Question", text: `Run this command? ${words}`, diff: "@@ -1 +1 @@\n-one\n+two\n" },
   { _tag: "Lines", text: `${words}\n\n  ${words}\n`, place: "own" }
 ]
 
@@ -470,7 +470,7 @@ describe("Transcript", () => {
         "one",
         "",
         "┊ ✓ terminal ls · 1.2 s",
-        "The answer above was taken back."
+        "The answer above was retracted."
       ])
       assert.notInclude(JSON.stringify(transcript.blocks()), "one")
     })

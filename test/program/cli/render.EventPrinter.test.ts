@@ -322,7 +322,7 @@ describe("EventPrinter", () => {
       )
       assert.deepStrictEqual(
         yield* shown([step, text("one"), started("1", { command: "ls" }), finished("1", "{}"), replaced("")]),
-        ["one", "", "┊ ✓ terminal ls · 1.2 s", "The answer above was taken back."]
+        ["one", "", "┊ ✓ terminal ls · 1.2 s", "The answer above was retracted."]
       )
     })
   )

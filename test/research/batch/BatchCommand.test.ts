@@ -160,7 +160,7 @@ describe("hermes batch", () => {
         )
         const stats = (yield* hermes(["batch", "stats", "run"])).stdout
         assert.match(stats, /^run: 2 of 2 rows done, .*$/m)
-        assert.match(stats, /^gone +1 rows that the dataset has no more, or changed$/m)
+        assert.match(stats, /^gone +1 rows that changed or are no longer in the dataset$/m)
         assert.match((yield* run("--batch_size=1")).stderr, /Error: run "run" exists, 2 of 2 rows done: /)
         // The changed row came into an earlier batch: its last result counts, and it is not run a third time.
         assert.match(
@@ -236,7 +236,7 @@ describe("hermes batch", () => {
       const show = yield* hermes(["batch", "show", "run", "a"])
       assert.match(show.stdout, /^a \(index 0\): text_response\nsession +batch-a-1\n/)
       assert.match(show.stdout, /── human\nRun the command/)
-      assert.match((yield* hermes(["batch", "show", "run", "zz"])).stderr, /no row "zz" is done/)
+      assert.match((yield* hermes(["batch", "show", "run", "zz"])).stderr, /row "zz" has no result/)
       writeFileSync(join(cwd, "data.jsonl"), dataset([{ id: "a", prompt: "Reply exactly other" }, ...hello(1)]))
       yield* hermes([...base.map((flag) => flag.replace("name=run", "name=other")), "--batch_size=1"])
       const diff = yield* hermes(["batch", "diff", "run", "other"])

@@ -35,7 +35,7 @@ describe("hermes cluster without its database", () => {
         [
           ["cluster", "drain"],
           "postgres://a:secret@127.0.0.1:1/c",
-          /^Error: name a runner of `hermes cluster status`, or pass --all\n$/
+          /^Error: pass a runner listed by `hermes cluster status`, or --all\n$/
         ]
       ]
       for (const [args, url, expected] of cases) {
@@ -224,7 +224,7 @@ describe.skipIf(missing !== undefined)(
                 keyless.stdout,
                 /Failed: row slow after 1 attempt: runner on \S+: .*ANTHROPIC_API_KEY[^\n]*\n/
               )
-              assert.match(toolless.stderr, /^Error: runner on \S+: there is no toolset or tool "telescope" here$/m)
+              assert.match(toolless.stderr, /^Error: runner on \S+: toolset or tool "telescope" does not exist here$/m)
               // No key travelled, nor stayed in the database.
               assert.notInclude(
                 server.query("SELECT string_agg(content, ' ') FROM program.agents") +
@@ -259,10 +259,10 @@ describe.skipIf(missing !== undefined)(
                       .replaceAll(/ {2,}/g, " | ")
                       .replace(/^\S+ \| \S+ \| runner on \S+:/, "ID | SESSION | RUNNER")
                   ),
-                ['ID | SESSION | RUNNER there is no toolset or tool "telescope" here'],
+                ['ID | SESSION | RUNNER toolset or tool "telescope" does not exist here'],
                 status.stdout
               )
-              assert.include((yield* hermes(["cluster", "drain", "--all"], { env })).stdout, "asked to end.")
+              assert.include((yield* hermes(["cluster", "drain", "--all"], { env })).stdout, "asked to stop.")
               const last = yield* Fiber.join(second.ended)
               assert.deepStrictEqual([last.code, last.stdout], [0, ""], last.stderr)
               assert.include(last.stderr, "Drained.")

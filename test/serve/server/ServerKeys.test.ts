@@ -400,7 +400,7 @@ describe("keys of a server", () => {
       )
       assert.strictEqual(
         yield* of([one("a", "short")]),
-        `the server key "a" has fewer than 16 characters: take a long random text`
+        `the server key "a" has fewer than 16 characters: use a long random text`
       )
     })
   )

@@ -172,10 +172,7 @@ describe("hermes prompt", () => {
       assert.include(own.stdout, `\nSession ID: ${id}\n`)
       assert.notInclude(own.stdout, "Ada")
       const again = yield* hermes(["-Q", "-q", "Reply with exactly: hi", "--resume", id, "--ignore-rules"])
-      assert.include(
-        again.stderr,
-        `Warning: --ignore-rules has no effect: session ${id} keeps the system prompt that it began with\n`
-      )
+      assert.include(again.stderr, `Warning: --ignore-rules has no effect: session ${id} keeps its system prompt\n`)
 
       const unknown = yield* hermes(["prompt", "show", "nobody"])
       assert.notStrictEqual(unknown.code, 0)

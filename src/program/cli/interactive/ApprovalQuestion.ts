@@ -45,7 +45,8 @@ const makeStandingOffer = (
   label:
     rules === undefined
       ? `Allow ${what} from now on, in every session (command_allowlist)`
-      : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
+      : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ` +
+        `${showLine(file ?? "config.yaml")})`,
   reply
 })
 
@@ -108,9 +109,13 @@ export interface ApprovalText {
   readonly read: (answer: string) => Reply
 }
 
+/** Describes what an approval allows: a command as it is typed in a shell, or a call with its arguments. */
+export const describeRequest = ({ command, tool }: Pick<Question, "command" | "tool">): string =>
+  tool === "terminal" ? `Run this command? \`$ ${command}\`` : `Allow this call? ${command}`
+
 /** Makes the question, the choices and the reader of replies for an approval in plain text. */
 export const toApprovalText = (question: Question): ApprovalText => ({
-  question: `May this run? ${question.command} (${question.description})`,
+  question: `${describeRequest(question)} (${question.description})`,
   choices: listOffers(question).map(({ label }) => label),
   read: (answer) => readReply(question, answer)
 })

@@ -102,7 +102,7 @@ const readAttachment = Effect.fnUntraced(function* (
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
   if (Number(info.size) > (mediaType === undefined ? mostBytes : 20 * mostBytes)) {
     return {
-      note: `${shown} has ${Math.ceil(Number(info.size) / 1024)} KiB and is not attached; the agent can read it.`
+      note: `${shown} is too large to attach (${Math.ceil(Number(info.size) / 1024)} KiB). The agent can read it.`
     }
   }
   const bytes = yield* Effect.orElseSucceed(files.readFile(file), () => undefined)
@@ -110,10 +110,10 @@ const readAttachment = Effect.fnUntraced(function* (
   if (mediaType !== undefined) {
     const Vision = yield* Effect.promise(() => import("../../../tools/builtin/Vision.ts"))
     const told = Vision.detectMediaType(bytes)
-    if (told === undefined) return { note: `${shown} is no PNG, JPEG, GIF or WebP image and is not attached.` }
+    if (told === undefined) return { note: `${shown} is not a PNG, JPEG, GIF or WebP image and is not attached.` }
     return { image: Prompt.filePart({ mediaType: told, data: bytes, fileName: paths.basename(file) }) }
   }
-  if (bytes.includes(0)) return { note: `${shown} is no text and is not attached.` }
+  if (bytes.includes(0)) return { note: `${shown} is not text and is not attached.` }
   const all = Redaction.redactText(new TextDecoder().decode(bytes), yield* Secrets).split("\n")
   const lines = from === undefined ? all : all.slice(Math.max(0, from - 1), to)
   const range = from === undefined ? "" : ` lines="${from}-${to ?? from}"`

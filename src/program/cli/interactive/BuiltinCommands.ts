@@ -14,32 +14,22 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Prompt from "effect/ai/Prompt"
-import type { Item } from "../../../agent/BackgroundWork.ts"
-import { Children } from "../../../agent/Children.ts"
-import type { AgentError } from "../../../base/domain/AgentError.ts"
-import * as Cost from "../../../base/domain/Cost.ts"
-import * as Redaction from "../../../base/domain/Redaction.ts"
-import * as ContextFill from "../../../serve/host/ContextFill.ts"
 import * as SessionReports from "../../../serve/host/SessionReports.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
-import { ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import { findOtherFolder } from "../SessionChoice.ts"
-import { plainStyle } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
-import * as Width from "../render/Width.ts"
-import * as Wrap from "../render/Wrap.ts"
+import * as BackgroundCommands from "./BackgroundCommands.ts"
 import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import {
-  printError,
+  makeArgumentWords,
+  makeCommandAction,
   type Dialog,
   type DialogCommand,
-  showNote,
   formatResumeCommand,
   printLines,
   type SessionServices
@@ -51,33 +41,16 @@ import * as ShareCommands from "./ShareCommands.ts"
 import * as ThemeCommand from "./ThemeCommand.ts"
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
-import * as Recap from "./Recap.ts"
+import * as ReportCommands from "./ReportCommands.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import { type Next, stay } from "./SlashCommands.ts"
 
 const leave: Next = { _tag: "Leave", code: 0 }
 
-/** Makes the words of an argument with their meanings. */
-const makeWords =
-  (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
-  () =>
-    Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
-
 /** Sessions that `/sessions` lists. */
 const listed = 15
 
-type Failure = AgentError
-
-/** A command that ends at the prompt, and whose failure is a line. */
-const makeAction =
-  (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
-  (argument, dialog) =>
-    work(argument, dialog).pipe(
-      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
-      Effect.as(stay)
-    )
-
-const help = makeAction((_, dialog) =>
+const help = makeCommandAction((_, dialog) =>
   Effect.sync(() =>
     printLines(
       dialog,
@@ -92,19 +65,19 @@ const help = makeAction((_, dialog) =>
       ),
       "",
       ...UsageText.renderPairs([
-        ["!COMMAND", "Run a shell command; the next message tells the model what it printed (!! does not)"],
-        ["#TEXT", "Keep a note in the memory, for new sessions"],
+        ["!COMMAND", "Run a shell command; its output is sent with the next message (!! does not send it)"],
+        ["#TEXT", "Save a note in the memory, for new sessions"],
         ["Enter", "Send; during a turn, queue for the next one"],
         ["Alt+Enter, Ctrl+J, \\ Enter", "Insert a line break"],
         ["Esc", "Stop the turn; twice at the prompt: go back to an earlier message"],
         ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
-        ["@PATH", "Attach a file; :10-20 behind it attaches these lines"],
+        ["@PATH", "Attach a file; append :10-20 to attach these lines"],
         ["Tab", "Complete a command or a file"],
         ["Shift+Tab", "Next mode: plan, ask, edits, auto"],
-        ["Ctrl+R", "Search what was sent before"],
+        ["Ctrl+R", "Search earlier prompts"],
         ["Ctrl+V", "Attach the picture on the clipboard"],
         ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
-        ["Ctrl+O", "Go through the conversation: fold and open calls"],
+        ["Ctrl+O", "Browse the conversation; fold and unfold calls"],
         ["Ctrl+D", "Leave"]
       ]),
       ""
@@ -113,7 +86,7 @@ const help = makeAction((_, dialog) =>
 )
 
 const makeBeginCommand = (prepare: (dialog: Dialog) => void) =>
-  makeAction(
+  makeCommandAction(
     Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
       const { from, id, isResumable } = yield* dialog.live.begin(argument === "" ? undefined : argument)
       prepare(dialog)
@@ -127,119 +100,7 @@ const makeBeginCommand = (prepare: (dialog: Dialog) => void) =>
     })
   )
 
-/** Shows a tool that the user picks: its description and its arguments. */
-const pickTool = Effect.fnUntraced(function* (dialog: Dialog, offered: ReadonlyArray<SessionReports.OfferedTools>) {
-  const { definitions } = yield* ToolRegistry.use(({ snapshot }) => snapshot(dialog.options.input.tools ?? {}))
-  const choices = offered.flatMap(({ names, toolset }) =>
-    names.map((name) => {
-      const definition = definitions.find((one) => one.name === name)
-      return {
-        label: SafeText.toLine(name),
-        detail: SafeText.toLine(`${toolset}: ${definition?.description ?? ""}`),
-        value: { name, definition }
-      }
-    })
-  )
-  const chosen = yield* Picker.choose(dialog, { title: "Tools", choices })
-  if (chosen === undefined) return
-  const { description = "", parameters = {} } = chosen.definition ?? {}
-  const { asidePaint, size } = dialog.screen
-  const wrapped = SafeText.sanitise(description)
-    .trim()
-    .split("\n")
-    .flatMap((text) => Wrap.wrapLines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
-  const properties: unknown = Reflect.get(parameters, "properties")
-  const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : []
-  printLines(
-    dialog,
-    asidePaint.text(SafeText.toLine(chosen.name), "bold"),
-    ...wrapped,
-    asidePaint.text(names.length === 0 ? "No arguments" : SafeText.toLine(`Arguments: ${names.join(", ")}`), "muted"),
-    ""
-  )
-})
-
-const tools = makeAction(
-  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
-    const offered = yield* SessionReports.listTools(dialog.options.input.tools)
-    if (argument === "" && offered.length > 0) return yield* pickTool(dialog, offered)
-    const rows = offered.map(
-      ({ names, toolset }) => [SafeText.toLine(toolset), SafeText.toLine(names.join(", "))] as const
-    )
-    printLines(dialog, ...(rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.renderPairs(rows)), "")
-  })
-)
-
-const measureFill = ({ live, options }: Dialog) => ContextFill.measure(live, options.input)
-
-const usage = makeAction(
-  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
-    const { duration, side, ...sums } = yield* SessionReports.readUsage(dialog.live)
-    printLines(
-      dialog,
-      ...UsageText.renderUsage({
-        ...sums,
-        side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.toSpent(cost) })),
-        duration: ToolText.formatDuration(duration),
-        context: Overview.formatContext(yield* measureFill(dialog))
-      }),
-      ""
-    )
-  })
-)
-
-const context = makeAction(
-  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
-    printLines(dialog, ...Overview.renderContext(yield* measureFill(dialog), dialog.screen.asidePaint), "")
-  })
-)
-
-const insights = makeAction(
-  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
-    const { defaultDays, isPeriod, renderLines, mostDays } = yield* Effect.promise(
-      () => import("../InsightsCommand.ts")
-    )
-    const days = argument === "" ? defaultDays : Number(argument)
-    if (!isPeriod(days)) return printLines(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
-    const { asidePaint, size } = dialog.screen
-    printLines(dialog, ...(yield* renderLines(days, { columns: size().columns, paint: asidePaint })), "")
-  })
-)
-
-const history = makeAction(
-  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
-    const messages = yield* dialog.live.messages
-    const { asidePaint, size } = dialog.screen
-    const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
-    printLines(dialog, ...(lines.length === 0 ? ["No messages yet."] : lines), "")
-  })
-)
-
-const expand = makeAction(
-  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
-    const { found, isFiltered, total } = yield* SessionReports.findRemovedMessages(dialog.live, argument)
-    if (total === 0) return printLines(dialog, "Nothing was compacted: the conversation is whole.", "")
-    if (found.length === 0)
-      return printLines(
-        dialog,
-        "No message that was compacted fits. Fewer words find more; word* finds words that begin so.",
-        ""
-      )
-    const { asidePaint, size } = dialog.screen
-    // Answers to a question that stayed are shown below a mark in its place.
-    const shown =
-      found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
-    printLines(
-      dialog,
-      `${UsageText.formatQuantity(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"` : ""}:`,
-      "",
-      ...Recap.render(shown, Recap.full, size().columns, asidePaint),
-      ""
-    )
-  })
-)
-
-const title = makeAction(
+const title = makeCommandAction(
   Effect.fnUntraced(function* (argument: string, { live, screen }: Dialog) {
     if (argument !== "") return printLines({ screen }, `Title: ${yield* live.rename(argument)}`, "")
     const stored = yield* live.known
@@ -248,7 +109,7 @@ const title = makeAction(
   })
 )
 
-const sessions = makeAction(
+const sessions = makeCommandAction(
   Effect.fnUntraced(function* (_: string, dialog: Dialog) {
     const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
     const now = yield* Clock.currentTimeMillis
@@ -349,14 +210,14 @@ const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {
   return yield* Picker.choose(dialog, { title: "Sessions", choices })
 })
 
-const resume = makeAction(
+const resume = makeCommandAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const reference = argument === "" ? yield* pickSession(dialog) : argument
     if (reference !== undefined) yield* SessionSwitch.resume(dialog, reference)
   })
 )
 
-const status = makeAction(
+const status = makeCommandAction(
   Effect.fnUntraced(function* (_: string, dialog: Dialog) {
     const {
       live,
@@ -388,7 +249,7 @@ const levelHelp: Readonly<Record<Verbosity, string>> = {
   verbose: "each tool call is shown with its arguments and result"
 }
 
-const verbose = makeAction((argument, dialog) =>
+const verbose = makeCommandAction((argument, dialog) =>
   Effect.sync(() => {
     const wanted = levels.find((level) => level === argument.toLowerCase())
     if (argument !== "" && wanted === undefined)
@@ -405,112 +266,6 @@ const retryPrompt: DialogCommand["run"] = (_, dialog) =>
     printLines(dialog, "No prompt to retry yet.", "")
     return stay
   })
-
-/** Prints lines, between the parts of an answer where one is being written. */
-const printNotes = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
-  for (const line of lines) showNote(dialog, line)
-}
-
-const formatWork = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
-  const facts = ` · ${at} · ${ToolText.formatElapsed(now - since)}`
-  const room = Math.max(10, dialog.screen.size().columns - Width.measure(id) - Width.measure(facts) - 3)
-  return `${id}  ${Width.cut(SafeText.toLine(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
-}
-
-const listWork = Effect.fnUntraced(function* (dialog: Dialog) {
-  const items = yield* dialog.live.background.list
-  const now = yield* Clock.currentTimeMillis
-  const paused = yield* Children.use(({ isPaused }) => isPaused)
-  printNotes(
-    dialog,
-    ...(items.length === 0 ? ["No background work."] : items.map((item) => formatWork(dialog, item, now))),
-    ...(paused ? ["Delegation is paused. Type /agents resume to allow it."] : []),
-    ...(items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")])
-  )
-})
-
-const manageAgents = Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
-  const word = argument.toLowerCase()
-  if (word === "") return yield* listWork(dialog)
-  if (word !== "pause" && word !== "resume") {
-    return printNotes(dialog, "/agents lists background work; /agents pause or resume controls delegation.")
-  }
-  yield* Children.use(({ pause }) => pause(word === "pause"))
-  printNotes(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
-})
-
-const stopOne = Effect.fnUntraced(function* (id: string, dialog: Dialog) {
-  const stopped = yield* dialog.live.background.stop(id)
-  printNotes(
-    dialog,
-    stopped === undefined
-      ? `No background work with id ${SafeText.toLine(id)}. /agents lists it.`
-      : `Stopped ${stopped.id}.`
-  )
-})
-
-const stopAll = Effect.fnUntraced(function* (dialog: Dialog) {
-  const stopped = yield* dialog.live.background.stopAll
-  printNotes(
-    dialog,
-    stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`
-  )
-})
-
-/** A command that says something and ends at the prompt. */
-const makeReportCommand =
-  (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] =>
-  (argument, dialog) =>
-    Effect.as(
-      Effect.andThen(
-        work(argument, dialog),
-        Effect.sync(() => showNote(dialog, ""))
-      ),
-      stay
-    )
-
-/** At the prompt a message for later is one for now. */
-const makeSendCommand =
-  (name: string): DialogCommand["run"] =>
-  (argument, dialog) =>
-    Effect.sync((): Next => {
-      if (argument !== "") return { _tag: "Send", prompt: argument }
-      printNotes(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
-      return stay
-    })
-
-const backgroundCommands: ReadonlyArray<DialogCommand> = [
-  {
-    name: "queue",
-    usage: "MESSAGE",
-    help: "Send a message when the current turn is done",
-    run: makeSendCommand("queue"),
-    meanwhile: (argument, _, { send }) => (argument === "" ? Effect.void : send(argument, "queue"))
-  },
-  {
-    name: "steer",
-    usage: "MESSAGE",
-    help: "Send a message to the running turn, with the next tool result",
-    run: makeSendCommand("steer"),
-    meanwhile: (argument, _, { send }) => (argument === "" ? Effect.void : send(argument, "steer"))
-  },
-  {
-    name: "agents",
-    aliases: ["tasks"],
-    usage: "[pause|resume]",
-    words: makeWords({ pause: "start no more sub-agents", resume: "allow them again" }),
-    help: "List sub-agents and processes, or pause and resume delegation",
-    run: makeReportCommand(manageAgents),
-    meanwhile: manageAgents
-  },
-  {
-    name: "stop",
-    usage: "[ID]",
-    help: "Stop the turn, or background work",
-    run: makeReportCommand((id, dialog) => (id === "" ? stopAll(dialog) : stopOne(id, dialog))),
-    meanwhile: (id, dialog, { stop }) => (id === "" ? stop : stopOne(id, dialog))
-  }
-]
 
 const listSessionWords: DialogCommand["words"] = Effect.fnUntraced(function* (dialog: Dialog) {
   const list = yield* Effect.orElseSucceed(
@@ -540,31 +295,20 @@ export const commands: ReadonlyArray<DialogCommand> = [
     help: "Clear the screen and start a new session",
     run: makeBeginCommand(({ screen }) => screen.clear())
   },
-  {
-    name: "tools",
-    usage: "[list]",
-    help: "Look up a tool, or list them all",
-    words: () => Effect.succeed([{ label: "list", value: "list" }]),
-    run: tools
-  },
-  { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
-  { name: "context", help: "Show what fills the context window", run: context },
+  ...ReportCommands.commands,
   {
     name: "compact",
     aliases: ["compress"],
     usage: "[here N|TOPIC]",
-    help: "Summarise the older part of the conversation, but for the last N exchanges",
-    words: makeWords({ here: "but for the last exchange" }),
+    help: "Summarise the conversation, except for the last N exchanges",
+    words: makeArgumentWords({ here: "except for the last exchange" }),
     run: compactConversation
   },
-  { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
-  { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
-  { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
   {
     name: "resume",
     usage: "[SESSION]",
-    help: "Resume another session; without one, choose it",
+    help: "Resume another session, or choose one",
     words: listSessionWords,
     run: resume
   },
@@ -573,7 +317,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "verbose",
     usage: "[LEVEL]",
     help: "Set the detail of tool output: off, new, all, verbose",
-    words: makeWords(levelHelp),
+    words: makeArgumentWords(levelHelp),
     run: verbose
   },
   { name: "status", help: "Show the state of this session", run: status },
@@ -584,6 +328,6 @@ export const commands: ReadonlyArray<DialogCommand> = [
   ...ModeCommands.commands,
   ...ThemeCommand.commands,
   ...ProgramCommands.commands,
-  ...backgroundCommands,
+  ...BackgroundCommands.commands,
   { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -26,21 +26,22 @@ import * as ChangeReports from "../ChangeReports.ts"
 import * as DiffText from "../render/DiffText.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
-import { printError, type Dialog, type DialogCommand, printLines, type SessionServices } from "./Dialog.ts"
-import { stay } from "./SlashCommands.ts"
+import {
+  type Dialog,
+  type DialogCommand,
+  makeArgumentWords,
+  makeCommandAction,
+  printLines,
+  type SessionServices
+} from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 
-const makeAction =
-  (
-    work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
-  ): DialogCommand["run"] =>
-  (argument, dialog) =>
-    // No turn begins meanwhile.
-    Effect.scoped(Effect.andThen(dialog.live.hold, work(argument, dialog))).pipe(
-      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
-      Effect.as(stay)
-    )
+/** Makes a command during which no turn begins. */
+const makeHeldAction = (
+  work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
+): DialogCommand["run"] =>
+  makeCommandAction((argument, dialog) => Effect.scoped(Effect.andThen(dialog.live.hold, work(argument, dialog))))
 
 /** Lines of `/diff`. */
 const diffLines = 2_000
@@ -54,7 +55,7 @@ const makeRoom = ({ screen }: Dialog, most: number): DiffText.Room => ({
 const readHistory = ({ live }: Dialog) =>
   Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id))
 
-const diff = makeAction(
+const diff = makeHeldAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const { runs } = yield* readHistory(dialog)
     const changed = runs.filter(({ changes, undone }) => changes.length > 0 && undone === undefined)
@@ -71,7 +72,7 @@ const diff = makeAction(
     if (argument !== "" && argument !== "turn" && argument !== "session" && runs[number - 1] === undefined) {
       return printLines(
         dialog,
-        `/diff takes turn (the last one that changed files), session, or a number of /checkpoints.`,
+        `Use /diff turn (the last one that changed files), /diff session, or /diff with a number of /checkpoints.`,
         ""
       )
     }
@@ -136,7 +137,8 @@ const parseArguments = (argument: string): UndoRequest | undefined => {
 }
 
 const describeUsage = (name: "undo" | "redo"): string =>
-  `/${name} takes files or conversation for one of both, force or keep for files that were changed since${name === "undo" ? ", and a number of /checkpoints to go back to" : ""}.`
+  `/${name} takes files or conversation for one of both, force or keep for files that were changed ` +
+  `since${name === "undo" ? ", and a number of /checkpoints to go back to" : ""}.`
 
 /** Asks about files that were changed since; undefined leaves everything as it is. */
 const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Plan) => {
@@ -150,10 +152,10 @@ const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Pl
         detail:
           rest > 0
             ? `${direction} the rest: ${rest === 1 ? "1 file" : `${rest} files`}`
-            : "and the conversation goes on as asked",
+            : "and the conversation changes as requested",
         value: "keep"
       },
-      { label: `Overwrite ${them}`, detail: "what was changed since is lost", value: "force" }
+      { label: `Overwrite ${them}`, detail: "later changes are lost", value: "force" }
     ]
   })
 }
@@ -193,7 +195,7 @@ export const forkAt = Effect.fnUntraced(function* (
   const store = yield* SessionStore
   const session = Option.getOrUndefined(yield* store.get(from))
   if (session === undefined)
-    return printLines(dialog, `The session ${from} is gone; the conversation stays as it is.`, "")
+    return printLines(dialog, `The session ${from} no longer exists; the conversation is unchanged.`, "")
   const history = yield* store.messages(from, { from: 0, to: position })
   const made = yield* SessionFork.fork(session, {
     history,
@@ -205,12 +207,12 @@ export const forkAt = Effect.fnUntraced(function* (
   yield* dialog.live.resume(made.id)
   printLines(
     dialog,
-    dialog.screen.asidePaint.text(`The conversation goes on before that turn, in session ${made.id}.`, "dim"),
+    dialog.screen.asidePaint.text(`The conversation continues from before that turn, in session ${made.id}.`, "dim"),
     ""
   )
 })
 
-const undo = makeAction(
+const undo = makeHeldAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const wanted = parseArguments(argument)
     if (wanted === undefined) return printLines(dialog, describeUsage("undo"), "")
@@ -225,7 +227,7 @@ const undo = makeAction(
         dialog,
         wanted.number === undefined
           ? "Nothing to undo."
-          : `There is no turn ${wanted.number}; /checkpoints lists them.`,
+          : `There is no turn ${wanted.number}. Type /checkpoints for a list.`,
         ""
       )
     }
@@ -240,14 +242,14 @@ const undo = makeAction(
   })
 )
 
-const redo = makeAction(
+const redo = makeHeldAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const wanted = parseArguments(argument)
     if (wanted === undefined || wanted.number !== undefined) return printLines(dialog, describeUsage("redo"), "")
     const history = yield* readHistory(dialog)
     const set = Option.getOrUndefined(ChangeSets.findRedoTarget(history))
     if (set === undefined)
-      return printLines(dialog, "Nothing to redo: no turn was undone, or a later one was made since.", "")
+      return printLines(dialog, "Nothing to redo: no turn was undone, or a newer turn followed.", "")
     if (wanted.files && !(yield* moveFiles(dialog, set, "redo", wanted.conflicts))) return
     const isLeft = history.left.includes(set)
     if (!wanted.conversation || !isLeft) return printLines(dialog, "")
@@ -260,7 +262,7 @@ const redo = makeAction(
   })
 )
 
-const checkpoints = makeAction(
+const checkpoints = makeHeldAction(
   Effect.fnUntraced(function* (_: string, dialog: Dialog) {
     const history = yield* readHistory(dialog)
     const { paint } = makeRoom(dialog, 0)
@@ -290,31 +292,26 @@ const checkpoints = makeAction(
 
 const parts = { files: "the files alone", conversation: "the messages alone" }
 
-const makeWords =
-  (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
-  () =>
-    Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
-
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "diff",
     usage: "[turn|session|N]",
-    help: "Show what the last turn, or the session, changed in files",
-    words: makeWords({ turn: "the last turn that changed files", session: "all turns" }),
+    help: "Show the file changes of the last turn, or of the session",
+    words: makeArgumentWords({ turn: "the last turn that changed files", session: "all turns" }),
     run: diff
   },
   {
     name: "undo",
     usage: "[files|conversation] [N]",
-    help: "Take the last turn back: its files, its messages, or both",
-    words: makeWords(parts),
+    help: "Undo the last turn: its files, its messages, or both",
+    words: makeArgumentWords(parts),
     run: undo
   },
   {
     name: "redo",
     usage: "[files|conversation]",
-    help: "Make the turn again that was undone last",
-    words: makeWords(parts),
+    help: "Redo the turn that was undone last",
+    words: makeArgumentWords(parts),
     run: redo
   },
   { name: "checkpoints", help: "List the turns with the files that they changed", run: checkpoints }

@@ -1,5 +1,5 @@
 /** State of the terminal client of a live session: its options, the screen, and the text being typed. */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Path from "effect/Path"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Scope from "effect/Scope"
@@ -10,7 +10,7 @@ import type { Children } from "../../../agent/Children.ts"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
 import type { Values } from "../../../base/config/Settings.ts"
-import type { ConfigError } from "../../../base/domain/AgentError.ts"
+import type { AgentError, ConfigError } from "../../../base/domain/AgentError.ts"
 import type { SessionId } from "../../../base/domain/Ids.ts"
 import type { MemoryRefused } from "../../../tools/prompt/MemoryStore.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
@@ -37,7 +37,7 @@ import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
 import type { NotifyOptions } from "./Notifications.ts"
 import type { Pending } from "./Questions.ts"
-import type { ArgumentWord, Command } from "./SlashCommands.ts"
+import { type ArgumentWord, type Command, stay } from "./SlashCommands.ts"
 import type { StatusLine } from "./StatusLine.ts"
 import type { Keyboard, Terminal } from "./TerminalDevice.ts"
 import type { ViState } from "./ViKeys.ts"
@@ -198,3 +198,20 @@ export const printError = (dialog: Pick<Dialog, "screen">, error: unknown): void
 
 /** The command line that resumes a session. */
 export const formatResumeCommand = (id: SessionId): string => `hermes --resume ${id}`
+
+/** Makes a command that ends at the prompt. A failure is printed as a line. */
+export const makeCommandAction =
+  (
+    work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
+  ): DialogCommand["run"] =>
+  (argument, dialog) =>
+    work(argument, dialog).pipe(
+      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
+      Effect.as(stay)
+    )
+
+/** Makes the words of an argument, with their meanings. */
+export const makeArgumentWords =
+  (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
+  () =>
+    Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))

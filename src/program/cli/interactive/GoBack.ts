@@ -37,7 +37,7 @@ const pickMessage = Effect.fnUntraced(function* (dialog: Dialog) {
     .toReversed()
   if (earlier.length === 0) return printLines(dialog, "No earlier message to go back to.", "")
   return yield* Picker.choose(dialog, {
-    title: "Go back to before a message",
+    title: "Go back to an earlier message",
     choices: earlier.map((value, index) => ({
       label: SafeText.toLine(Redaction.redactText(value.text)),
       detail: index === 0 ? "the last message" : `${index + 1} messages back`,
@@ -64,8 +64,8 @@ const rewindConversation = Effect.fnUntraced(function* (dialog: Dialog) {
       : yield* Picker.choose(dialog, {
           title: `${changed.length === 1 ? "1 turn" : `${changed.length} turns`} since then changed files`,
           choices: [
-            { label: "Undo the files, too", value: true },
-            { label: "Leave the files as they are", value: false }
+            { label: "Also undo the file changes", value: true },
+            { label: "Keep the files", value: false }
           ]
         })
   if (isUndone === undefined) return

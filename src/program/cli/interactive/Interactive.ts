@@ -210,7 +210,8 @@ const describeUnknownCommand = (
 ): string => {
   if (found._tag === "Several") return `/${typed} could be ${formatCommandNames(found.names)}.`
   return found.meant.length === 0
-    ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
+    ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the ` +
+        "line as a prompt."
     : `Unknown command /${typed}. Did you mean ${formatCommandNames(found.meant)}?`
 }
 
@@ -232,7 +233,7 @@ const storeNote = (
     onSuccess: (where) =>
       void printLines(
         dialog,
-        dialog.screen.asidePaint.text(`Remembered in ${SafeText.toLine(where)}. New sessions begin with it.`, "muted"),
+        dialog.screen.asidePaint.text(`Saved in ${SafeText.toLine(where)}. New sessions use it.`, "muted"),
         ""
       )
   })
@@ -254,7 +255,7 @@ const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.E
     if (found._tag !== "Command" || depth > maxTyped) {
       const said =
         found._tag === "Command"
-          ? `/${parsed.name} names itself: correct quick_commands.`
+          ? `/${parsed.name} refers to itself: correct quick_commands.`
           : describeUnknownCommand(parsed.name, found)
       printLines(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
       return undefined

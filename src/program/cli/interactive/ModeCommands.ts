@@ -16,8 +16,8 @@ import { type Next, stay } from "./SlashCommands.ts"
 const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
   plan: "read only, then present a plan",
   ask: "edit the working tree, ask about commands",
-  edits: "as ask, and edit files that something runs later",
-  auto: "a model rules on what is asked about",
+  edits: "as ask, but also edit files that run later",
+  auto: "a model decides instead of you",
   yolo: "skip approvals; the deny lists still apply"
 }
 
@@ -58,14 +58,14 @@ const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
     title: "The plan",
     choices: [
       ...modes.map((mode) => ({
-        label: `Approve, go on in ${mode}`,
+        label: `Approve, continue in ${mode} mode`,
         detail: help[mode],
         value: { _tag: "Plan" as const, mode }
       })),
       { label: "Keep planning", detail: "or type what to change", value: undecided }
     ],
     ofWords: (words) => ({ ...undecided, words }),
-    nothing: "Enter sends this, and planning goes on."
+    nothing: "Press Enter to send this and continue planning."
   })
 
 /** Asks if the plan that was presented is carried out, unless the user went on already. */
@@ -90,12 +90,12 @@ const carryOut = Effect.fnUntraced(function* (
 
 const approvePlan = Effect.fnUntraced(function* (argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   if ((yield* dialog.live.state).mode !== "plan") {
-    printLines(dialog, "Not in the mode plan: there is no plan to approve.", "")
+    printLines(dialog, "Not in plan mode: there is no plan to approve.", "")
     return stay
   }
   const wanted =
     argument === ""
-      ? yield* chooseMode(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"])
+      ? yield* chooseMode(dialog, "Continue in mode", ["ask", "edits", "auto", "yolo"])
       : parseMode(argument)
   if (wanted === undefined || wanted === "plan") {
     if (argument !== "") reportUnknownMode(dialog, "approve")
@@ -113,14 +113,14 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "mode",
     usage: "[MODE]",
-    help: "Choose what runs without a question: plan, ask, edits, auto or yolo",
+    help: "Choose the permission mode: plan, ask, edits, auto or yolo",
     words: makeModeWords(PermissionMode.all),
     run: (argument, dialog) => Effect.as(runModeCommand(argument, dialog), stay)
   },
   {
     name: "approve",
     usage: "[MODE]",
-    help: "Approve the plan of the mode plan, and go on in another mode",
+    help: "Approve the plan, and continue in another mode",
     words: makeModeWords(["ask", "edits", "auto", "yolo"]),
     run: approvePlan
   }

@@ -31,7 +31,8 @@ const applyChoice = Effect.fnUntraced(function* (dialog: Dialog, choice: ModelCh
   yield* live.setRoute(choice.route)
   printLines(
     dialog,
-    `Model: ${SafeText.toLine(choice.model)} of ${SafeText.toLine(choice.provider)}, ${saved === undefined ? "for this session" : `saved as ${SafeText.toLine(saved)}`}.`,
+    `Model: ${SafeText.toLine(choice.model)} of ${SafeText.toLine(choice.provider)}, ` +
+      `${saved === undefined ? "for this session" : `saved as ${SafeText.toLine(saved)}`}.`,
     ""
   )
 })
@@ -56,7 +57,7 @@ const runModelCommand = Effect.fnUntraced(function* (argument: string, dialog: D
   const { models } = dialog.options
   const list = models === undefined ? [] : yield* models.list
   const [, name = "", always] = /^(\S*)(?:\s+(always))?$/.exec(argument) ?? []
-  if (list.length === 0) return printLines(dialog, "No models to choose from. `hermes model` sets one up.", "")
+  if (list.length === 0) return printLines(dialog, "No models to choose from. Run `hermes model` to set one up.", "")
   if (argument === "") return yield* pickModel(dialog, list)
   const choice = list.find((one) => one.model === name)
   if (choice !== undefined) return yield* applyChoice(dialog, choice, always === undefined ? "session" : "always")
@@ -69,7 +70,7 @@ const runModelCommand = Effect.fnUntraced(function* (argument: string, dialog: D
     dialog,
     SafeText.toLine(
       near.length === 0
-        ? `No model "${argument}". /model lists them.`
+        ? `No model "${argument}". Type /model for a list.`
         : `No model "${argument}". Did you mean ${joinAlternatives(near)}?`
     ),
     ""
@@ -84,13 +85,14 @@ const runEffortCommand = Effect.fnUntraced(function* (argument: string, dialog: 
   if (argument === "")
     return printLines(
       dialog,
-      `Reasoning effort: ${(yield* live.state).effort ?? "that of the settings"}. Set it with /effort ${efforts.join("|")}|default.`,
+      `Reasoning effort: ${(yield* live.state).effort ?? "from the settings"}. Set it with /effort ` +
+        `${efforts.join("|")}|default.`,
       ""
     )
   if (wanted === undefined && argument !== "default")
     return printLines(dialog, `/effort takes one of ${efforts.join(", ")}, default.`, "")
   yield* live.setEffort(wanted)
-  printLines(dialog, `Reasoning effort: ${wanted ?? "that of the settings"}, from the next turn on.`, "")
+  printLines(dialog, `Reasoning effort: ${wanted ?? "from the settings"}, from the next turn on.`, "")
 })
 
 export const commands: ReadonlyArray<DialogCommand> = [

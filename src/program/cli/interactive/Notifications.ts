@@ -18,6 +18,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { HostEvent, OpenQuestion } from "../../../serve/host/HostEvent.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
+import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 
 /** Way to notify. */
 export type Method = "off" | "bell" | "osc9" | "osc777"
@@ -65,7 +66,7 @@ const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text
 /** The question's text, shortened; `undefined` for a plan, which is reported by the end of its turn. */
 const formatQuestion = (question: OpenQuestion): string | undefined => {
   if (question._tag === "Plan") return undefined
-  return question._tag === "Approval" ? `May this run? ${question.question.command}` : question.question.question
+  return question._tag === "Approval" ? ApprovalQuestion.describeRequest(question.question) : question.question.question
 }
 
 /** Sends notifications while the scope is open; `write` writes to the terminal. */

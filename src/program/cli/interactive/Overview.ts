@@ -86,14 +86,16 @@ export const renderFarewell = (
     ["Time", ToolText.formatDuration(duration)],
     [
       "Messages",
-      `${formatQuantity(session.messageCount, "message")}, ${prompts} by you, ${formatQuantity(session.toolCallCount, "tool call")}`
+      `${formatQuantity(session.messageCount, "message")}, ${prompts} by you, ` +
+        `${formatQuantity(session.toolCallCount, "tool call")}`
     ]
   ])
 ]
 
 /** The line over the recap of a session. */
 export const formatResumeLine = ({ id, title }: Session, exchanges: number, when: string): string =>
-  `Resumed ${title === undefined ? id : `"${SafeText.toLine(title)}"`} · ${formatQuantity(exchanges, "exchange")} · last used ${when}`
+  `Resumed ${title === undefined ? id : `"${SafeText.toLine(title)}"`} · ` +
+  `${formatQuantity(exchanges, "exchange")} · last used ${when}`
 
 /** A list of sessions, the newest first. */
 export const renderSessions = (
@@ -105,7 +107,9 @@ export const renderSessions = (
   list.map((session) => {
     const when = formatAgo(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head = `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(formatQuantity(session.messageCount, "message"), 12)}`
+    const head =
+      `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}  ` +
+      `${Width.pad(formatQuantity(session.messageCount, "message"), 12)}`
     return Width.cut(`${head}  ${SafeText.toLine(session.title ?? "")}`.trimEnd(), columns - 1)
   })
 
@@ -172,7 +176,8 @@ export const renderContext = (fill: ContextFill, paint: Paint): ReadonlyArray<st
         : [
             [
               "· Free",
-              `${abbreviateCount(Math.max(0, window - tokens)).padStart(7)}  ${formatPercent(Math.max(0, window - tokens), window)}`
+              `${abbreviateCount(Math.max(0, window - tokens)).padStart(7)}  ` +
+                `${formatPercent(Math.max(0, window - tokens), window)}`
             ] as const
           ])
     ])

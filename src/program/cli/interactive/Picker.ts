@@ -40,7 +40,7 @@ export const choose = Effect.fnUntraced(function* <A>(
   dialog: Dialog,
   {
     choices,
-    nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.",
+    nothing = choices.length === 0 ? "The list is empty. Press Esc to go back." : "No match. Press Esc to go back.",
     ofWords,
     title
   }: PickerOptions<A>

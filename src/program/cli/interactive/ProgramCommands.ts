@@ -34,7 +34,7 @@ const printResult = (dialog: Dialog, { text }: CalledProgram): void =>
   printLines(dialog, ...(text === "" ? "Done." : text).split("\n"), "")
 
 const callProgram = (dialog: Dialog, argv: ReadonlyArray<string>): Effect.Effect<CalledProgram> =>
-  dialog.options.program?.(argv) ?? Effect.succeed({ code: 1, text: "This client runs no commands of the program." })
+  dialog.options.program?.(argv) ?? Effect.succeed({ code: 1, text: "This client cannot run program commands." })
 
 /** A command that is one of the program, with its arguments behind it. */
 const makeProgramCommand =
@@ -145,7 +145,8 @@ const writeBugReport = Effect.fnUntraced(function* (argument: string, dialog: Di
         dialog,
         `The report is in ${SafeText.toLine(folder)}`,
         dialog.screen.asidePaint.text(
-          "Secrets are masked, and nothing was sent. Look at it before you pass it on: session.jsonl holds the conversation.",
+          "Secrets are masked, and nothing was sent. Check it before you share it: session.jsonl contains " +
+            "the conversation.",
           "muted"
         ),
         ""
@@ -167,11 +168,15 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "config",
     usage: "[get|set|unset KEY]",
-    help: "Show or change the settings of the next start",
+    help: "Show or change the settings, from the next start on",
     words: makeWords("show", "get", "set", "unset", "check", "edit", "path"),
     run: makeProgramCommand("config", ["show"])
   },
-  { name: "doctor", help: "Check the installation and say how to fix problems", run: makeProgramCommand("doctor", []) },
+  {
+    name: "doctor",
+    help: "Check the installation and explain how to fix problems",
+    run: makeProgramCommand("doctor", [])
+  },
   {
     name: "permissions",
     usage: "[test CALL]",

@@ -143,7 +143,8 @@ export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<str
 /** Says that a paste was not taken. */
 export const describeLargePaste = (paint: Paint, characters: number): string =>
   paint.text(
-    `The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`,
+    `The paste is too large (${Math.ceil(characters / 1_048_576)} MiB, at most 1 MiB). Save it in a file ` +
+      "and name the file.",
     "yellow"
   )
 

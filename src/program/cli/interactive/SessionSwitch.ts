@@ -28,7 +28,7 @@ export const resume = Effect.fnUntraced(function* (
   Dialogs.printLines(
     dialog,
     screen.asidePaint.text(Overview.formatResumeLine(session, Recap.toExchanges(messages).length, when), "bold"),
-    ...(other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")]),
+    ...(other === undefined ? [] : [screen.asidePaint.text(`It belongs to another folder (${other}).`, "yellow")]),
     ...(recap.length === 0 ? [] : ["", ...recap]),
     ""
   )

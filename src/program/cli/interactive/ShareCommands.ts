@@ -9,24 +9,12 @@
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import type * as Prompt from "effect/ai/Prompt"
-import type { AgentError } from "../../../base/domain/AgentError.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import * as SessionFork from "../../../store/SessionFork.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
 import * as Title from "../../../store/Title.ts"
 import * as SafeText from "../render/SafeText.ts"
-import { printError, type Dialog, type DialogCommand, printLines, type SessionServices } from "./Dialog.ts"
-import { stay } from "./SlashCommands.ts"
-
-const makeAction =
-  (
-    work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
-  ): DialogCommand["run"] =>
-  (argument, dialog) =>
-    work(argument, dialog).pipe(
-      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
-      Effect.as(stay)
-    )
+import { type Dialog, type DialogCommand, makeCommandAction, printLines } from "./Dialog.ts"
 
 /** Texts of answers, the newest first; without those that only call tools. */
 const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
@@ -54,7 +42,7 @@ const makeClipboardSequence = (text: string, isInTmux: boolean): string => {
   return isInTmux ? `\u001bPtmux;\u001b${sequence}\u001b\\` : sequence
 }
 
-const copy = makeAction(
+const copy = makeCommandAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const number = /^\d+$/.test(argument) ? Number(argument) : 1
     if (argument !== "" && argument !== "code" && !/^[1-9]\d*$/.test(argument)) {
@@ -68,7 +56,7 @@ const copy = makeAction(
     if (answer === undefined)
       return printLines(dialog, number === 1 ? "No answer to copy yet." : `There are fewer than ${number} answers.`, "")
     const chosen = argument === "code" ? findCodeBlock(answer) : answer
-    if (chosen === undefined) return printLines(dialog, "The last answer has no block of code.", "")
+    if (chosen === undefined) return printLines(dialog, "The last answer has no code block.", "")
     const text = Redaction.redactText(SafeText.toPlainText(chosen))
     const { clipboard, terminal } = dialog.options
     const isTaken = (text.length * 4) / 3 <= mostForTerminal
@@ -78,14 +66,15 @@ const copy = makeAction(
     printLines(
       dialog,
       ways.length === 0
-        ? `The text has ${text.length} characters, more than a terminal takes, and there is no clipboard program (wl-copy, xclip, xsel, pbcopy). /export writes it to a file.`
+        ? `The text has ${text.length} characters, too many for the terminal, and there is no clipboard ` +
+            "program (wl-copy, xclip, xsel, pbcopy). Use /export to write it to a file."
         : `Copied ${text.length} characters by ${ways.join(" and ")}.`,
       ""
     )
   })
 )
 
-const fork = makeAction(
+const fork = makeCommandAction(
   Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
     const session = yield* dialog.live.known
     if (session === undefined) return printLines(dialog, "Nothing to fork: the session has no messages yet.", "")
@@ -102,8 +91,8 @@ const fork = makeAction(
     yield* dialog.live.resume(made.id)
     printLines(
       dialog,
-      `The conversation goes on in session ${made.id}.`,
-      dialog.screen.asidePaint.text(`The one before stays as it is: /resume ${session.id}`, "muted"),
+      `The conversation continues in session ${made.id}.`,
+      dialog.screen.asidePaint.text(`The original is unchanged: /resume ${session.id}`, "muted"),
       ""
     )
   })
@@ -113,9 +102,9 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "copy",
     usage: "[code|N]",
-    help: "Put the last answer on the clipboard, or its last code",
-    words: () => Effect.succeed([{ label: "code", detail: "the last block of code", value: "code" }]),
+    help: "Copy the last answer, or its last code block",
+    words: () => Effect.succeed([{ label: "code", detail: "the last code block", value: "code" }]),
     run: copy
   },
-  { name: "fork", usage: "[TITLE]", help: "Go on in a copy of this session", run: fork }
+  { name: "fork", usage: "[TITLE]", help: "Continue in a copy of this session", run: fork }
 ]

@@ -39,7 +39,10 @@ const formatSharedText = (command: string, output: string, ending: string): stri
     output.length <= mostShared
       ? output
       : `${output.slice(0, half)}\n… ${output.length - mostShared} characters left out …\n${output.slice(-half)}`
-  return `<user_shell command=${JSON.stringify(command)} ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
+  return (
+    `<user_shell command=${JSON.stringify(command)} ` +
+    `ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
+  )
 }
 
 /** A message, and behind it the output of the commands before it, which are taken. */
@@ -121,7 +124,7 @@ export const run = Effect.fnUntraced(function* (
   Dialogs.printLines(
     dialog,
     screen.asidePaint.text(
-      isShared ? `${told} · goes along with your next message (!! keeps it out)` : told,
+      isShared ? `${told} · sent with your next message (use !! to leave it out)` : told,
       code === 0 ? "muted" : "warning"
     ),
     ""

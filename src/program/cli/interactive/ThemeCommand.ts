@@ -93,7 +93,8 @@ const runThemeCommand = Effect.fnUntraced(function* (argument: string, dialog: D
     const where = isKept && options.theme !== undefined ? yield* options.theme.save(name) : undefined
     printLines(
       dialog,
-      `Theme: ${SafeText.toLine(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.toLine(where)}`}.`,
+      `Theme: ${SafeText.toLine(name)}, ` +
+        `${where === undefined ? "for this session" : `saved as ${SafeText.toLine(where)}`}.`,
       ""
     )
   })

@@ -295,7 +295,9 @@ export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): E
       screen
     } = dialog
     if (terminal.isLinear)
-      return Effect.sync(() => printLines(dialog, "The conversation is not drawn here. /history shows it.", ""))
+      return Effect.sync(() =>
+        printLines(dialog, "The conversation cannot be drawn here. Type /history to show it.", "")
+      )
     const countRows = (): number => Math.max(1, screen.size().rows - ownRows)
     const first = makeSource(screen)
     let last = first.count - 1

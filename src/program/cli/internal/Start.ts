@@ -160,7 +160,8 @@ export const startProgram = (
     isStuck = true
     say(
       render(
-        "Stopped: the command waits for code that never settles. Look for a plugin or hook whose promise is never resolved."
+        "Stopped: the command waits for code that never settles. Look for a plugin or hook whose promise " +
+          "is never resolved."
       )
     )
     fiber.interruptUnsafe()

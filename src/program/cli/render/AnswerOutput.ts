@@ -2,8 +2,8 @@
  * Output of one run on a screen: the text of its answer, its reasoning, and lines between them, set apart by blank
  * lines. The state is a value; each function writes, and updates it.
  *
- * Answer text may be replaced. Text that is still on the terminal, with no other output below it, is erased. Otherwise a
- * line reports the change and the new text follows. In a pipe, text is written when its step is final.
+ * Answer text may be replaced. Text that is still on the terminal, with no other output below it, is erased. Otherwise
+ * a line reports the change and the new text follows. In a pipe, text is written when its step is final.
  */
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type * as Markdown from "./Markdown.ts"
@@ -212,7 +212,7 @@ export const replaceText = (output: AnswerOutput, step: number, text: string): v
   } else if (before.slice(start).trim() !== "") {
     open.text = undefined
     screen.endLine()
-    printAside(output, text === "" ? "The answer above was taken back." : "The answer was changed:", "dim")
+    printAside(output, text === "" ? "The answer above was retracted." : "The answer was changed:", "dim")
   }
   printDelta(output, text)
   open.notes = [...waiting, ...open.notes]

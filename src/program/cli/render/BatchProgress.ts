@@ -52,7 +52,10 @@ export const renderBar = (progress: Progress, columns: number, paint: Paint.Pain
   const room = columns - barColumns - 4
   let text = parts[0] ?? ""
   for (const part of parts.slice(1)) if (Width.measure(`${text}, ${part}`) <= room) text = `${text}, ${part}`
-  return `[${paint.text("#".repeat(filled), "green")}${" ".repeat(barColumns - filled)}] ${Width.cut(text, Math.max(1, room))}`
+  return (
+    `[${paint.text("#".repeat(filled), "green")}${" ".repeat(barColumns - filled)}] ` +
+    `${Width.cut(text, Math.max(1, room))}`
+  )
 }
 
 /** The line elsewhere. */

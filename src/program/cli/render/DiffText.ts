@@ -63,7 +63,10 @@ export const renderTitle = (
   { columns, paint }: Pick<Room, "columns" | "paint">
 ): string => {
   const label = SafeText.toLine(Redaction.redactText(name))
-  return `${paint.text(columns === undefined ? label : Width.cut(label, Math.max(10, columns - 16)), "bold")} ${formatSums(change, paint)}`.trimEnd()
+  return (
+    `${paint.text(columns === undefined ? label : Width.cut(label, Math.max(10, columns - 16)), "bold")} ` +
+    `${formatSums(change, paint)}`
+  ).trimEnd()
 }
 
 /** A file with its difference. */

@@ -94,7 +94,10 @@ export const renderTimeline = (
         return wide > 1 ? sign.repeat(wide - 1) + " " : sign
       })
       .join("")
-    return `${Width.pad(index === 0 ? label(most) : index === rows - 1 ? "0" : "", axis, "right")}  ${paint.text(drawn.trimEnd(), "cyan")}`.trimEnd()
+    return (
+      `${Width.pad(index === 0 ? label(most) : index === rows - 1 ? "0" : "", axis, "right")}  ` +
+      `${paint.text(drawn.trimEnd(), "cyan")}`
+    ).trimEnd()
   })
   const first = points[0]?.name ?? ""
   const last = points.at(-1)?.name ?? ""

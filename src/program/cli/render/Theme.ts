@@ -216,7 +216,10 @@ export const use = (
   for (const { theme } of paints) if (theme !== undefined && Result.isSuccess(found)) theme.value = found.success
   if (Result.isSuccess(found)) return undefined
   const near = findNearest(settings.theme, [...builtin, ...Object.keys(settings.themes)])
-  return `display.theme: there is no theme "${settings.theme}"${near === undefined ? `: it is ${builtin.join(", ")} or a name of display.themes` : `: did you mean "${near}"?`}`
+  return (
+    "display.theme: unknown theme " +
+    `"${settings.theme}"${near === undefined ? `: it is ${builtin.join(", ")} or a name of display.themes` : `: did you mean "${near}"?`}`
+  )
 }
 
 /** Makes the initial theme of a program, before the settings are known. */

@@ -300,7 +300,9 @@ export const renderChild = (
   const status = event.status === "completed" ? "" : ` · ${event.status}`
   const tools =
     event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
-  const facts = `${status}${tools} · ${Usage.countTotalTokens(event.usage)} tokens · ${ToolText.formatDuration(event.durationMillis)}`
+  const facts =
+    `${status}${tools} · ${Usage.countTotalTokens(event.usage)} tokens · ` +
+    `${ToolText.formatDuration(event.durationMillis)}`
   return renderChildText(mark, attribute, event.goal, facts, room)
 }
 

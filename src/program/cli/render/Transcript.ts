@@ -350,7 +350,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     put({
       _tag: "Notice",
       level: "info",
-      text: isChanged ? "The answer was changed:" : "The answer above was taken back."
+      text: isChanged ? "The answer was changed:" : "The answer above was retracted."
     })
   }
 
