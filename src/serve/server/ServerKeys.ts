@@ -52,7 +52,7 @@ export const explainRefusal = (
     if (names.has(name)) return `two server keys have the name "${name}": give each its own`
     const value = Redacted.value(key)
     if (value.length < shortestKey)
-      return `the server key "${name}" has fewer than ${shortestKey} characters: take a long random text`
+      return `the server key "${name}" has fewer than ${shortestKey} characters: use a long random text`
     const other = seen.get(value)
     if (other !== undefined) return `the server key "${name}" is the same as ${other}: give each client its own`
     names.add(name)
