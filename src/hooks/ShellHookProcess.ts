@@ -152,7 +152,7 @@ export const runProgram = (
     const [program, ...args] = argv
     const programs = yield* UserPrograms
     yield* programs.admit(`hooks.${hook.event}`, argv)
-    const spawner = yield* programs.spawnerOf(`hooks.${hook.event}.sandbox`, hook.sandbox)
+    const spawner = yield* programs.getSpawner(`hooks.${hook.event}.sandbox`, hook.sandbox)
     const started = yield* Clock.currentTimeMillis
     const handle = yield* spawner
       .spawn(

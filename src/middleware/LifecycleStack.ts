@@ -58,19 +58,19 @@ export interface LifecycleStack {
   readonly open: (run: RunFacts) => Effect.Effect<void, MiddlewareFailure>
   readonly close: (turnId: TurnId) => void
   /** Facts of an opened run, or of the call itself if it belongs to no open run. */
-  readonly factsOf: (ids: CallOwner) => RunFacts
+  readonly getFacts: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. `seen` has what became of the
+   * Runs a phase. `toInput` gives a method its input from the fields as they are so far. `seen` has what became of the
    * methods in the stream of a call.
    */
   readonly run: (
     phase: Phase,
     ids: CallOwner,
-    inputOf: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
+    toInput: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
     seen?: StreamMethodState
   ) => Effect.Effect<Changes, PhaseFailure>
   /** Methods of an entry for a call. */
-  readonly methodsOf: (entry: Entry, ids: CallOwner) => Effect.Effect<BoundMethods, unknown, unknown>
+  readonly getMethods: (entry: Entry, ids: CallOwner) => Effect.Effect<BoundMethods, unknown, unknown>
 }
 
 /** The methods of `streamPart` in one stream. */
@@ -90,7 +90,7 @@ export interface CallOwner {
   readonly platform?: string | undefined
 }
 
-const messagesOf = new WeakMap<object, Prompt.Message>()
+const getMessages = new WeakMap<object, Prompt.Message>()
 const copies = new WeakMap<Prompt.Message, Prompt.Message>()
 
 /** Returns an immutable copy of a message: the same one each time, unless the message holds bytes. */
@@ -98,7 +98,7 @@ const copyMessage = (message: Prompt.Message): Prompt.Message => {
   const known = copies.get(message)
   if (known !== undefined) return known
   const copy = Frozen.copy(message)
-  messagesOf.set(copy, message)
+  getMessages.set(copy, message)
   const content: unknown = message.content
   if (!Array.isArray(content) || !content.some((part) => Predicate.isObject(part) && part["type"] === "file"))
     copies.set(message, copy)
@@ -121,7 +121,7 @@ const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =
  */
 const readMessage = (value: unknown, index: number): Prompt.Message => {
   if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
-  const known = messagesOf.get(value)
+  const known = getMessages.get(value)
   if (known !== undefined) return known
   const role = value["role"]
   const content = value["content"]
@@ -298,8 +298,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
 
   return {
     entries,
-    factsOf: findFacts,
-    methodsOf: findMethods,
+    getFacts: findFacts,
+    getMethods: findMethods,
     open: (facts) =>
       Effect.gen(function* () {
         const methods = new Map<Entry, BoundMethods>()
@@ -311,7 +311,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         )
       ),
     close: (turnId) => void runs.delete(turnId),
-    run: Effect.fnUntraced(function* (phase, ids, inputOf, seen) {
+    run: Effect.fnUntraced(function* (phase, ids, toInput, seen) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
       const facts = findFacts(ids)
@@ -319,7 +319,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         if (seen?.late.has(entry) === true) continue
         const method = (yield* findMethods(entry, ids))[phase]
         if (method === undefined) continue
-        const input = Object.freeze(inputOf(facts, fields))
+        const input = Object.freeze(toInput(facts, fields))
         const called = Effect.map(
           PlainReturn.call(() => method(input)),
           (value) => readResult(phase, value)
@@ -367,7 +367,7 @@ export const makeStreamWrapper = (
         Effect.gen(function* () {
           const stack = lifecycle()
           const methods =
-            stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
+            stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.getMethods(entry, info))
           if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined))
             return yield* next(request)
           const seen: StreamMethodState = { late: new Set(), guards: new Set(), isCut: false }
@@ -426,7 +426,7 @@ export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
       onFailure: entry.onFailure,
       singleUse: false,
       wrap: (next, info) => (request) =>
-        Effect.flatMap(lifecycle()?.methodsOf(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
+        Effect.flatMap(lifecycle()?.getMethods(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
           const wrap = methods[kind]
           if (wrap === undefined) return next(request)
           // The typed constructors have checked the shape of a wrapper; of plain code it is checked here.

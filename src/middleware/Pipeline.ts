@@ -70,17 +70,17 @@ export interface Outcome<Payload> {
 
 const noTrace: ReadonlyArray<TraceEntry> = []
 
-/** Runs the rewriters in order over one payload. `contextOf` gives each its context, with the trace so far. */
+/** Runs the rewriters in order over one payload. `makeContext` gives each its context, with the trace so far. */
 export const run = Effect.fnUntraced(function* <Payload, Context>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
   faults: Faults,
   original: Payload,
-  contextOf: (trace: ReadonlyArray<TraceEntry>) => Context
+  makeContext: (trace: ReadonlyArray<TraceEntry>) => Context
 ): Effect.fn.Return<Outcome<Payload>, MiddlewareFailure | ExecutionBlocked, unknown> {
   let payload = original
   let trace = noTrace
   for (const { kind, name, onFailure, rewrite } of rewriters) {
-    const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(contextOf(trace))))
+    const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(makeContext(trace))))
     const answer = yield* IsolatedCall.contain(Effect.map(rewriting, Frozen.accept), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause))

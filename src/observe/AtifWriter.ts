@@ -151,7 +151,7 @@ const shortChars = 131_072
 /** State of the document of a session that no other session delegated to. */
 interface DocumentState {
   readonly trajectory: FromRuns.GrowingTrajectory
-  readonly textOf: (trajectory: Atif.Trajectory) => string
+  readonly toText: (trajectory: Atif.Trajectory) => string
   /** Pictures that are not written yet. */
   readonly found: Map<string, Uint8Array>
   /** Children that ended and have no file yet. */
@@ -283,7 +283,7 @@ export const make = (
       if (session === undefined || own === undefined) return
       const next = continued.get(id)
       const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: next }
-      const text = session.textOf(trajectory)
+      const text = session.toText(trajectory)
       session.isChanged = false
       session.nextAt = text.length < shortChars ? 0 : (yield* Clock.currentTimeMillis) + interval
       yield* writePictures(session.found)
@@ -307,7 +307,7 @@ export const make = (
       const { found, place } = makePictureCollector()
       return {
         trajectory: FromRuns.makeGrowingTrajectory(tree, sessionId, { ...options, since, pictures: place }),
-        textOf: Draft.makeTrajectoryEncoder(),
+        toText: Draft.makeTrajectoryEncoder(),
         found,
         ended: new Set(),
         running: new Set(),

@@ -152,7 +152,7 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
     remember: (entries) => entries.forEach(tree.remember),
     knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
     show: (view, sink) => {
-      const { has, headOf, spanOf } = RunSpans.makeSpanBuilder(view, tree)
+      const { has, buildHead, buildSpan } = RunSpans.makeSpanBuilder(view, tree)
       const runContained = (work: () => void): void => {
         try {
           work()
@@ -161,10 +161,10 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
         }
       }
       const openSpan = (node: RunTree.Node): void => {
-        if (sink.open !== undefined && has(node)) runContained(() => sink.open?.(headOf(node)))
+        if (sink.open !== undefined && has(node)) runContained(() => sink.open?.(buildHead(node)))
       }
       const closeSpan: NodeEnder = (node, at) => {
-        if (has(node)) runContained(() => sink.close(spanOf(node, at)))
+        if (has(node)) runContained(() => sink.close(buildSpan(node, at)))
       }
       const one = { open: openSpan, close: closeSpan }
       shown.add(one)

@@ -328,7 +328,7 @@ export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "t
           node.kind === "call"
           ? node.start !== undefined || node.end !== undefined
           : true
-  return { has: hasSpan, headOf: buildHead, spanOf: buildSpan }
+  return { has: hasSpan, buildHead, buildSpan }
 }
 
 const visitCall = (call: RunTree.Call, visit: (part: RunTree.Node) => void): void => {
@@ -381,16 +381,16 @@ const findLastTime = (run: RunTree.Run): number =>
 
 /** The spans of all runs in a tree, children with their parents. */
 export const fromTree = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
-  const { has, spanOf } = makeSpanBuilder(view, tree)
+  const { has, buildSpan } = makeSpanBuilder(view, tree)
   const listRunSpans = (run: RunTree.Run): ReadonlyArray<Span> => {
     const end = findLastTime(run)
     const own: ReadonlyArray<RunTree.Node> = [...listParts(run), run]
     return [
       ...listChildren(run).flatMap((child) => [
         ...(child.run === undefined ? [] : listRunSpans(child.run)),
-        spanOf(child, end)
+        buildSpan(child, end)
       ]),
-      ...own.filter(has).map((node) => spanOf(node, end))
+      ...own.filter(has).map((node) => buildSpan(node, end))
     ]
   }
   return tree.roots.flatMap(listRunSpans)

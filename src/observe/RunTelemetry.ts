@@ -138,10 +138,10 @@ export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Co
   }
   const enterSpan = (
     context: Context.Context<never>,
-    placeOf: (run: Recorder) => Tracer.AnySpan | undefined
+    findPlace: (run: Recorder) => Tracer.AnySpan | undefined
   ): Context.Context<never> => {
     const recorder = Context.get(context, RunRecorder)
-    const place = recorder === undefined ? undefined : placeOf(recorder)
+    const place = recorder === undefined ? undefined : findPlace(recorder)
     if (place === undefined) return context
     const placed = Context.add(context, Tracer.ParentSpan, place)
     return loggers === undefined
@@ -196,7 +196,7 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
       {
         open: spans.sink.open,
         close: (span) => {
-          const into = registry ?? spans.contextOf(RunSpans.findRun(span.node).turnId)
+          const into = registry ?? spans.makeContext(RunSpans.findRun(span.node).turnId)
           if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
           spans.sink.close(span)
         }

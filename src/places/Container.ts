@@ -76,7 +76,7 @@ export interface Options {
   readonly binary?: string | undefined
   readonly image: string
   /** Image for a working tree in the place of `image`; undefined for a tree without one of its own. */
-  readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  readonly findImage?: ((tree: string) => string | undefined) | undefined
   /** `read-only`: the working tree is not written. */
   readonly policy: "read-only" | "workspace-write"
   /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
@@ -473,7 +473,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       ...options.extraArguments,
       "--entrypoint",
       "/bin/sh",
-      options.imageOf?.(tree) ?? options.image
+      options.findImage?.(tree) ?? options.image
     ]
   })
 
@@ -519,7 +519,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     ).pipe(
       Effect.mapError(({ errors }) =>
         RemoteEnvironment.makeUnreachableError(
-          describeStartFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)
+          describeStartFailure(engine, options, options.findImage?.(tree) ?? options.image, errors)
         )
       )
     )
@@ -549,7 +549,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       const directory = yield* CallDirectory
       if (directory === undefined)
         return yield* RemoteEnvironment.makeUnreachableError("there is no working directory to start a container for")
-      const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () =>
+      const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.findTreeRoot(directory)), () =>
         path.resolve(directory)
       )
       return `${(yield* CallConversation) ?? ""}\0${tree}`

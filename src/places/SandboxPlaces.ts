@@ -161,7 +161,7 @@ export const makeRules = Effect.fnUntraced(function* (
   const openCaches = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
 
   const findTree = Effect.fnUntraced(function* (directory: string) {
-    return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
+    return yield* Effect.orElseSucceed(fs.realPath(yield* trees.findTreeRoot(directory)), () => directory)
   })
 
   /** The tree that commands of the call may write; `undefined` if they may not write a tree. */

@@ -328,7 +328,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   const findObserver = Effect.fnUntraced(function* (directory: string) {
-    const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) =>
+    const tree = yield* Effect.flatMap(roots.findTreeRoot(directory), (root) =>
       Effect.orElseSucceed(files.realPath(root), () => root)
     )
     const key = `${place === "here" ? "" : ((yield* CallConversation) ?? "")}\0${tree}`

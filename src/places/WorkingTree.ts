@@ -14,7 +14,7 @@ import type { TreeScan } from "./TreeScan.ts"
 /** Finds working trees, each once. */
 export interface WorkingTrees {
   /** Root of the working tree of an absolute directory. */
-  readonly rootOf: (directory: string) => Effect.Effect<string>
+  readonly findTreeRoot: (directory: string) => Effect.Effect<string>
 }
 
 /** File that makes its directory a working tree of its own, also inside of a repository: the workspace of one run. */
@@ -42,7 +42,7 @@ export const make = Effect.fnUntraced(function* (
 
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   return {
-    rootOf: (directory) => {
+    findTreeRoot: (directory) => {
       const root = known.get(directory)
       return root === undefined
         ? Effect.tap(Effect.provideContext(findRoot(directory), services), (found) =>

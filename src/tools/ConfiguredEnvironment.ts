@@ -37,7 +37,7 @@ interface Host {
   /** Directory that the commands of a job work in, if it is not the working directory. */
   readonly folder?: string | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
-  readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  readonly selectImage?: ((tree: string) => string | undefined) | undefined
 }
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
@@ -216,7 +216,7 @@ export const makeUserPrograms = Effect.fnUntraced(function* (
   const startDirectory = yield* StartDirectory
   const mayStart = Effect.suspend(() => trust.mayStartIn(startDirectory()))
   const remedy = Effect.map(
-    Effect.suspend(() => trust.projectOf(startDirectory())),
+    Effect.suspend(() => trust.findOwnProject(startDirectory())),
     FolderTrust.renderRemedy
   )
   const elsewhere = Effect.mapError(
@@ -235,7 +235,7 @@ export const makeUserPrograms = Effect.fnUntraced(function* (
           `\`${yield* remedy}\``
       })
     }),
-    spawnerOf: Effect.fnUntraced(function* (setting, own) {
+    getSpawner: Effect.fnUntraced(function* (setting, own) {
       if (own === "full") return yield* ChildProcessSpawner
       const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
       const [Sandbox, , Urls] = yield* parts
@@ -310,7 +310,7 @@ const applyFolderTrust = Effect.fnUntraced(function* (settings: Values, host: Ho
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
   const withheld = yield* trust.withheld(folder)
   if (withheld.length === 0) return { settings, distrusted: undefined }
-  const project = yield* trust.projectOf(folder)
+  const project = yield* trust.findOwnProject(folder)
   return {
     settings: {
       ...settings,
@@ -383,7 +383,7 @@ const selectPlace = Effect.fnUntraced(function* (
 /** Containers, as the settings describe them. */
 const buildContainerOptions = (
   { terminal }: Values,
-  { environment, home, imageOf }: Host
+  { environment, home, selectImage }: Host
 ): Effect.Effect<Container.Options, ConfigError> => {
   const { hideEnvFiles, network = "none", policy } = terminal.sandbox
   if (network === "hosts") {
@@ -400,7 +400,7 @@ const buildContainerOptions = (
   return Effect.succeed({
     binary: terminal.dockerBinary === undefined ? undefined : PathRoots.expandHome(terminal.dockerBinary, userHome),
     image: terminal.dockerImage,
-    imageOf,
+    selectImage,
     policy: policy === "read-only" ? policy : "workspace-write",
     workspace: terminal.dockerMountCwdToWorkspace ? "mount" : "copy",
     network,

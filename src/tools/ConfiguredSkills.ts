@@ -23,7 +23,7 @@ export const make = Effect.fnUntraced(function* (
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
   const cwd = (yield* StartDirectory)()
   const projectDirectories = Effect.gen(function* () {
-    const project = yield* trust.projectOf(cwd)
+    const project = yield* trust.findOwnProject(cwd)
     const folders = Array.from(new Set([cwd, project]))
     const isTrusted = yield* Effect.forEach(folders, trust.isTrusted)
     return folders.flatMap((folder, at) =>
@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function* (
     os: operatingSystem,
     disabled,
     templateVars,
-    toolsetsOf: Toolsets.findByTools,
+    getToolsets: Toolsets.findByTools,
     variable: environment.get
   })
 })

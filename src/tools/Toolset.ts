@@ -160,10 +160,10 @@ const bindTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): 
 const bindWith = <Tools extends Record<string, Tool.Any>>(
   name: string,
   tools: Tools,
-  handleOf: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
+  getHandle: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
 ): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
   Effect.map(Effect.context<CallServices<Tools>>(), (services) =>
-    Object.values(tools).map((tool) => bindTool(name, tool, handleOf(tool, services as Context.Context<never>)))
+    Object.values(tools).map((tool) => bindTool(name, tool, getHandle(tool, services as Context.Context<never>)))
   )
 
 /**

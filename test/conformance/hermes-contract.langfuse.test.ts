@@ -117,7 +117,7 @@ describe("the Langfuse plugin", () => {
         warnings: [...warnings],
         traces: settings !== undefined
       }))
-    ).pipe(Effect.provide(Environment.layerOf(variables)))
+    ).pipe(Effect.provide(Environment.layerIn(variables)))
 
   it.effect(
     "172 a key that is none is one warning, which shows no secret, and nothing is traced (unlike the contract, keys that are missing are one too)",
@@ -392,7 +392,7 @@ describe("the Langfuse plugin", () => {
         bundled,
         user: `${home}/plugins`,
         cwd: home,
-        trust: { isTrusted: () => Effect.succeed(false), projectOf: (folder) => Effect.succeed(folder) },
+        trust: { isTrusted: () => Effect.succeed(false), findOwnProject: (folder) => Effect.succeed(folder) },
         packages: [],
         variable: () => undefined
       })

@@ -60,7 +60,7 @@ const withoutBwrap = Layer.effect(
 /** The choice on a machine without bubblewrap, and what was said. */
 const chosen = (home: string, terminal: Readonly<Record<string, unknown>>) => {
   const said: Array<string> = []
-  const host = Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerOf({ HOME: home })).pipe(
+  const host = Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerIn({ HOME: home })).pipe(
     Layer.provide(NodeServices.layer)
   )
   return Effect.gen(function* () {

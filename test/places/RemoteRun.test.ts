@@ -412,7 +412,7 @@ const choice = (terminal: Readonly<Record<string, unknown>>) =>
   }).pipe(
     Effect.provide(Config.layerFromFile({ terminal })),
     Effect.provide(
-      Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))
+      Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerIn({ HOME: "/home/ada" }))
     ),
     Effect.provide(NodeServices.layer)
   )

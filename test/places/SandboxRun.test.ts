@@ -152,7 +152,7 @@ const mapped = (values: Readonly<Record<string, unknown>>) =>
   }).pipe(
     Effect.provide(Config.layerFromFile(values)),
     Effect.provide(
-      Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))
+      Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerIn({ HOME: "/home/ada" }))
     ),
     Effect.provide(NodeServices.layer)
   )

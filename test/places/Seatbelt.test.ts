@@ -373,7 +373,7 @@ describe("the home directory on macOS", () => {
 describe("hermes doctor on macOS", () => {
   /** The place that the settings choose over a program that plays `sandbox-exec`. */
   const found = (program: string, home: string) => {
-    const host = Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerOf({ HOME: home })).pipe(
+    const host = Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerIn({ HOME: home })).pipe(
       Layer.provide(NodeServices.layer)
     )
     return Effect.gen(function* () {

@@ -265,11 +265,11 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         yield* Effect.scoped(
           Effect.gen(function* () {
             const second = yield* leases.take("one")
-            const owner = leases.ownerOf("one")
+            const owner = leases.getOwner("one")
             yield* Deferred.succeed(open, undefined)
             const refused = yield* Effect.flip(yield* Fiber.join(first))
             assert.deepStrictEqual([refused._tag, "isOwn" in refused && refused.isOwn], ["LeaseTaken", true])
-            assert.deepStrictEqual([yield* second.isHeld, leases.ownerOf("one")], [true, owner])
+            assert.deepStrictEqual([yield* second.isHeld, leases.getOwner("one")], [true, owner])
             assert.strictEqual(
               yield* Effect.map(sql<{ readonly owner: string }>`SELECT owner FROM leases`, ([row]) => row?.owner),
               owner

@@ -31,7 +31,7 @@ export const layer = ({ config, env = {}, home: given }: Options) =>
       writeFileSync(join(root, "config.yaml"), config)
       const surroundings = Layer.mergeAll(
         Home.layerAt(root),
-        Environment.Environment.layerOf({ HOME: root, ...withoutSandbox, ...env })
+        Environment.Environment.layerIn({ HOME: root, ...withoutSandbox, ...env })
       ).pipe(Layer.provide(NodeServices.layer))
       const { settings } = yield* Config.load().pipe(Effect.provide([surroundings, NodeServices.layer]))
       return Runtime.program(settings).pipe(Layer.provide(surroundings))

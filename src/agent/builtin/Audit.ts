@@ -91,7 +91,7 @@ const auditCall = <A, E, R, R2>(
   call: Call,
   name: string,
   run: Effect.Effect<A, E, R>,
-  nameOf: (value: A) => string
+  getName: (value: A) => string
 ): Effect.Effect<A, E, R | R2> => {
   // An entry that cannot be written is a defect of the middleware, which is closed.
   const writeEntry = (more: Pick<Entry, "phase" | "name" | "status" | "error">) =>
@@ -100,7 +100,7 @@ const auditCall = <A, E, R, R2>(
     writeEntry({ phase: "begin", name }),
     Effect.onExit(run, (exit) =>
       Exit.isSuccess(exit)
-        ? writeEntry({ phase: "end", name: nameOf(exit.value), status: "ok" })
+        ? writeEntry({ phase: "end", name: getName(exit.value), status: "ok" })
         : Exit.hasInterrupts(exit)
           ? writeEntry({ phase: "end", name, status: "interrupted" })
           : writeEntry({

@@ -154,7 +154,9 @@ const loadExport = Effect.fnUntraced(function* (
   const path = yield* Effect.mapError(fs.realPath(found), (error) => makeMistake(["import"], error.message))
   const at = paths.dirname(path)
   if (!(yield* trust.isTrusted(at))) {
-    return yield* Effect.fail(makeMistake(["import"], makeUntrustedError(path, yield* trust.projectOf(at)).message))
+    return yield* Effect.fail(
+      makeMistake(["import"], makeUntrustedError(path, yield* trust.findOwnProject(at)).message)
+    )
   }
   yield* PluginModules.share(at)
   const exports = yield* Effect.mapError(PluginModules.importModule(path, 0), (error) =>

@@ -46,7 +46,7 @@ export interface Places {
   /** The working directory. */
   readonly cwd: string
   /** Trust of the working directory. */
-  readonly trust: Pick<FolderTrust.Service, "isTrusted" | "projectOf">
+  readonly trust: Pick<FolderTrust.Service, "isTrusted" | "findOwnProject">
   /** `plugins.packages` of the configuration. */
   readonly packages: ReadonlyArray<string>
   readonly variable: (name: string) => string | undefined
@@ -96,7 +96,7 @@ export const discover = Effect.fnUntraced(function* ({
   const isProject = isWanted && (yield* trust.isTrusted(cwd))
   const refused =
     isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
-      ? [FolderTrust.makeUntrustedError(project, yield* trust.projectOf(cwd)).message]
+      ? [FolderTrust.makeUntrustedError(project, yield* trust.findOwnProject(cwd)).message]
       : []
   const roots: ReadonlyArray<Root> = [
     ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),

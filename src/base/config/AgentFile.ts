@@ -238,7 +238,7 @@ const resolveTrustedPath = Effect.fnUntraced(function* (
     })
   )
   const folder = paths.dirname(real)
-  if (!(yield* trust.isTrusted(folder))) return yield* makeUntrustedError(real, yield* trust.projectOf(folder))
+  if (!(yield* trust.isTrusted(folder))) return yield* makeUntrustedError(real, yield* trust.findOwnProject(folder))
   return real
 })
 

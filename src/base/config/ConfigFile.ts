@@ -33,7 +33,7 @@ export type Path = Tree.Path
 export const makeError = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
   Effect.gen(function* () {
     const text = yield* file.text
-    const line = text === "" || path.length === 0 ? "" : `line ${(yield* Yaml.load).lineOf(text, path)}: `
+    const line = text === "" || path.length === 0 ? "" : `line ${(yield* Yaml.load).findLine(text, path)}: `
     const place = path.length === 0 ? "" : `${Tree.formatPath(path)}: `
     return new ConfigError({ path: Tree.formatPath(path), message: `${file.name}: ${line}${place}${message}` })
   })

@@ -241,7 +241,7 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
   )
 
   /** Variables that are given. */
-  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> =>
+  static readonly layerIn = (variables: Variables): Layer.Layer<Environment> =>
     Layer.effect(
       Environment,
       Effect.map(Secrets, (secrets) => registerSecrets(secrets, make(variables)))

@@ -106,7 +106,7 @@ export interface Service {
   /**
    * The folder that a question about trust should name: the repository that a folder lies in, else the folder itself.
    */
-  readonly projectOf: (folder: string) => Effect.Effect<string>
+  readonly findOwnProject: (folder: string) => Effect.Effect<string>
   /**
    * Directories of a folder and of its repository ({@link ownParts}) that are there and without an effect, because they
    * are not trusted.
@@ -231,7 +231,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
       Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false)
     )
 
-  const findProject: Service["projectOf"] = Effect.fnUntraced(function* (folder) {
+  const findProject: Service["findOwnProject"] = Effect.fnUntraced(function* (folder) {
     const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
     for (const above of listAncestors(at)) {
       if (yield* isRepository(above)) return above
@@ -290,7 +290,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
       })
     }),
     list: Effect.map(stored, (folders) => folders.toSorted((a, b) => (a.path < b.path ? -1 : 1))),
-    projectOf: findProject,
+    findOwnProject: findProject,
     withheld: listWithheld
   }
 })

@@ -32,7 +32,7 @@ export interface Service {
    * Starts processes as far as a sandbox lets them, while the scope is open; `setting` names the sandbox in errors. A
    * process may write where its `CallDirectory` lies.
    */
-  readonly spawnerOf: (
+  readonly getSpawner: (
     setting: string,
     sandbox: ProgramSandbox
   ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
@@ -58,7 +58,7 @@ export const isRelative = (word: string, position: number, line: ReadonlyArray<s
 /** Starts programs of the user; without walls unless the program that runs has settings. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
   defaultValue: () => ({
-    spawnerOf: (setting, sandbox) =>
+    getSpawner: (setting, sandbox) =>
       sandbox === "full"
         ? Effect.service(ChildProcessSpawner)
         : Effect.fail(

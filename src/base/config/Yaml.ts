@@ -27,7 +27,7 @@ export interface Yaml {
   /**
    * Returns the line of a place, counted from 1; the line of its nearest parent if the text does not contain the place.
    */
-  readonly lineOf: (text: string, path: ReadonlyArray<string | number>) => number
+  readonly findLine: (text: string, path: ReadonlyArray<string | number>) => number
   /** Writes a value without a line break at the end. */
   readonly render: (value: unknown) => string
   /** Reads the syntax tree, with the tokens that each node is made of. */
@@ -173,7 +173,7 @@ const make = (library: typeof Library): Yaml => {
           (mistake) => new ConfigError({ path: file, message: `${file}: ${mistake}` })
         )
       ),
-    lineOf: (text, path) => {
+    findLine: (text, path) => {
       const doc = parseDocument(text, parseOptions)
       for (let length = path.length; length > 0; length--) {
         const name = path[length - 1]

@@ -187,7 +187,7 @@ type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
 /** Connections with their time limits. */
 interface Client extends Connections {
   readonly deadlines: Deadlines
-  readonly silenceOf: SilenceOf
+  readonly getSilence: SilenceOf
 }
 
 /**
@@ -197,7 +197,7 @@ interface Client extends Connections {
 class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
   readonly #deadlines: Deadlines
-  readonly #silenceOf: SilenceOf
+  readonly #getSilence: SilenceOf
   readonly #begun: (answer: Answer) => void
   readonly #failed: (error: Error) => void
   readonly #onAbort: () => void
@@ -207,13 +207,13 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
 
   constructor(
     { answerMillis, signal }: Outgoing,
-    { deadlines, silenceOf }: Client,
+    { deadlines, getSilence }: Client,
     begun: (answer: Answer) => void,
     failed: (error: Error) => void
   ) {
     this.#signal = signal
     this.#deadlines = deadlines
-    this.#silenceOf = silenceOf
+    this.#getSilence = getSilence
     this.#begun = begun
     this.#failed = failed
     this.#onAbort = () => {
@@ -268,7 +268,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     }
     this.#body =
       isSuccess(status) && joinHeader(headers["content-encoding"]) === ""
-        ? new StreamedBody(source, this.#silenceOf(headers))
+        ? new StreamedBody(source, this.#getSilence(headers))
         : new Readable({
             read: source.resume,
             destroy: (error, done) => {
@@ -390,7 +390,7 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
   if (received instanceof StreamedBody) return toResponse(answer, received, url)
   const decoded = withoutEncodings(received, joinHeader(headers["content-encoding"]))
   return isSuccess(status)
-    ? toResponse(answer, toStreamedBody(decoded, client.silenceOf(headers)), url)
+    ? toResponse(answer, toStreamedBody(decoded, client.getSilence(headers)), url)
     : toGenuineResponse(headers, status, decoded)
 }
 
@@ -402,7 +402,7 @@ export const make = ({
   const client: Client = {
     ...makeConnections(connectTimeoutMillis),
     deadlines: new Deadlines(),
-    silenceOf: (headers) =>
+    getSilence: (headers) =>
       readTimeoutMillis !== undefined && /event-?stream/i.test(joinHeader(headers["content-type"]))
         ? readTimeoutMillis
         : undefined

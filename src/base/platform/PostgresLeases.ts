@@ -90,7 +90,7 @@ export const holdProcess = Effect.fnUntraced(function* (
  * its owner alone.
  */
 export interface PostgresLeases<E> extends Service<E> {
-  readonly ownerOf: (name: string) => string | undefined
+  readonly getOwner: (name: string) => string | undefined
 }
 
 /** The host of this process. */
@@ -225,7 +225,7 @@ export const make = <E>(
 
   const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
   return {
-    ownerOf: (name) => owners.get(name),
+    getOwner: (name) => owners.get(name),
     take,
     during: (name, use) =>
       Effect.scoped(

@@ -72,13 +72,13 @@ export const makeResponse = (
     readonly stopReason: unknown
   },
   context: SdkError.Context,
-  partOf: (block: Json.Fields, index: number) => ModelResponse["parts"]
+  toPart: (block: Json.Fields, index: number) => ModelResponse["parts"]
 ): Result.Result<ModelResponse, AiError.AiError> => {
   const stopped = Json.readWord(stopReason)
   if (content.length === 0 && (stopped === "" || stopped === "tool_use"))
     return SdkError.failInvalidBody(rest.raw, context)("the answer has no content")
   return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Json.readFields(block), index)),
+    parts: content.flatMap((block, index) => toPart(Json.readFields(block), index)),
     finishReason: toFinishReason(stopReason),
     ...rest
   })
@@ -112,9 +112,9 @@ interface BlockStream<Thought> {
   readonly take: () => ReadonlyArray<StreamPart>
 }
 
-/** The blocks at the start of a stream; `metadataOf` is for the end of a thought. */
+/** The blocks at the start of a stream; `readMetadata` is for the end of a thought. */
 export const makeBlockStream = <Thought>(
-  metadataOf: (thought: Thought) => Response.ProviderMetadata
+  readMetadata: (thought: Thought) => Response.ProviderMetadata
 ): BlockStream<Thought> => {
   const open = new Map<number, Block<Thought>>()
   let out: Array<StreamPart> = []
@@ -165,7 +165,7 @@ export const makeBlockStream = <Thought>(
           out.push(Response.makePart("text-end", { id }))
           break
         case "thought":
-          out.push(Response.makePart("reasoning-end", { id, metadata: metadataOf(block.thought) }))
+          out.push(Response.makePart("reasoning-end", { id, metadata: readMetadata(block.thought) }))
           break
         case "call":
           out.push(Response.makePart("tool-params-end", { id: block.id }))

@@ -186,7 +186,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
     const { response, stream } = yield* callModel(() => model.doStream(options), executing)
     yield* reportHeaders(response?.headers, execution)
     const heard = Exchange.collectParts(execution.onPart)
-    const piecesOf = AiSdkAnswer.makePieces()
+    const getPieces = AiSdkAnswer.makePieces()
     const reader = stream.getReader()
     const takePart = Effect.fnUntraced(function* (
       part: LanguageModelV4StreamPart
@@ -195,7 +195,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
       if (part.type === "error") return yield* failCall(part.error, executing)
       if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
         return yield* SdkError.makeCutStreamError(executing)
-      const pieces = piecesOf(part)
+      const pieces = getPieces(part)
       if (pieces.length > 0) yield* heard.add(pieces)
     })
     const all = Effect.gen(function* () {

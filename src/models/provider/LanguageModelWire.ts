@@ -39,21 +39,21 @@ const decodeRequest = Schema.decodeUnknownEffect(Request)
 const encodeMessage = Schema.encodeSync(Prompt.Message)
 const decodeMessage = Schema.decodeUnknownEffect(Prompt.Message)
 
-const wireOf = new WeakMap<Prompt.Message, object>()
-const messageOf = new WeakMap<object, Prompt.Message>()
+const toWireForm = new WeakMap<Prompt.Message, object>()
+const getMessage = new WeakMap<object, Prompt.Message>()
 
 /** Encodes a message once and remembers the original for decoding. */
 const toWire = (message: Prompt.Message): object => {
-  const known = wireOf.get(message)
+  const known = toWireForm.get(message)
   if (known !== undefined) return known
   const made = encodeMessage(message)
-  wireOf.set(message, made)
-  messageOf.set(made, message)
+  toWireForm.set(message, made)
+  getMessage.set(made, message)
   return made
 }
 
 const fromWire = (value: unknown): Effect.Effect<Prompt.Message, Schema.SchemaError> => {
-  const known = typeof value === "object" && value !== null ? messageOf.get(value) : undefined
+  const known = typeof value === "object" && value !== null ? getMessage.get(value) : undefined
   return known === undefined ? decodeMessage(value) : Effect.succeed(known)
 }
 

@@ -45,7 +45,7 @@ import * as PartSchema from "./PartSchema.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
-const definitionOf = memoize((tool: Tool.Any): ToolDefinition => ({
+const getDefinition = memoize((tool: Tool.Any): ToolDefinition => ({
   name: tool.name,
   description: Tool.getDescription(tool) ?? "",
   parameters: Tool.getJsonSchema(tool)
@@ -55,7 +55,7 @@ const definitionOf = memoize((tool: Tool.Any): ToolDefinition => ({
 const makeDefinitions = (): ((tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<ToolDefinition>) => {
   let last: ReadonlyArray<ToolDefinition> = []
   return (tools) => {
-    const found = tools.map(definitionOf)
+    const found = tools.map(getDefinition)
     if (found.length !== last.length || found.some((definition, index) => definition !== last[index])) last = found
     return last
   }
@@ -92,7 +92,7 @@ const makeWithModule = (
   module: typeof LanguageModel,
   provider: ProviderPort.Service
 ): Effect.Effect<LanguageModel.LanguageModel> => {
-  const definitionsOf = makeDefinitions()
+  const getDefinitions = makeDefinitions()
   const prepareRequest = Effect.fnUntraced(function* (options: LanguageModel.ProviderOptions, stream: boolean) {
     const vendors = options.tools.find(Tool.isProviderDefined)
     if (vendors !== undefined) {
@@ -106,7 +106,7 @@ const makeWithModule = (
     }
     return yield* provider.prepare({
       messages: History.toSendableMessages(options.prompt.content, Route.abilities(provider.info)),
-      tools: definitionsOf(options.tools),
+      tools: getDefinitions(options.tools),
       toolChoice: toToolChoice(options.toolChoice),
       responseFormat: yield* toResponseFormat(options.responseFormat, module),
       stream

@@ -111,7 +111,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   /** Answers of local servers, which must not be asked before each call. */
   const local = new Map<string, ModelLists.ServedWindow | undefined>()
 
-  const { askedOf, late } = EndpointMemory.makeAsker(endpoints, scope)
+  const { getAsked, late } = EndpointMemory.makeAsker(endpoints, scope)
 
   const hasOwnEndpoint = (route: RouteIdentity): boolean => {
     const { host } = RouteDetection.parseAddress(route.baseUrl)
@@ -127,7 +127,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
         Effect.sync(() => local.set(key, found))
       )
-      return askedOf(baseUrl, `window of ${model}`, window)
+      return getAsked(baseUrl, `window of ${model}`, window)
     })
 
   /** Finds the model in the list of its endpoint, where one is asked at all. */
@@ -141,7 +141,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       )
     return baseUrl !== undefined && hasOwnEndpoint(route)
       ? Effect.map(
-          askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)),
+          getAsked(baseUrl, "list", lists.at(baseUrl, apiKey)),
           (models) => models && ModelLists.findModel(models, model)
         )
       : Effect.succeed(undefined)

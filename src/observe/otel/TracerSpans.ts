@@ -40,7 +40,7 @@ export interface TracerSpans {
   /** Notes the fiber of a run: its tracer, and the span that the run is under. */
   readonly enter: (turnId: string, context: Context.Context<never>) => void
   /** Services of the fiber of a run. */
-  readonly contextOf: (turnId: string) => Context.Context<never> | undefined
+  readonly makeContext: (turnId: string) => Context.Context<never> | undefined
   /** The place of an attempt; `step` is undefined for a side task. */
   readonly attempt: (
     begun: BegunCall,
@@ -164,7 +164,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
 
   return {
     enter: (turnId, context) => void fibers.set(turnId, context),
-    contextOf: (turnId) => fibers.get(turnId),
+    makeContext: (turnId) => fibers.get(turnId),
     attempt: (begun, { apiRequestId, model, step }) => {
       fibers.set(begun.turnId, fibers.get(begun.turnId) ?? begun.context)
       const run = getRunSpan(begun)

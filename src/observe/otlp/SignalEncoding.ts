@@ -113,14 +113,14 @@ interface LastText {
   text: string
 }
 
-const lastTextOf = memoizeByName((name): LastText => ({
+const getLastText = memoizeByName((name): LastText => ({
   begin: `{"key":${JSON.stringify(name)},"value":`,
   value: undefined,
   text: ""
 }))
 
 const encodeAttribute = (name: string, value: Value): string => {
-  const last = lastTextOf(name)
+  const last = getLastText(name)
   if (last.value === value) return last.text
   const made = `${last.begin}${encodeValue(value)}}`
   if (isKept(value)) {
@@ -196,14 +196,14 @@ interface LastBytes {
   bytes: Uint8Array | undefined
 }
 
-const lastBytesOf = memoizeByName((key): LastBytes => ({
+const getLastBytes = memoizeByName((key): LastBytes => ({
   key: encodeKeyField(key),
   value: undefined,
   bytes: undefined
 }))
 
 const writeAttribute = (name: string, value: Value): void => {
-  const last = lastBytesOf(name)
+  const last = getLastBytes(name)
   const isAgain = last.value === value
   if (isAgain && last.bytes !== undefined) return Protobuf.writeBytes(last.bytes)
   const end = Protobuf.mark()

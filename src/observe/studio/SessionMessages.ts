@@ -198,8 +198,8 @@ const isBroken = ({ options }: Prompt.Message): boolean =>
 export const buildConversation = (tree: Tree, sessionId: string, systemPrompt: string): ReadonlyArray<Message> => {
   const runs = tree.roots.filter((run) => run.sessionId === sessionId)
   const calls = indexCalls(runs)
-  const runOf = new Map(runs.flatMap(({ messages, turnId }) => messages.map((message) => [message, turnId] as const)))
-  const stepOf = new Map(
+  const findRun = new Map(runs.flatMap(({ messages, turnId }) => messages.map((message) => [message, turnId] as const)))
+  const findStep = new Map(
     runs.flatMap(({ steps }) =>
       steps.flatMap((step) => (step.message === undefined ? [] : [[step.message, step] as const]))
     )
@@ -207,13 +207,13 @@ export const buildConversation = (tree: Tree, sessionId: string, systemPrompt: s
   const stored = tree.conversation(sessionId).flatMap((one): ReadonlyArray<Message> => {
     const { at, message, origin, position } = one
     if (message === undefined) return []
-    const answered = stepOf.get(one)?.attempts.findLast(({ end }) => end !== undefined)
+    const answered = findStep.get(one)?.attempts.findLast(({ end }) => end !== undefined)
     return [
       {
         role: message.role,
         origin,
         position,
-        run: runOf.get(one),
+        run: findRun.get(one),
         at: at > 0 ? at : undefined,
         model: answered?.end?.model ?? answered?.start.route.model,
         ...(isBroken(message) ? { partial: true } : {}),

@@ -268,7 +268,7 @@ const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   if (withheld.length === 0) return []
   return [
     `${withheld.join(", ")} of this project have no effect, because the folder is not trusted. Review ` +
-      `them, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\`.`
+      `them, then run \`${FolderTrust.renderRemedy(yield* trust.findOwnProject(folder))}\`.`
   ]
 })
 

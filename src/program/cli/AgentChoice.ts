@@ -72,7 +72,7 @@ const promptForTrust = Effect.fnUntraced(function* (path: string) {
   const trust = yield* FolderTrust.FolderTrust
   const folder = paths.dirname(yield* Effect.orElseSucceed(fs.realPath(path), () => path))
   if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false)) || (yield* trust.isTrusted(folder))) return
-  const project = yield* trust.projectOf(folder)
+  const project = yield* trust.findOwnProject(folder)
   const question =
     `${SafeText.toLine(path)} can name programs, tools and addresses. Trust the files of ` +
     `${SafeText.toLine(project)}?`

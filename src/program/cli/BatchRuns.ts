@@ -183,7 +183,7 @@ const runJob = Effect.fnUntraced(function* (job: BatchJob) {
         safeMode: shared.safeMode,
         database: paths.join(directory, BatchFiles.names.database),
         withoutChanges: true,
-        imageOf: images.imageOf
+        findImage: images.imageOf
       })
     ),
     Effect.provide(display.log)

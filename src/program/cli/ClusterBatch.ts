@@ -136,9 +136,9 @@ export const makeRowHandler =
           ephemeralSystemPrompt,
           maxIterations,
           budget,
-          seedOf: seed === undefined ? undefined : () => seed,
-          toolsetsOf: () => toolsets,
-          batchOf: () => batch,
+          getSeed: seed === undefined ? undefined : () => seed,
+          getToolsets: () => toolsets,
+          getRowBatch: () => batch,
           prepare: () => Effect.void
         }
       ).pipe(Effect.provideContext(Context.merge(around, opened.services)))
@@ -215,7 +215,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
   const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
     Effect.gen(function* () {
       const id = `${prefix}/${row.id}/${attempt.number}`
-      const seed = options.seedOf?.(row)
+      const seed = options.getSeed?.(row)
       const { dollars, tokens } = options.budget ?? {}
       const budget = { ...(tokens === undefined ? {} : { tokens }), ...(dollars === undefined ? {} : { dollars }) }
       const input: typeof Input.Encoded = {
@@ -228,9 +228,9 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
         goesOn: false,
         prefix,
         promptField: options.promptField,
-        toolsets: options.toolsetsOf(row),
+        toolsets: options.getToolsets(row),
         disabledToolsets: options.disabledToolsets,
-        batch: options.batchOf(row),
+        batch: options.getRowBatch(row),
         knownTools: options.knownTools,
         ...(options.ephemeralSystemPrompt === undefined
           ? {}

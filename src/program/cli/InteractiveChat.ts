@@ -136,7 +136,7 @@ const askForFolder = Effect.gen(function* () {
       : [`MCP servers start in this folder: ${started.join(", ")}.`])
   ]
   if (reasons.length === 0) return
-  const project = yield* trust.projectOf(folder)
+  const project = yield* trust.findOwnProject(folder)
   const question = `${SafeText.toLine(reasons.join(" "))} Trust the files of ${SafeText.toLine(project)}?`
   if (yield* confirmAction(question))
     yield* Effect.mapError(trust.trust(project), ({ message }) => makeUsageFailure(message))

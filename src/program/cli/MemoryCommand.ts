@@ -62,7 +62,7 @@ const renderTarget = (
 
 const readTargets = (memory: MemoryStore.Service, targets: ReadonlyArray<MemoryStore.Target>) =>
   Effect.forEach(targets, (target) =>
-    Effect.map(memory.entries(target), (entries) => ({ target, entries, limit: memory.limitOf(target) }))
+    Effect.map(memory.entries(target), (entries) => ({ target, entries, limit: memory.getFileLimit(target) }))
   )
 
 const off = "The memory is turned off: set memory.memory_enabled or memory.user_profile_enabled"

@@ -64,9 +64,9 @@ export const withStore = <A, E>(
  */
 export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> =
   Effect.gen(function* () {
-    const { projectOf } = yield* FolderTrust.make
-    const path = yield* projectOf(getWorkingDirectory())
-    return { path, holds: (directory) => Effect.map(projectOf(directory), (project) => project === path) }
+    const { findOwnProject } = yield* FolderTrust.make
+    const path = yield* findOwnProject(getWorkingDirectory())
+    return { path, holds: (directory) => Effect.map(findOwnProject(directory), (project) => project === path) }
   })
 
 /** Works with the stored session that a reference means. */

@@ -172,7 +172,7 @@ const makeTaskSettings = (
   return {
     maxIterations: flags.maxIterations ?? 15,
     budget: limits.budget,
-    seedOf: seed === undefined ? undefined : ({ id }) => RowSeed.computeSeed(seed, id),
+    getSeed: seed === undefined ? undefined : ({ id }) => RowSeed.computeSeed(seed, id),
     approvals: settings.approvals.unattendedMode,
     setupSeconds: flags.evalTimeout ?? SweTaskFlags.defaultSeconds,
     onEvent: isVerbose

@@ -112,7 +112,7 @@ export const mentionStart = Effect.fnUntraced(function* (settings: Values) {
   const trust = yield* FolderTrust.make
   const folder = (yield* StartDirectory)()
   if (yield* trust.mayStartIn(folder)) return
-  const remedy = FolderTrust.renderRemedy(yield* trust.projectOf(folder))
+  const remedy = FolderTrust.renderRemedy(yield* trust.findOwnProject(folder))
   yield* Effect.logWarning(
     "MCP servers start in an empty directory, because this folder is not trusted. Review the folder, then " +
       `run \`${remedy}\`, or set the cwd of each server`

@@ -158,7 +158,7 @@ const makeProgramLayer = Effect.fnUntraced(function* (settings: Values, start: S
     environment,
     home,
     folder: start.folder,
-    imageOf: start.imageOf
+    selectImage: start.findImage
   })
   const parts = {
     store: makeStoreLayer(settings, start, home),

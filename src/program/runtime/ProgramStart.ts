@@ -55,7 +55,7 @@ export interface Start extends Substitutes {
   /** Does not record file changes by tools: changes in the program's own workspaces are never undone. */
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
-  readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  readonly findImage?: ((tree: string) => string | undefined) | undefined
   /** Puts something in front of the place where tools work. */
   readonly environment?: ((environment: CommandEnvironment.Service) => CommandEnvironment.Service) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */

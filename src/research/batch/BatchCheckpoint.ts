@@ -29,11 +29,11 @@ export const make = Effect.fnUntraced(function* (
   path: string,
   { dataset, runName }: RunFacts,
   journal: RowJournal.Journal,
-  batchOf: (row: Dataset.Row) => number
+  getBatch: (row: Dataset.Row) => number
 ) {
   const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
   const open = new Set(RowPool.selectRemaining(dataset.rows, journal).map(({ id }) => id))
-  for (const [number, rows] of Map.groupBy(dataset.rows, batchOf))
+  for (const [number, rows] of Map.groupBy(dataset.rows, getBatch))
     batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
   const turn = yield* Semaphore.make(1)
   let writtenAt = 0
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
   )
   const recordRowEnd = (row: Dataset.Row, end: RowPool.RowEnd) =>
     Effect.suspend(() => {
-      const batch = batches.get(batchOf(row))
+      const batch = batches.get(getBatch(row))
       if (batch === undefined) return Effect.void
       batch.open--
       if (end === "failed") batch.failed++

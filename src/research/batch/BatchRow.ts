@@ -55,16 +55,16 @@ export interface Options {
   /** Field with the prompt. */
   readonly promptField: string
   /** Toolsets (and single tools) of a row, drawn or fixed. */
-  readonly toolsetsOf: (row: Row) => ReadonlyArray<string>
+  readonly getToolsets: (row: Row) => ReadonlyArray<string>
   readonly disabledToolsets: ReadonlyArray<string>
-  readonly batchOf: (row: Row) => number
+  readonly getRowBatch: (row: Row) => number
   readonly knownTools: ReadonlyArray<string>
   readonly ephemeralSystemPrompt: string | undefined
   readonly maxIterations: number | undefined
   /** Other limits of the agent in a row. */
   readonly budget?: Limits | undefined
   /** Seed that the model calls of a row ask for. */
-  readonly seedOf?: ((row: Row) => number) | undefined
+  readonly getSeed?: ((row: Row) => number) | undefined
   /** False to keep rows of which no answer has reasoning. */
   readonly needsReasoning: boolean
   readonly withAtif: boolean
@@ -207,12 +207,12 @@ export const run = Effect.fnUntraced(function* (
   const prompt = Json.readString(row.fields[options.promptField]) ?? ""
   const workspace = yield* prepareWorkspace(row, attempt, options)
   yield* options.prepare(row, workspace.path)
-  const toolsets = options.toolsetsOf(row)
+  const toolsets = options.getToolsets(row)
   const sets = yield* registry.list
   const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
   const sessionId = makeRowSessionId(row, attempt, options.sessionPrefix)
   const told = tell === undefined ? undefined : makeUsageReporter(tell)
-  const seed = options.seedOf?.(row)
+  const seed = options.getSeed?.(row)
   const input = {
     prompt,
     sessionId,
@@ -234,7 +234,7 @@ export const run = Effect.fnUntraced(function* (
   )
   const { costUsd, fields, hasReasoning, usage } = yield* readRowRecord(sessionId, {
     promptIndex: row.index,
-    batch: options.batchOf(row),
+    batch: options.getRowBatch(row),
     prompt,
     toolsets,
     knownTools: options.knownTools,

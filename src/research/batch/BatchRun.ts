@@ -252,13 +252,13 @@ const toJournalError =
 /** Opens the journal of a run. A result is written after the session of its row is stored. */
 const openJournal = Effect.fnUntraced(function* (
   { dataset, directory, onNote }: Options,
-  batchOf: (row: Dataset.Row) => number
+  getBatch: (row: Dataset.Row) => number
 ) {
   const store = yield* SessionStore
-  const batches = new Map(dataset.rows.map((row) => [row.id, batchOf(row)]))
+  const batches = new Map(dataset.rows.map((row) => [row.id, getBatch(row)]))
   const journal = yield* RowJournal.open({
     directory,
-    fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
+    getFile: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
     isResults: BatchFiles.names.isBatch,
     before: Effect.mapError(store.committed ?? Effect.void, toJournalError(directory))
   })
@@ -289,9 +289,9 @@ const checkResumption = (
 const noteFewBatches = (
   { dataset, onNote, workers }: Options,
   journal: RowJournal.Journal,
-  batchOf: (row: Dataset.Row) => number
+  getBatch: (row: Dataset.Row) => number
 ): Effect.Effect<void> => {
-  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(batchOf)).size
+  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(getBatch)).size
   return groups > 0 && groups < workers && dataset.rows.length > groups
     ? onNote(
         `Rows of a batch run one after another: ${formatCount(groups, "batch")}`.replace("batchs", "batches") +
@@ -353,14 +353,14 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
   const row: BatchRow.Options = {
     directory,
     promptField: options.promptField,
-    toolsetsOf: of,
+    getToolsets: of,
     disabledToolsets: options.disabledToolsets,
-    batchOf: computeBatchNumber,
+    getRowBatch: computeBatchNumber,
     knownTools: tools,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     maxIterations: options.maxIterations,
     budget: options.rowBudget,
-    seedOf: kept.seeds_models ? (one) => RowSeed.computeSeed(kept.seed, one.id) : undefined,
+    getSeed: kept.seeds_models ? (one) => RowSeed.computeSeed(kept.seed, one.id) : undefined,
     needsReasoning: options.needsReasoning,
     withAtif: kept.format !== "sharegpt",
     keepsWorkspaces: options.keepsWorkspaces,

@@ -86,7 +86,7 @@ export interface Options {
   /** Created when it is missing. */
   readonly directory: string
   /** Name of the file for the result of a row; `results.jsonl` when absent. */
-  readonly fileOf?: ((id: string) => string) | undefined
+  readonly getFile?: ((id: string) => string) | undefined
   /** Tells which files of the directory hold results; `results.jsonl` when absent. */
   readonly isResults?: ((name: string) => boolean) | undefined
   /** Runs before result lines are written, once per group of lines, so that the data they refer to is stored first. */
@@ -323,7 +323,7 @@ const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts>
 export const open = Effect.fn("RowJournal.open")(function* ({
   before = Effect.void,
   directory,
-  fileOf = () => defaultFile,
+  getFile = () => defaultFile,
   isResults = isDefault
 }: Options): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
@@ -368,7 +368,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
 
   /** File for the result of a row, which is never in front of a line that it has already. */
   const chooseFile = (id: string): string => {
-    const [wanted, last] = [fileOf(id), files.get(id)]
+    const [wanted, last] = [getFile(id), files.get(id)]
     return last !== undefined && compareNames(last, wanted) > 0 ? last : wanted
   }
 

@@ -214,9 +214,9 @@ const chooseAttempt = (row: RowKey, { attempts }: Journal): Attempt => {
 
 const groupRows = <Row>(
   rows: ReadonlyArray<Row>,
-  keyOf: ((row: Row) => string | number) | undefined
+  getKey: ((row: Row) => string | number) | undefined
 ): ReadonlyArray<ReadonlyArray<Row>> =>
-  keyOf === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, keyOf).values())
+  getKey === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, getKey).values())
 
 /** Numbers of rows by their state. */
 interface RowCounts {

@@ -227,7 +227,7 @@ const fromModule = Effect.fnUntraced(function* (
   )
   const folder = paths.dirname(path)
   if (!(yield* Effect.orElseSucceed(trust.isTrusted(folder), () => false))) {
-    const project = yield* Effect.orElseSucceed(trust.projectOf(folder), () => folder)
+    const project = yield* Effect.orElseSucceed(trust.findOwnProject(folder), () => folder)
     return yield* new EnvironmentError({
       message: `${path} is in a folder that is not trusted. Look at it, then run \`${renderRemedy(project)}\`.`
     })

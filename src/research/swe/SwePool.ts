@@ -75,7 +75,7 @@ export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   const name = paths.basename(results)
   return yield* RowJournal.open({
     directory: paths.dirname(results),
-    fileOf: () => name,
+    getFile: () => name,
     isResults: (file) => file === name
   })
 })

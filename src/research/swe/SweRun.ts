@@ -63,7 +63,7 @@ export interface Settings {
   /** Other limits of the agent in a task; its time is the task's. */
   readonly budget?: Pick<Limits, "dollars" | "tokens"> | undefined
   /** Seed that the model calls of a task ask for. */
-  readonly seedOf?: ((task: Pick<SweTask, "id">) => number) | undefined
+  readonly getSeed?: ((task: Pick<SweTask, "id">) => number) | undefined
   /** Decision on what needs an approval. */
   readonly approvals: "deny" | "approve"
   /** Seconds that a setup may take. */
@@ -134,7 +134,7 @@ const runAgent = Effect.fnUntraced(function* (
       tools: terminalOnly,
       maxIterations: settings.maxIterations,
       budget: { ...settings.budget, seconds: task.agentSeconds },
-      seed: settings.seedOf?.(task),
+      seed: settings.getSeed?.(task),
       streaming: false,
       readsText: false,
       onEvent
@@ -184,7 +184,7 @@ export const run = Effect.fn("SweRun.run")(function* (
     instance_id: task.id,
     conversations: yield* readConversation(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
   }
-  const seed = settings.seedOf?.(task)
+  const seed = settings.getSeed?.(task)
   const makeMetadata = (model: string) => ({
     model,
     env_type: runtime.environment.name,

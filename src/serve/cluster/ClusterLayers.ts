@@ -43,7 +43,7 @@ const buildShardingConfig = (
   simulateRemoteSerialization: false
 })
 
-const engineOf = ClusterWorkflowEngine.layer.pipe(
+const getEngine = ClusterWorkflowEngine.layer.pipe(
   Layer.provideMerge(shardingLayer),
   Layer.provideMerge(Runners.layerNoop),
   Layer.provideMerge(SqlMessageStorage.layer),
@@ -125,7 +125,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
-    Layer.provide(engineOf),
+    Layer.provide(getEngine),
     Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(buildShardingConfig(Option.some(address)))]),
     Layer.provide(Runs.layerSqlite(options.path))
   )
@@ -151,7 +151,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
         ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)
       ).pipe(
         Layer.provide(makeWorkerLayer(address.host, options, report)),
-        Layer.provide(engineOf),
+        Layer.provide(getEngine),
         Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
         Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address))))
       )
@@ -169,7 +169,7 @@ export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerO
 
 /** A process that submits runs, over a database that is open already. */
 export const clientOver = served.pipe(
-  Layer.provide(engineOf),
+  Layer.provide(getEngine),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
   Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.none()))),
   Layer.provide(Runs.layerPostgres),

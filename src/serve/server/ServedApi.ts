@@ -29,10 +29,10 @@ import {
 const wanted = makeDecoder(RolloutWanted)
 const score = makeDecoder(RolloutScore)
 
-const makeChatHandler = (bodyOf: BodyReader) =>
+const makeChatHandler = (readBody: BodyReader) =>
   Effect.fnUntraced(function* (request: HttpServerRequest, named: string | undefined) {
     const rollouts = yield* RolloutPort
-    const body = yield* bodyOf(request)
+    const body = yield* readBody(request)
     const wantsStream = body["stream"] === true
     const given = named ?? request.headers[rolloutHeader]
     // Opened before the answer begins, so that the header of a stream can name it.
@@ -51,8 +51,8 @@ const makeChatHandler = (bodyOf: BodyReader) =>
   })
 
 /** The handlers of the API. */
-const makeHandlers = (bodyOf: BodyReader) => {
-  const chat = makeChatHandler(bodyOf)
+const makeHandlers = (readBody: BodyReader) => {
+  const chat = makeChatHandler(readBody)
   const models = Effect.map(
     RolloutPort.use(({ model }) => model),
     (name) => makeModelList([name])
@@ -77,7 +77,7 @@ const makeHandlers = (bodyOf: BodyReader) => {
       )
       .handleRaw("open", ({ request }) =>
         respondToFailure(
-          bodyOf(request).pipe(
+          readBody(request).pipe(
             Effect.flatMap(wanted),
             Effect.flatMap((one) => RolloutPort.use(({ open }) => open(one))),
             Effect.map((view) => makeJsonResponse(view, 201))
@@ -94,7 +94,7 @@ const makeHandlers = (bodyOf: BodyReader) => {
       )
       .handleRaw("finish", ({ params, request }) =>
         respondToFailure(
-          bodyOf(request).pipe(
+          readBody(request).pipe(
             // A rollout may end without a score: it was given up.
             Effect.flatMap((body) => (Object.keys(body).length === 0 ? Effect.undefined : score(body))),
             Effect.flatMap((given) => RolloutPort.use(({ finish }) => finish(params.id, given))),

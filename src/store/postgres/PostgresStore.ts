@@ -146,7 +146,7 @@ const make = (
 
   /** True for the session of no lease of this process, and for the owner of its lease. */
   const isOurs = (id: string) => {
-    const owner = leases.ownerOf(Leases.toSessionName(id))
+    const owner = leases.getOwner(Leases.toSessionName(id))
     return owner === undefined
       ? sql`TRUE`
       : sql`EXISTS (SELECT 1 FROM leases WHERE name = ${Leases.toSessionName(id)} AND owner = ${owner})`

@@ -43,7 +43,7 @@ const groups = parseNames(`
 const runners = parseNames(
   "exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api"
 )
-const runnersOf: Readonly<Record<string, ReadonlySet<string>>> = {
+const getRunners: Readonly<Record<string, ReadonlySet<string>>> = {
   git: parseNames("bisect"),
   docker: parseNames("run"),
   podman: parseNames("run"),
@@ -97,7 +97,7 @@ export const findPrefix = (line: string): string | undefined => {
     .map((word) => readKeyword(word) ?? "")
   if (!programs.has(program) || !plainWord.test(verb)) return undefined
   const isRunner = (word: string): boolean =>
-    runners.has(word) || (Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true)
+    runners.has(word) || (Object.hasOwn(getRunners, program) && getRunners[program]?.has(word) === true)
   if (isRunner(verb)) return undefined
   if (!groups.has(verb)) return `${program} ${verb}`
   return plainWord.test(object) && !isRunner(object) ? `${program} ${verb} ${object}` : undefined

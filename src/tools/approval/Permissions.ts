@@ -307,11 +307,11 @@ export const judge = Effect.fnUntraced(function* (
   const isReader = tool === "read_file" || tool === "search_files"
   const isWriter = tool === "write_file" || tool === "patch"
   const needsPaths = isReader || isWriter || rules.some(({ pattern }) => pattern._tag === "Path")
-  const listCommandPaths = (pathsOf: (command: Command) => ReadonlyArray<string>) =>
+  const listCommandPaths = (findPaths: (command: Command) => ReadonlyArray<string>) =>
     Effect.map(
       Effect.forEach(commands, (command) =>
         listAllSpellings(
-          pathsOf(command),
+          findPaths(command),
           PermissionRule.toAbsolutePath(command.cwd ?? directory, { folder: cwd, home }) ?? cwd
         )
       ),
@@ -350,13 +350,13 @@ const readSection = Effect.fnUntraced(function* (
   const rules: Array<PlacedRule> = []
   const problems: Array<string> = []
   const text = yield* file.text
-  const lineOf = text === "" ? undefined : (yield* Yaml.load).lineOf
+  const findLine = text === "" ? undefined : (yield* Yaml.load).findLine
   for (const list of ["deny", "ask", "allow"] as const) {
     const given = section[list] ?? []
     const entries: ReadonlyArray<unknown> = Array.isArray(given) ? given : [given]
     for (const [index, entry] of entries.entries()) {
       const path = ["permissions", list, ...(Array.isArray(given) ? [index] : [])]
-      const source = lineOf === undefined ? file.name : `${file.name} line ${lineOf(text, path)}`
+      const source = findLine === undefined ? file.name : `${file.name} line ${findLine(text, path)}`
       const parsed = typeof entry === "string" && Array.isArray(given) ? PermissionRule.parse(entry, list) : undefined
       if (parsed?._tag === "Success") {
         rules.push({ ...parsed.success, list, source, folder })
@@ -457,7 +457,7 @@ export const make: Effect.Effect<
     if (isTrusted) return { rules: found.rules, problems: [...found.problems, ...ignored] }
     const remedy =
       `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run ` +
-      `\`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\``
+      `\`${FolderTrust.renderRemedy(yield* trust.findOwnProject(folder))}\``
     return {
       rules: found.rules.filter(({ list }) => list !== "allow"),
       problems: [...found.problems, ...ignored, remedy]
@@ -498,7 +498,7 @@ export const make: Effect.Effect<
       if (cwd === undefined) return own
       const before = known.get(cwd)
       if (before !== undefined) return before
-      const folders = Array.from(new Set([yield* trust.projectOf(cwd), cwd]))
+      const folders = Array.from(new Set([yield* trust.findOwnProject(cwd), cwd]))
       const set = mergeRuleSets([own, ...(yield* Effect.forEach(folders, readFolderRules))])
       known.set(cwd, set)
       for (const problem of set.problems) yield* Effect.logWarning(problem)

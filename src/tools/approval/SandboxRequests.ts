@@ -57,8 +57,8 @@ const findGitConcerns = Effect.fnUntraced(function* ({
   readonly command: string
   readonly cwd: string
 }) {
-  const { rootOf } = yield* WorkingTree.make(undefined)
-  return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* rootOf((yield* ToolContext).cwd))
+  const { findTreeRoot } = yield* WorkingTree.make(undefined)
+  return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* findTreeRoot((yield* ToolContext).cwd))
 })
 
 /** A command that failed at the wall. */

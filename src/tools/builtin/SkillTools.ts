@@ -339,7 +339,7 @@ export const toolset = Toolset.withConcerns(
       (tool, { action, category, name }) =>
         tool !== "skill_manage" || typeof name !== "string"
           ? Effect.succeed([])
-          : Effect.map(store.pathOf(name, typeof category === "string" ? category : undefined), (path) => [
+          : Effect.map(store.getPath(name, typeof category === "string" ? category : undefined), (path) => [
               toConcern(action, path)
             ])
   )

@@ -175,11 +175,16 @@ const stripTags = (html: string): string => collapseBlanks(withoutCode(html).rep
 type Parse = (html: string) => { readonly document: unknown }
 
 /** Returns the article of a page, or its whole text if no article is found. */
-const parsePage = (html: string, url: string, parse: Parse, articleOf: (document: unknown) => Article | null): Page => {
+const parsePage = (
+  html: string,
+  url: string,
+  parse: Parse,
+  readArticle: (document: unknown) => Article | null
+): Page => {
   // Types of a browser's DOM, which this program does not have; these members are all that is used.
   const document = parse(html).document as { querySelector: (selector: string) => Node | null }
   const title = document.querySelector("title")?.textContent?.trim() ?? ""
-  const article = articleOf(document)
+  const article = readArticle(document)
   const found = article?.content ?? undefined
   const content = found === undefined ? "" : collapseBlanks(renderMarkdown(found, url, 0))
   if (content !== "") return { title: article?.title || title, content }

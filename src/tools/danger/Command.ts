@@ -151,10 +151,10 @@ export type Row = readonly [program: RegExp, words: RegExp, family: Family, key:
 
 /** The first row that fits a command. */
 export const makeRowRule =
-  (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule =>
+  (rows: ReadonlyArray<Row>, readWords: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule =>
   ({ args, program }) => {
     const own = program === "" || isHelpRequest(args) ? [] : rows.filter(([name]) => name.test(program))
-    const words = own.length === 0 ? "" : wordsOf(args)
+    const words = own.length === 0 ? "" : readWords(args)
     const found = own.find(([, pattern]) => pattern.test(words))
     return found === undefined ? undefined : makeFinding(found[2], found[3])
   }

@@ -141,7 +141,7 @@ export const open = Effect.fnUntraced(function* (
     if (cwd === undefined) yield* programs.admit(setting, [command, ...args])
     return {
       at: cwd ?? (yield* programs.startDirectory),
-      spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox)
+      spawner: yield* programs.getSpawner(`${setting}.sandbox`, sandbox)
     }
   }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
   const fs = yield* FileSystem.FileSystem

@@ -234,7 +234,7 @@ export interface Service {
   /** Files that are in use. */
   readonly targets: ReadonlyArray<Target>
   /** Characters that fit into a file. */
-  readonly limitOf: (target: Target) => number
+  readonly getFileLimit: (target: Target) => number
   readonly entries: (target: Target) => Effect.Effect<ReadonlyArray<string>, ConfigError>
   /** Makes all operations or none. */
   readonly change: (
@@ -358,7 +358,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       (found) => found.flatMap((text) => text ?? [])
     )
 
-    return { targets, limitOf: getLimit, entries, change, rewrite, blocks }
+    return { targets, getFileLimit: getLimit, entries, change, rewrite, blocks }
   })
 
 /** The memory that a user's settings mean, in the home directory. */

@@ -84,7 +84,7 @@ export interface Options {
   /** Replaces `${HERMES_SKILL_DIR}` and `${HERMES_SESSION_ID}` in the text of a skill; default: true. */
   readonly templateVars?: boolean | undefined
   /** Toolsets that some tools belong to, for conditions of skills; none when absent. */
-  readonly toolsetsOf?: ((tools: ReadonlySet<string>) => ReadonlySet<string>) | undefined
+  readonly getToolsets?: ((tools: ReadonlySet<string>) => ReadonlySet<string>) | undefined
   /** Variables of the environment, to say which of those that a skill needs are missing. */
   readonly variable?: ((name: string) => string | undefined) | undefined
 }
@@ -140,7 +140,7 @@ export interface Service {
   /** Changes that wait for the user. */
   readonly proposals: SkillProposals.Service
   /** The path that a change would write or remove, for an approval; undefined if the change names no path. */
-  readonly pathOf: (name: string, category?: string) => Effect.Effect<string>
+  readonly getPath: (name: string, category?: string) => Effect.Effect<string>
   /**
    * Adds the skills that plugins bring in `skills/` of their directories, each under its plugin's key (`/` becomes
    * `-`); they count last and are never written.
@@ -167,7 +167,7 @@ const makeBlocks = (options: Options, catalogue: Service["catalogue"]): Service[
   return Effect.fnUntraced(function* (offered) {
     if (!tools.some((tool) => offered.has(tool))) return undefined
     const found = yield* catalogue
-    const toolsets = options.toolsetsOf?.(offered) ?? new Set<string>()
+    const toolsets = options.getToolsets?.(offered) ?? new Set<string>()
     const key = JSON.stringify([options.directory, [...offered].toSorted(), [...toolsets].toSorted(), options.os])
     const kept = blocks.get(key)
     blocks.delete(key)
@@ -243,7 +243,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       change: (change) => Effect.provideContext(applyChange(shelf, change), context),
       check: (change) => Effect.provideContext(checkChange(shelf, change), context),
       proposals: yield* Effect.provideContext(proposals, context),
-      pathOf: (name, category) =>
+      getPath: (name, category) =>
         Effect.map(Effect.option(findSkill(shelf, name)), (skill) =>
           Option.isSome(skill) && !skill.value.isReadOnly
             ? skill.value.directory

@@ -22,7 +22,7 @@ const world = Effect.gen(function* () {
     return path
   }
   mkdirSync(join(root, "project"))
-  const layer = Layer.mergeAll(trustLayer, Environment.layerOf({ KEY: "sk-agent-0123456789", N: "7" })).pipe(
+  const layer = Layer.mergeAll(trustLayer, Environment.layerIn({ KEY: "sk-agent-0123456789", N: "7" })).pipe(
     Layer.provide(Home.layerAt(join(root, ".hermes"))),
     Layer.provideMerge(NodeServices.layer)
   )

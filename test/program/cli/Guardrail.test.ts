@@ -139,7 +139,7 @@ describe("bedrock.guardrail", () => {
       )
       const home = yield* temporaryDirectory
       const program = Runtime.program(settings).pipe(
-        Layer.provide(Layer.mergeAll(Home.layerAt(home), Environment.layerOf({}))),
+        Layer.provide(Layer.mergeAll(Home.layerAt(home), Environment.layerIn({}))),
         Layer.provide(NodeServices.layer)
       )
       const sessionId = Ids.SessionId.make("side")

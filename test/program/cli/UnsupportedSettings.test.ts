@@ -25,7 +25,7 @@ describe("an application's runtime", () => {
         Settings.use((settings) => Effect.succeed(Runtime.program(settings, { withoutModel: true })))
       ).pipe(
         Layer.provide(Config.layerFromFile({ terminal: { backend: "modal" } })),
-        Layer.provide(Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerOf({}))),
+        Layer.provide(Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerIn({}))),
         Layer.provide(NodeServices.layer)
       )
       const error = yield* Effect.flip(Effect.provide(Agent.run({ prompt: "hi" }), program))

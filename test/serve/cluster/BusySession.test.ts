@@ -103,9 +103,9 @@ describe("work on a busy session", () => {
         {
           directory,
           promptField: "prompt",
-          toolsetsOf: () => ["test"],
+          getToolsets: () => ["test"],
           disabledToolsets: [],
-          batchOf: () => 0,
+          getRowBatch: () => 0,
           knownTools: [],
           ephemeralSystemPrompt: undefined,
           maxIterations: undefined,

@@ -105,7 +105,7 @@ describe("the index of skills", () => {
     Effect.gen(function* () {
       const { at, open } = yield* setup({
         disabled: ["off", "Other Name"],
-        toolsetsOf: (tools) => new Set(tools.has("read_file") ? ["file"] : [])
+        getToolsets: (tools) => new Set(tools.has("read_file") ? ["file"] : [])
       })
       put(at("mac", "SKILL.md"), text("mac", "m", "platforms: [macos]\n"))
       put(at("linux", "SKILL.md"), text("linux", "l", "platforms: [linux, macos]\n"))

@@ -27,7 +27,7 @@ interface Source {
   readonly text: string
   readonly lines: ReadonlyArray<string>
   /** Line of an offset, counted from 0. */
-  readonly lineOf: (offset: number) => number
+  readonly findLine: (offset: number) => number
 }
 
 type Entry = Pair<ParsedNode, ParsedNode | null>
@@ -53,8 +53,8 @@ const isBlock = (node: ParsedNode | null): boolean =>
   node?.srcToken?.type === "block-map" || node?.srcToken?.type === "block-seq"
 
 /** The line behind the last one that has something of a node; blank lines at its end are not counted. */
-const findEnd = ({ lineOf, lines }: Source, start: number, node: ParsedNode | null): number => {
-  const last = node === null || isEmptyNode(node) ? start : lineOf(node.range[1] - 1)
+const findEnd = ({ findLine, lines }: Source, start: number, node: ParsedNode | null): number => {
+  const last = node === null || isEmptyNode(node) ? start : findLine(node.range[1] - 1)
   let end = Math.max(last, start) + 1
   while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
   // The range of a block takes in comments behind its last entry.
@@ -96,8 +96,8 @@ interface Extent {
 const findExtent = (source: Source, { key, value }: Entry, map: Mapping, index: number): Extent | undefined => {
   const token = map.srcToken?.type === "block-map" ? map.srcToken.items[index] : undefined
   const colon = token?.sep?.find(({ type }) => type === "map-value-ind")?.offset
-  const start = source.lineOf(key.range[0])
-  if (colon === undefined || source.lineOf(colon) !== start) return undefined
+  const start = source.findLine(key.range[0])
+  if (colon === undefined || source.findLine(colon) !== start) return undefined
   const isBelow = value === null || isBlock(value) || isEmptyNode(value) || value.srcToken?.type === "block-scalar"
   return {
     start,
@@ -121,7 +121,7 @@ const listLines = (
   let lead = from
   const items = list.items.map((item, index) => {
     const dash = token.items[index]?.start.find(({ type }) => type === "seq-item-ind")?.offset ?? item.range[0]
-    const end = findEnd(source, source.lineOf(dash), item)
+    const end = findEnd(source, source.findLine(dash), item)
     const lines = source.lines.slice(lead, end)
     lead = end
     return { indent: computeColumn(source.text, dash), lines }
@@ -227,7 +227,7 @@ const makeSource = (yaml: Yaml, text: string): Source => {
     yaml,
     text,
     lines: text.split(/\r?\n/),
-    lineOf: (offset) => starts.findLastIndex((start) => start <= offset)
+    findLine: (offset) => starts.findLastIndex((start) => start <= offset)
   }
 }
 

@@ -31,7 +31,7 @@ const toChoice = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, 
   typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
 
 /** Tools on the wire, made once for each array of tools. */
-const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<unknown> =>
+const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<unknown> =>
   tools.map(({ description, name, parameters }) => ({
     toolSpec: {
       name,
@@ -196,7 +196,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
         ? {}
         : {
             toolConfig: {
-              tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point],
+              tools: point === undefined || !toolPoint ? getTools(call.tools) : [...getTools(call.tools), point],
               toolChoice: toChoice(choice)
             }
           }),

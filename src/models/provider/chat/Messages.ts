@@ -267,7 +267,7 @@ const closeGroup = (written: WrittenConversation): void => {
   written.open = []
 }
 
-const writtenOf = GrowingList.fold<WireMessage, WrittenConversation>({
+const getWritten = GrowingList.fold<WireMessage, WrittenConversation>({
   begin: () => ({ pieces: [], open: [], count: 0 }),
   add: (written, message) => {
     if (!Json.isFields(message)) return
@@ -291,7 +291,7 @@ const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
 
 const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
   // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
-  const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
+  const { count, open, pieces } = getWritten(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
   // Messages from a request that was not built here are sent unchanged.
   if (count !== messages.length) return void out.push(JSON.stringify(messages))
   out.push("[")
@@ -321,7 +321,7 @@ export const stringifyBody = (body: Json.Fields): string => {
 }
 
 const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
-  const convertedOf = memoize((message: Prompt.Message) => {
+  const getConverted = memoize((message: Prompt.Message) => {
     const made = convertMessage(message, endpoint)
     for (const one of made.messages) converted.add(one)
     return made
@@ -329,7 +329,7 @@ const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Messag
   return GrowingList.fold<Prompt.Message, Wire>({
     begin: () => ({ out: [], files: [] }),
     add: (wire, message) => {
-      const { files, messages } = convertedOf(message)
+      const { files, messages } = getConverted(message)
       if (wire.files.length > 0 && message.role !== "tool") {
         wire.out.push({ role: "user", content: wire.files })
         wire.files = []
@@ -341,7 +341,7 @@ const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Messag
   })
 }
 
-const writerOf = memoize(makeWriter)
+const getWriter = memoize(makeWriter)
 
 /** Marks the last part of a message; undefined for a tool's result and for a message without content. */
 const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
@@ -375,7 +375,7 @@ export const markForCache = (
 
 /** The messages of a request. */
 export const toWire = (messages: ReadonlyArray<Prompt.Message>, endpoint: Endpoint): Array<WireMessage> => {
-  const { files, out } = writerOf(endpoint)(messages)
+  const { files, out } = getWriter(endpoint)(messages)
   if (files.length > 0) out.push({ role: "user", content: files })
   return out
 }

@@ -25,7 +25,7 @@ import * as Messages from "./Messages.ts"
 // Tools
 
 /** Tools on the wire, made once for each array of tools. */
-const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
+const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
   Messages.markConstant(
     tools.map(({ name, description, parameters }) => ({
       type: "function",
@@ -40,7 +40,7 @@ const toToolChoice = (choice: ToolChoice): unknown =>
 const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
-    : { tools: toolsOf(tools), ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) }) }
+    : { tools: getTools(tools), ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) }) }
 
 // Answer format
 

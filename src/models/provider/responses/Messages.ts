@@ -159,7 +159,7 @@ const convertMessage = (message: Prompt.Message): ReadonlyArray<InputItem> => {
   }
 }
 
-const itemsOf = memoize(convertMessage)
+const getItems = memoize(convertMessage)
 
 /** A conversation on the wire. */
 interface Input {
@@ -184,7 +184,7 @@ const read = GrowingList.fold<Prompt.Message, State>({
       instructions.push(message.content.toWellFormed())
       return
     }
-    for (const item of itemsOf(message)) {
+    for (const item of getItems(message)) {
       if (item["type"] === "reasoning") {
         const thought = item["encrypted_content"]
         if (HashSet.has(state.thoughts, thought)) continue

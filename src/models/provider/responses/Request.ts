@@ -32,7 +32,7 @@ import * as Messages from "./Messages.ts"
 // Tools
 
 /** Tools on the wire, made once for each array of tools. */
-const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
+const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
   tools.map(({ name, description, parameters }) => ({ type: "function", name, description, strict: false, parameters }))
 )
 
@@ -40,7 +40,7 @@ const toToolChoice = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", name: choice.tool }
 
 const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
-  tools.length === 0 ? {} : { tools: toolsOf(tools), tool_choice: toToolChoice(toolChoice), parallel_tool_calls: true }
+  tools.length === 0 ? {} : { tools: getTools(tools), tool_choice: toToolChoice(toolChoice), parallel_tool_calls: true }
 
 // Answer format
 

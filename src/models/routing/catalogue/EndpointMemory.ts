@@ -138,7 +138,7 @@ interface Asker {
    * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as
    * silent until it has answered.
    */
-  readonly askedOf: <A>(
+  readonly getAsked: <A>(
     baseUrl: string,
     what: string,
     ask: Effect.Effect<A | undefined>
@@ -162,7 +162,7 @@ export const makeAsker = (
     ((baseUrl, silent) => Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl))))
   return {
     late: () => late,
-    askedOf: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) =>
+    getAsked: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) =>
       Effect.gen(function* () {
         if (yield* isSilent(baseUrl)) return undefined
         const key = `${what}@${baseUrl}`

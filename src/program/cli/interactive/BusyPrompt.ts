@@ -196,7 +196,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
       PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", ")))
     )
     // Another client may have answered first, or the turn is over.
-    yield* Effect.catchTag(live.answer(pending.id, pending.answerOf(answers)), "AnswerRejected", ({ message }) =>
+    yield* Effect.catchTag(live.answer(pending.id, pending.parseAnswer(answers)), "AnswerRejected", ({ message }) =>
       Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim")))
     )
   })

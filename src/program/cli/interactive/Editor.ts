@@ -310,15 +310,15 @@ const breakRows = (line: string, from: number, columns: number): ReadonlyArray<R
   let at = from
   for (const grapheme of Width.splitGraphemes(line)) {
     const shown = grapheme.text === "\t" ? tab : grapheme.text
-    const columnsOf = grapheme.text === "\t" ? tab.length : grapheme.width
-    if (width + columnsOf > columns) {
+    const getColumns = grapheme.text === "\t" ? tab.length : grapheme.width
+    if (width + getColumns > columns) {
       rows.push({ text, from: begin })
       text = ""
       width = 0
       begin = at
     }
     text += shown
-    width += columnsOf
+    width += getColumns
     at += grapheme.text.length
   }
   rows.push({ text, from: begin })

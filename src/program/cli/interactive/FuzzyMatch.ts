@@ -37,14 +37,14 @@ const scoreMatch = (query: string, text: string): number | undefined => {
 export const rank = <A>(
   query: string,
   items: ReadonlyArray<A>,
-  textOf: (item: A) => string,
+  toText: (item: A) => string,
   count: number
 ): ReadonlyArray<A> => {
   const wanted = query.toLowerCase().replaceAll(/\s+/g, "")
   if (wanted === "") return items.slice(0, count)
   const found: Array<{ readonly item: A; readonly points: number }> = []
   for (const item of items) {
-    const points = scoreMatch(wanted, textOf(item).toLowerCase())
+    const points = scoreMatch(wanted, toText(item).toLowerCase())
     if (points !== undefined) found.push({ item, points })
   }
   return found

@@ -31,7 +31,7 @@ export interface Pending {
   /** Text typed as its answer. */
   editor: Editor.State
   /** The answer that choices or other words mean. */
-  readonly answerOf: (answers: ReadonlyArray<string>) => Answer
+  readonly parseAnswer: (answers: ReadonlyArray<string>) => Answer
 }
 
 /** A question as it is shown from now on. */
@@ -46,7 +46,7 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
       hint: formatHint(open.question),
       shownAt,
       editor: Editor.empty,
-      answerOf: toAnswer
+      parseAnswer: toAnswer
     }
   }
   const { choices, question, read } = ApprovalQuestion.toApprovalText(open.question)
@@ -60,7 +60,7 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
     hint: `${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
     shownAt,
     editor: Editor.empty,
-    answerOf: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
+    parseAnswer: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
   }
 })
 

@@ -226,7 +226,7 @@ export const makeSource = (screen: Transcript): Source => {
   const given = screen.look()
   const look: BlockLines.Look = { ...given, columns: Math.max(1, given.columns - 2) }
   const chooseDetail = (block: Block.Block): Block.Detail => {
-    const chosen = screen.detailOf(block)
+    const chosen = screen.getBlockDetail(block)
     return chosen === "part" && (block._tag === "Tool" || block._tag === "Reasoning") ? "folded" : chosen
   }
   const isUnseen = (block: Block.Block | undefined): boolean =>
@@ -255,7 +255,7 @@ export const makeSource = (screen: Transcript): Source => {
     toggle: (index, isOpen) => {
       const block = blocks[index]
       if (block === undefined || !Block.isFoldable(block)) return
-      screen.setDetail(block, (isOpen ?? screen.detailOf(block) !== "open") ? "open" : "part")
+      screen.setDetail(block, (isOpen ?? screen.getBlockDetail(block) !== "open") ? "open" : "part")
     }
   }
 }

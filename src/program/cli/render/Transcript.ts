@@ -68,7 +68,7 @@ export interface Transcript extends Pick<
   readonly look: () => BlockLines.Look
   readonly layouts: BlockLines.Layouts
   /** Detail of a block; `part` unless the user chose another one. */
-  readonly detailOf: (block: Block.Block) => Block.Detail
+  readonly getBlockDetail: (block: Block.Block) => Block.Detail
   readonly setDetail: (block: Block.Block, detail: Block.Detail) => void
   /**
    * Paints what is on the screen again, in the colours of another theme; lines that the program wrote itself keep
@@ -399,7 +399,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     open: () => open?.block,
     look: readLook,
     layouts,
-    detailOf: getDetail,
+    getBlockDetail: getDetail,
     setDetail: (block, detail) => {
       if (getDetail(block) === detail) return
       outdated = rewriteScreen

@@ -136,7 +136,10 @@ const sendSettings = Effect.fnUntraced(function* (context: SessionContext, chang
   const { client, settings } = context
   context.window = undefined
   yield* client.update({ sessionUpdate: "current_mode_update", currentModeId: changed.mode })
-  yield* client.update({ sessionUpdate: "config_option_update", configOptions: yield* settings.optionsOf(changed) })
+  yield* client.update({
+    sessionUpdate: "config_option_update",
+    configOptions: yield* settings.listSettingOptions(changed)
+  })
 })
 
 /** Sends an event of the live session to the client. */

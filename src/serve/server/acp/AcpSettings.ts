@@ -30,7 +30,7 @@ export interface SessionState {
 /** Settings of one session. */
 export interface AcpSettings {
   readonly state: Effect.Effect<SessionState>
-  readonly optionsOf: (settings: LiveSettings) => Effect.Effect<Array<SessionConfigOption>>
+  readonly listSettingOptions: (settings: LiveSettings) => Effect.Effect<Array<SessionConfigOption>>
   readonly setMode: (mode: string) => Effect.Effect<void, AcpFailure>
   readonly setOption: (option: string, value: string) => Effect.Effect<Array<SessionConfigOption>, AcpFailure>
 }
@@ -110,7 +110,7 @@ const describeOptions = (
 export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
   let known: ReadonlyArray<AcpModel> | undefined
 
-  const listOptions: AcpSettings["optionsOf"] = (settings) =>
+  const listOptions: AcpSettings["listSettingOptions"] = (settings) =>
     Effect.map(
       Effect.suspend(() => (known === undefined ? models : Effect.succeed(known))),
       (found) => describeOptions(settings, (known ??= found))
@@ -156,7 +156,7 @@ export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpM
     state: Effect.flatMap(live.state, (settings) =>
       Effect.map(listOptions(settings), (configOptions) => ({ modes: describeModes(settings.mode), configOptions }))
     ),
-    optionsOf: listOptions,
+    listSettingOptions: listOptions,
     setMode,
     setOption: (option, value) => Effect.andThen(changeOption(option, value), Effect.flatMap(live.state, listOptions))
   }

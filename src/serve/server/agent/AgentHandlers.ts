@@ -55,9 +55,9 @@ const readModel = (body: Json.Fields): string => Json.readString(body["model"]) 
 
 const makeHeaders = ({ sessionId }: Exchange) => ({ [sessionHeader]: sessionId })
 
-const makeChatHandler = (bodyOf: BodyReader) =>
+const makeChatHandler = (readBody: BodyReader) =>
   Effect.fnUntraced(function* (request: Request) {
-    const body = yield* bodyOf(request)
+    const body = yield* readBody(request)
     const exchange = yield* (yield* AgentSessions).exchange(
       yield* OpenAiMessages.readChatRequest(body, request.headers[sessionHeader])
     )
@@ -74,9 +74,9 @@ const makeChatHandler = (bodyOf: BodyReader) =>
     )
   })
 
-const makeResponseHandler = (bodyOf: BodyReader) =>
+const makeResponseHandler = (readBody: BodyReader) =>
   Effect.fnUntraced(function* (request: Request) {
-    const body = yield* bodyOf(request)
+    const body = yield* readBody(request)
     const given = Json.readString(body["previous_response_id"])
     const previous = given === undefined ? undefined : OpenAiAnswers.readResponseId(given)
     if (given !== undefined && previous === undefined)
@@ -128,7 +128,7 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
   )
 }
 
-const makeHandlers = (bodyOf: BodyReader) => {
+const makeHandlers = (readBody: BodyReader) => {
   const life = HttpApiBuilder.group(api, "life", (group) =>
     group
       .handleRaw("health", () => Effect.succeed(makeJsonResponse({ status: "ok" })))
@@ -152,10 +152,10 @@ const makeHandlers = (bodyOf: BodyReader) => {
           )
         )
       )
-      .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(bodyOf)(request)))
-      .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(bodyOf)(request)))
+      .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(readBody)(request)))
+      .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(readBody)(request)))
   )
-  return Layer.mergeAll(life, openai, SessionHandlers.layer(bodyOf))
+  return Layer.mergeAll(life, openai, SessionHandlers.layer(readBody))
 }
 
 /** Values that the requests of a client are answered with. */

@@ -125,9 +125,12 @@ const listSessions = Effect.fnUntraced(function* (limit: number) {
   }
 })
 
-const makeRequestDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(bodyOf: BodyReader, schema: S) => {
+const makeRequestDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(
+  readBody: BodyReader,
+  schema: S
+) => {
   const decode = makeDecoder(schema)
-  return (request: Request): Effect.Effect<S["Type"], ApiError.ApiError> => Effect.flatMap(bodyOf(request), decode)
+  return (request: Request): Effect.Effect<S["Type"], ApiError.ApiError> => Effect.flatMap(readBody(request), decode)
 }
 
 const nothing = HttpServerResponse.empty({ status: 204 })
@@ -176,10 +179,10 @@ const toJson = <A, E, R>(value: Effect.Effect<A, E, R>): Effect.Effect<Response,
   Effect.map(value, (found) => makeJsonResponse(found))
 
 /** The handlers of the group `sessions`. */
-export const layer = (bodyOf: BodyReader) => {
-  const readSettings = makeRequestDecoder(bodyOf, NewSettings)
-  const readMessage = makeRequestDecoder(bodyOf, NewMessage)
-  const readAnswer = makeRequestDecoder(bodyOf, NewAnswer)
+export const layer = (readBody: BodyReader) => {
+  const readSettings = makeRequestDecoder(readBody, NewSettings)
+  const readMessage = makeRequestDecoder(readBody, NewMessage)
+  const readAnswer = makeRequestDecoder(readBody, NewAnswer)
   return HttpApiBuilder.group(api, "sessions", (group) =>
     group
       .handleRaw("list", ({ query }) =>

@@ -311,7 +311,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
 
     const readSurroundings = Effect.fnUntraced(function* (directory: string | undefined) {
       const { cwd } = yield* ToolContext
-      const tree = yield* trees.rootOf(cwd)
+      const tree = yield* trees.findTreeRoot(cwd)
       const temporary = environment()["TMPDIR"]
       const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
       return {

@@ -28,7 +28,7 @@ export interface Place {
 /** A trust that says the same of every folder. */
 export const trusting = (trusts: boolean): Places["trust"] => ({
   isTrusted: () => Effect.succeed(trusts),
-  projectOf: (folder) => Effect.succeed(folder)
+  findOwnProject: (folder) => Effect.succeed(folder)
 })
 
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(temporaryDirectory, (directory) => {
