@@ -240,8 +240,8 @@ describe("Architecture", () => {
     const port: Record<string, RegExp> = {
       "tools/builtin/terminal/Shell.ts": /^/,
       "tools/builtin/ExecuteCode.ts": /Toolset\.inEnvironment\(/,
-      "tools/mcp/StdioPipe.ts": /yield\* programs\.spawnerOf\(/,
-      "hooks/ShellHookProcess.ts": /yield\* programs\.spawnerOf\(/
+      "tools/mcp/StdioPipe.ts": /yield\* programs\.getSpawner\(/,
+      "hooks/ShellHookProcess.ts": /yield\* programs\.getSpawner\(/
     }
     /** The user's own programs, each started by a command of the user's; and the guard of what children write. */
     const others = [
