@@ -30,9 +30,6 @@ const makeBatch = (calls: Batch["calls"]): OpenBatch => ({
   salvaged: new Map()
 })
 
-/** No calls are being run. */
-const noBatch: OpenBatch = makeBatch([])
-
 /** The conversation of one run. */
 export interface RunConversation {
   /** System message first, then the conversation; grows, and its messages never change. */
@@ -70,7 +67,7 @@ export const makeConversation = (messages: ReadonlyArray<Prompt.Message>): RunCo
   const own: OwnConversation = {
     messages: [...messages],
     unstored: new Map(),
-    batch: noBatch,
+    batch: makeBatch([]),
     isAnswerStored: false,
     isCompacted: false,
     compactions: undefined
@@ -135,7 +132,7 @@ export const openBatch = (run: RunState, calls: ReadonlyArray<Prompt.ToolCallPar
 
 /** Ends the batch: no calls are being run. */
 export const closeBatch = (run: RunState): void => {
-  getOwn(run).batch = noBatch
+  getOwn(run).batch = makeBatch([])
 }
 
 /** The batch under way with the right to change it, for work that may outlast the batch. */
