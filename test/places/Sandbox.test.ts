@@ -128,9 +128,10 @@ describe("commands", () => {
     "write below the working tree and in temporary directories of their own, and nowhere else",
     Effect.gen(function* () {
       const { has, home, sh, tree } = yield* inSandbox()
+      const temporary = `/tmp/hermes-test-${process.pid}`
       const { out } = yield* sh(`
       echo two > b.txt && echo tree
-      echo x > /tmp/x && echo tmp
+      echo x > ${temporary} && echo tmp
       echo x > ${home}/.bashrc && echo BASHRC
       echo x > ${home}/new && echo HOME
       echo x > /etc/hermes-escape && echo ETC
@@ -143,10 +144,10 @@ describe("commands", () => {
         ["tree", "tmp", "readable"]
       )
       assert.deepStrictEqual(
-        [has("project/b.txt"), has("new"), existsSync("/etc/hermes-escape"), existsSync("/tmp/x")],
+        [has("project/b.txt"), has("new"), existsSync("/etc/hermes-escape"), existsSync(temporary)],
         [true, false, false, false]
       )
-      assert.strictEqual((yield* sh("cat /tmp/x")).out, "x\n", "the next command has the same temporary directory")
+      assert.strictEqual((yield* sh(`cat ${temporary}`)).out, "x\n", "the next command has the same temporary directory")
       assert.strictEqual((yield* sh("cat b.txt", tree)).out, "two\n")
     })
   )

@@ -242,7 +242,7 @@ describe("hermes batch", () => {
       const diff = yield* hermes(["batch", "diff", "run", "other"])
       assert.match(
         diff.stdout,
-        /^run and other: 2 rows, 1 the same\n {2}a +model calls 2 → 1, another answer, tokens \d+ → \d+\n$/
+        /^run and other: 2 rows, 1 identical\n {2}a +model calls 2 → 1, another answer, tokens \d+ → \d+\n$/
       )
       writeFileSync(join(directory, "trajectories.jsonl"), "")
       assert.match(
