@@ -261,7 +261,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           })
         })
 
-      /** Makes the caller the owner of the session that a run goes on in, until the scope closes. */
+      /** Makes the caller the owner of the session that a run continues in, until the scope closes. */
       const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
         const stopped = Deferred.makeUnsafe<void, SessionBusy>()
         const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
@@ -446,10 +446,10 @@ export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = 
   options: BoundedOptions<never, never, Middlewares>
 ) => Layer.effect(Agent, makeBounded<never, never, Middlewares>(options))
 
-/** Runs the agent of the surroundings. */
+/** Runs the agent in the context. */
 export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>
   Effect.flatMap(Agent, (agent) => agent.run(input))
 
-/** Streams a run of the agent of the surroundings. */
+/** Streams a run of the agent in the context. */
 export const stream = (input: RunInput): Stream.Stream<RunEvent, AgentError, Agent> =>
   Stream.unwrap(Effect.map(Agent, (agent) => agent.stream(input)))

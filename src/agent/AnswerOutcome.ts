@@ -74,7 +74,7 @@ export const toPromptPart =
     }
   }
 
-/** True of a call that the runtime is to run. */
+/** True for a call that the runtime is to run. */
 export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(
   part: P
 ): part is Extract<P, { readonly type: "tool-call" }> => part.type === "tool-call" && !part.providerExecuted

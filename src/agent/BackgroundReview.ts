@@ -82,7 +82,7 @@ export interface Service {
   readonly settled: (sessionId: Ids.SessionId) => Effect.Effect<void>
   /** Interrupts the review of a session. Returns false if no review is running. */
   readonly stop: (sessionId: Ids.SessionId) => Effect.Effect<boolean>
-  /** Takes what reviews of a session did. */
+  /** Removes and returns the reports of the reviews of a session. */
   readonly take: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<Report>>
   /** Done as soon as a report waits for the session. It stays until it is taken. */
   readonly arrived: (sessionId: Ids.SessionId) => Effect.Effect<void>

@@ -191,6 +191,6 @@ const make = Effect.gen(function* () {
 /** Service of the background work of all conversations. */
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
 
-/** Background work of the children, processes and reviews of the surroundings. */
+/** Background work of the children, processes and reviews in the context. */
 export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> =
   Layer.effect(BackgroundWork, make)

@@ -9,7 +9,7 @@ import { SessionBusy } from "../base/domain/AgentError.ts"
 
 const isBusy = <E>(error: E): error is Extract<E, SessionBusy> => error instanceof SessionBusy
 
-/** Times of the looks at a busy session: after half a second, then at growing distances of up to five seconds. */
+/** Schedule of the checks of a busy session: after half a second, then at growing intervals of up to five seconds. */
 const looks = Schedule.min([Schedule.exponential("500 millis", 1.5), Schedule.spaced("5 seconds")])
 
 /**

@@ -154,7 +154,7 @@ export const plan = Effect.fnUntraced(function* (
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
   const watched = ChildWatch.makeProgress()
-  // Work in the background is no part of the run that asked for it; its spending is, also after that run.
+  // Work in the background is not part of the run that asked for it; its spending is, also after that run.
   const watch = ChildWatch.watch(subagentId, watched, (events) =>
     delegationId === undefined && !parent.phase.isOver
       ? emit(parent, ...events)

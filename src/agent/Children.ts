@@ -38,7 +38,7 @@ import type { ChildReport } from "../tools/Delegator.ts"
 /** A child at work. */
 export interface Child {
   readonly subagentId: string
-  /** Empty when the parent is no child itself. */
+  /** Empty when the parent is not a child itself. */
   readonly parentSubagentId: string
   readonly sessionId: SessionId
   readonly parentSessionId: SessionId

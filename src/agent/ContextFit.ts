@@ -52,7 +52,7 @@ export const findWindow = Effect.fnUntraced(function* (
   return source === "default" ? undefined : tokens
 })
 
-/** True where middleware decides when the conversation is made smaller. */
+/** True if middleware decides when the conversation is made smaller. */
 const isLeftToMiddleware = Effect.map(
   Services,
   ({ interceptors }) =>

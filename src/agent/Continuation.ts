@@ -39,7 +39,7 @@ const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): R
     return unstored.get(message) ?? []
   })
 
-/** The prompt of the new session: built anew, unless the caller of the run or of the session gave one. */
+/** The prompt of the new session: rebuilt, unless the caller of the run or of the session gave one. */
 const buildSystemPrompt = Effect.fnUntraced(function* (
   { cwd, run }: RunStart.OpenedRun,
   { route, systemPrompt, tools }: Input,

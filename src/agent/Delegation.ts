@@ -37,7 +37,7 @@ const defaults = { maxSpawnDepth: 2, maxConcurrentChildren: 3, maxIterations: 50
 const refuseDelegation = (message: string) => Effect.fail(new Delegator.DelegationRefused({ message }))
 
 const dispatchedNote =
-  "The child works in the background. Go on with something else, or end your turn: its report comes as a message of its own. " +
+  "The child works in the background. Do something else, or end your turn: its report comes as a message of its own. " +
   "Do not wait for it, and do not do its work."
 
 /** A task without secrets: a model wrote it, and it is what the child is told, stored with, and known by. */

@@ -54,7 +54,7 @@ const findProvider = Effect.fnUntraced(function* (
 const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined =>
   typeof userMessage === "string" ? userMessage : undefined
 
-/** True of a session in which nothing of the user's memory belongs. */
+/** Tests whether a session must not use the user's memory. */
 const isApart = ({ source }: { readonly source?: string | undefined }): boolean =>
   source === "cron" || source === "batch"
 

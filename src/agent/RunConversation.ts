@@ -40,7 +40,7 @@ export interface RunConversation {
   readonly batch: Batch
   /** True when the text of the newest answer is in `messages` already. */
   readonly isAnswerStored: boolean
-  /** True when the conversation is no longer the one that the session has: the session goes on in another one. */
+  /** True when the conversation is no longer the one that the session has: the session continues in another one. */
   readonly isCompacted: boolean
   /** Number of times it was made smaller because it did not fit. */
   readonly compactions: WindowProbing.CompactionTurn | undefined
@@ -109,7 +109,7 @@ export const replaceMessages = (run: RunState, after: ReadonlyArray<Prompt.Messa
 export const removeFrom = (run: RunState, index: number): ReadonlyArray<Prompt.Message> =>
   getOwn(run).messages.splice(index)
 
-/** Notes that the session goes on in another one, because the conversation is another one. */
+/** Notes that the session continues in another one, because the conversation is another one. */
 export const noteCompaction = (run: RunState): void => {
   getOwn(run).isCompacted = true
 }

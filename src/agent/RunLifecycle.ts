@@ -243,7 +243,7 @@ const withParsed = (
   ]
 }
 
-/** Asks `after_model` of an answer. */
+/** Runs `after_model` for an answer. */
 export const runAfterModel = (
   run: RunState,
   response: ModelResponse,

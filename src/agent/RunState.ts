@@ -27,7 +27,7 @@ export interface Lineage {
   /** Sessions of the runs above, the parent's first. Use by the child is included in their sums. */
   readonly above: ReadonlyArray<SessionId>
   readonly parentTurnId: TurnId
-  /** Empty when the parent is no child itself. */
+  /** Empty when the parent is not a child itself. */
   readonly parentSubagentId: string
   /** Also the child's task id. */
   readonly subagentId: string

@@ -25,13 +25,13 @@ import * as StepCalls from "./StepCalls.ts"
 /** Default number of `delegate_task` calls accepted in one message (`ARCHITECTURE.md` §7). */
 const delegationsPerStep = 1
 
-/** Times in a row that middleware may go on after an answer that asks for nothing. */
+/** Times in a row that middleware may continue after an answer that asks for nothing. */
 const maxForced = 8
 
 const isEnd = ({ _tag }: Outcome): boolean => _tag === "Finished" || _tag === "Empty"
 
 /**
- * Takes over what middleware adds after an answer; goes on although the answer asks for nothing, if middleware wants
+ * Takes over what middleware adds after an answer; continues although the answer asks for nothing, if middleware wants
  * to.
  */
 const continueAfterAnswer = Effect.fnUntraced(function* (
@@ -61,7 +61,7 @@ const handleAnswer = Effect.fnUntraced(function* (
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { parts } = reviewed
-  const { settings } = yield* Services
+  const { files, settings } = yield* Services
   const text = yield* ModelRequest.showText(run, parts)
   const makePart = AnswerOutcome.toPromptPart(run.steps.count)
   if (!parts.some(AnswerOutcome.isCall)) {
@@ -83,9 +83,8 @@ const handleAnswer = Effect.fnUntraced(function* (
   if (reason === "length" || normalised.truncated) {
     return yield* AnswerOutcome.handleTruncatedAnswer(run, content, text, calls.length > 0 || normalised.truncated)
   }
-  return yield* calls.length === 0
-    ? AnswerOutcome.handleFinalAnswer(run, content, text, reason)
-    : StepCalls.runAnswerCalls(run, { calls, content, normalised, text }, reviewed, tools)
+  if (calls.length === 0) return yield* AnswerOutcome.handleFinalAnswer(run, content, text, reason)
+  return yield* StepCalls.runAnswerCalls(run, { calls, content, files, normalised, text }, reviewed, tools)
 })
 
 /** A part that middleware made. */

@@ -28,7 +28,7 @@ import {
 } from "./RunConversation.ts"
 import type { ReviewedAnswer } from "./RunLifecycle.ts"
 import { emit, getCurrentRoute, type RunState, toCallIds } from "./RunState.ts"
-import { Services } from "./Services.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 /**
  * Returns the size limits of a step's tool results in characters: the agent's settings, or limits that fit the window
@@ -190,25 +190,22 @@ interface AnswerCalls {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
   readonly normalised: Normalise.NormalisedCalls
+  readonly files: AgentServices["files"]
   /** As the user may see it. */
   readonly text: string
 }
 
-/** Tells the record of files that tools ran, unless a model can go in circles with all of them. */
-const noteOtherTools = (
-  run: RunState,
-  calls: ReadonlyArray<Prompt.ToolCallPart>
-): Effect.Effect<void, never, Services> =>
-  Services.use(({ files }) =>
-    files !== undefined && calls.some(({ name }) => !looking.has(name))
-      ? files.otherToolRan(run.sessionId)
-      : Effect.void
-  )
+/** True if calls contain a tool with which a model cannot go in circles; the record of files is notified of those. */
+const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
+  calls.some(({ name }) => !looking.has(name))
 
-/** Stores an answer with calls and runs them. */
-export const runAnswerCalls = Effect.fnUntraced(function* (
+/**
+ * Stores an answer with calls and runs them. A part of the step's own generator: it takes no interpreter steps besides
+ * those of its effects.
+ */
+export function* runAnswerCalls(
   run: RunState,
-  { calls, content, normalised, text }: AnswerCalls,
+  { calls, content, files, normalised, text }: AnswerCalls,
   reviewed: ReviewedAnswer,
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
@@ -232,10 +229,10 @@ export const runAnswerCalls = Effect.fnUntraced(function* (
   closeBatch(run)
   if (wanted.length === 0)
     return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
-  yield* noteOtherTools(run, wanted)
+  if (files !== undefined && hasOtherTool(wanted)) yield* files.otherToolRan(run.sessionId)
   if (halted !== undefined) return { _tag: "Halted", message: halted }
   return { _tag: "Continue", text, tools: wanted.map(({ name }) => name), invalid }
-})
+}
 
 /**
  * Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the
@@ -246,7 +243,7 @@ export const finishCalls = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
   const { unfinished } = run
   if (unfinished.length === 0) return undefined
-  const { registry } = yield* Services
+  const { files, registry } = yield* Services
   const tools = yield* registry.snapshot(run.tools)
   openBatch(run, unfinished)
   const { halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
@@ -256,6 +253,6 @@ export const finishCalls = Effect.fnUntraced(function* (
   // Results are in the order of their calls.
   addMessages(run, Conversation.closeOpenCalls([...tail, ...messages]))
   closeBatch(run)
-  yield* noteOtherTools(run, unfinished)
+  if (files !== undefined && hasOtherTool(unfinished)) yield* files.otherToolRan(run.sessionId)
   return halted === undefined ? undefined : { _tag: "Halted", message: halted }
 })

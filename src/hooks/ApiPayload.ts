@@ -11,7 +11,7 @@ import type { ContentPart, ModelRequest, ModelResponse } from "../base/domain/Mo
 import * as Usage from "../base/domain/Usage.ts"
 import type { UsageCounters } from "./PayloadTable.ts"
 
-/** Fields of a request that are no part of its body. */
+/** Fields of a request that are not part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
 
 /** The `request` of an event. */

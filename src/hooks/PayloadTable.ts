@@ -181,7 +181,7 @@ const link = {
   /** Run of the parent. */ parent_turn_id: allowEmpty(TurnId),
   /** The call that delegates, if known: with it a consumer need not guess which of several calls started a child. */
   parent_tool_call_id: Schema.optionalKey(allowEmpty(ToolCallId)),
-  /** Empty when the parent is no subagent itself. */
+  /** Empty when the parent is not a subagent itself. */
   parent_subagent_id: Schema.String,
   /** Session of the child. */ child_session_id: SessionId,
   /** The child. */ child_subagent_id: Schema.String,
@@ -336,7 +336,7 @@ export const table = {
       ...trace
     })
   },
-  /** A request failed, was cut by an interrupt, or was answered with something that is no answer. */
+  /** A request failed, was cut by an interrupt, or was answered with something that is not an answer. */
   api_request_error: {
     payload: makePayloadSchema({
       ...attempt,

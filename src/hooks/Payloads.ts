@@ -55,7 +55,7 @@ export const names = Object.keys(table) as ReadonlyArray<HookName>
 export const isHookName = (name: string): name is HookName => Object.hasOwn(table, name)
 
 /**
- * The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew
+ * The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Recreated
  * on each call.
  */
 export const makeJsonSchema = (name: HookName): JsonSchema.JsonSchema => {

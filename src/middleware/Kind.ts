@@ -38,7 +38,7 @@ export type PhaseKind =
   | "after_tool"
   | "stream_part"
 
-/** Policy for middleware that fails by itself: the run goes on without it, or the call fails. */
+/** Policy for middleware that fails by itself: the run continues without it, or the call fails. */
 export type OnFailure = "open" | "closed"
 
 /** One accepted rewrite of a request; `{ source: "plugin" }` when its author gave nothing. */

@@ -306,7 +306,9 @@ export interface Entry {
 /** `beforeModel` as `before_model`. */
 export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** Reads the methods of a record or of an object of a class; throws where one has two spellings or is no function. */
+/**
+ * Reads the methods of a record or of an object of a class; throws where one has two spellings or is not a function.
+ */
 export const bind = (name: string, methods: object): BoundMethods => {
   const bound: Record<string, ErasedMethod> = {}
   for (const camel of methodNames) {

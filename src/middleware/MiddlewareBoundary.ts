@@ -144,7 +144,7 @@ class StreamVeto extends Error {
   }
 }
 
-/** A veto ends the call, whatever had failed below. */
+/** Tests for a veto, which ends the call regardless of other failures. */
 const isVeto = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof ExecutionBlocked)
 

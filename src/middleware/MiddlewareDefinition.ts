@@ -47,7 +47,7 @@ import * as PlainReturn from "./PlainReturn.ts"
 
 const TypeId = "~hermes-effect/middleware/MiddlewareDefinition"
 
-/** Middleware that is made of parameters. */
+/** Middleware that is created from parameters. */
 export interface MiddlewareDefinition<in out Params> {
   readonly [TypeId]: typeof TypeId
   readonly name: string

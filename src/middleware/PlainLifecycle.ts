@@ -13,7 +13,7 @@
  *
  * **Gotchas**
  *
- * A returned object with a member that is no field of any phase is the method's failure. Fields of another phase are
+ * A returned object with a member that is not a field of any phase is the method's failure. Fields of another phase are
  * ignored.
  *
  * Source: `nexau.md` §1.1 to §1.3, §1.8 and §1.11.

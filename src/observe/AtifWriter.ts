@@ -207,7 +207,9 @@ export const make = (
       yield* fs.rename(`${path}.draft`, path)
     })
 
-    /** Tells the file before that it goes on in another; one that is no trajectory of the session stays as it is. */
+    /**
+     * Tells the file before that it continues in another; one that is not a trajectory of the session stays as it is.
+     */
     const linkContinuation = Effect.fnUntraced(function* (
       before: string,
       name: string,

@@ -277,7 +277,7 @@ export interface Stream {
   readonly faults: ReadonlyArray<AtofError>
 }
 
-/** Reads a whole stream. Blank lines are skipped; a line that is no event is a fault, and the others count. */
+/** Reads a whole stream. Blank lines are skipped; a line that is not an event is a fault, and the others count. */
 export const parse = (text: string): Stream => {
   const events: Array<Event> = []
   const faults: Array<AtofError> = []

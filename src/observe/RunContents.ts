@@ -48,7 +48,7 @@ interface Session {
   /** Positions of stored system prompts. */
   readonly systems: Set<number>
   /**
-   * For each position the number of known messages before it that are no system prompts, as far as it was asked for.
+   * For each position the number of known messages before it that are not system prompts, as far as it was asked for.
    */
   readonly counts: Array<number>
   /** The last request of a step: one that begins with the same messages is the same lists, grown. */
@@ -72,7 +72,7 @@ const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message 
 const toRange = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
   typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
 
-/** True where references begin with earlier ones; the last range of those may have grown. */
+/** True if references begin with earlier ones; the last range of those may have grown. */
 const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyArray<Record.Reference>): boolean =>
   references.length >= before.length &&
   before.every((one, index) => {
@@ -82,7 +82,7 @@ const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyAr
     return first === from && (index === before.length - 1 ? last >= to : last === to)
   })
 
-/** Known messages of the session before a position that are no system prompts. */
+/** Known messages of the session before a position that are not system prompts. */
 const countBefore = ({ counts, positions }: Session, position: number): number => {
   let count = counts.at(-1) ?? 0
   for (let at = counts.length - 1; at < position; at++) {

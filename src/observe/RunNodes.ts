@@ -25,7 +25,7 @@ export interface Message {
   readonly position: number | undefined
   /** Undefined if the copy of the session cannot be read any more. */
   readonly message: Prompt.Message | undefined
-  /** Of a message that the session began with: its original. */
+  /** Original of a message that the session began with. */
   readonly copyOf?: Record.Original | undefined
 }
 
@@ -51,7 +51,7 @@ interface Aside {
 interface SpanState {
   /** Id of its span, once requested. */
   spanId?: string | undefined
-  /** True of one whose span was ended. */
+  /** True for one whose span was ended. */
   isEnded?: boolean | undefined
 }
 
@@ -59,7 +59,7 @@ interface SpanState {
 export interface Attempt extends SpanState {
   readonly kind: "attempt"
   readonly run: Run
-  /** Undefined of a side task. */
+  /** Undefined for a side task. */
   readonly step: Step | undefined
   /** Of a side task: the call whose tool or approval asked. */
   readonly call: Call | undefined

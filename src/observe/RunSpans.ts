@@ -83,9 +83,9 @@ export interface Span extends SpanHead {
 
 /** Names and attributes of an exporter's spans. */
 export interface View {
-  /** True where steps have spans of their own. */
+  /** True if steps have spans of their own. */
   readonly hasSteps: boolean
-  /** Place of a run that is no child of another in the tree. */
+  /** Place of a run that is not a child of another in the tree. */
   readonly trace: (run: RunTree.Run) => Trace
   readonly name: (node: RunTree.Node) => string
   /** Attributes without secrets. */
@@ -114,7 +114,7 @@ const getSpanId = (seed: string): string => {
 /** Trace id of a run that nothing leads to. */
 export const makeTraceId = (turnId: string): string => Digest.toHex(`trace ${turnId}`, 32)
 
-/** Span id of a run that is no child. */
+/** Span id of a run that is not a child. */
 export const makeRunSpanId = (turnId: string): string => Digest.toHex(`run ${turnId}`, 16)
 
 /** Span id of a child agent and of its run. */

@@ -64,7 +64,7 @@ import * as TracerSpans from "./otel/TracerSpans.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as LiveSpans from "./LiveSpans.ts"
 
-/** Choices of an application; everything has a default. */
+/** Options of an application; all have defaults. */
 export interface Options {
   /** Name of the agent in spans; `hermes` when absent. */
   readonly agentName?: string | undefined

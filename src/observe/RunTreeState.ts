@@ -33,7 +33,7 @@ interface OpenRun {
 export interface TreeState {
   /** Runs that are not a child of another run in the tree, in order. */
   readonly roots: Array<Run>
-  /** By session and turn: a side task may be of a turn whose session goes on in another one. */
+  /** By session and turn: a side task may be of a turn whose session continues in another one. */
   readonly open: Map<string, OpenRun>
   /** Children by their session, until their run begins and after. */
   readonly children: Map<string, Child>

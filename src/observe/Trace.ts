@@ -52,7 +52,7 @@ export const parse = (text: string): Result.Result<Trace, NoTrace> => {
       : Result.fail(
           new NoTrace({
             message:
-              `it is no ATIF trajectory: ` +
+              `it is not an ATIF trajectory: ` +
               `${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything`
           })
         )

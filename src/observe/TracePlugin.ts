@@ -86,7 +86,7 @@ const followEntries = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const deadline = yield* TraceSettings.FlushDeadline
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
-  // All that came meanwhile is handled at once: a slow disk is behind by one write, not by one for each run.
+  // Handles everything that arrived meanwhile at once: a slow disk lags by one write, not by one per run.
   let wait: number | undefined
   const taken = Effect.suspend(() =>
     wait === undefined

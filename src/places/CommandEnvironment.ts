@@ -42,7 +42,7 @@ export interface Explanation {
   readonly reason: string
   /** Setting that would have let it be. */
   readonly setting: string
-  /** True where the user was asked already. */
+  /** True if the user was asked already. */
   readonly isAsked: boolean
 }
 
@@ -66,7 +66,7 @@ export interface PlantedFiles {
 export interface Service {
   /** Kind of environment, as hooks are told it (`env_type`). */
   readonly name: "local" | "sandbox" | "docker" | "ssh"
-  /** True where commands cannot do all that the user can. */
+  /** True if commands cannot do all that the user can. */
   readonly isConfined: boolean
   /** Description for the model that works in it; `undefined` if there is nothing to describe. */
   readonly description: string | undefined

@@ -72,7 +72,7 @@ import * as WorkingTree from "./WorkingTree.ts"
 
 /** Containers of an environment. Paths are absolute. */
 export interface Options {
-  /** Program of the engine. Default: `docker`, else `podman`, as the search path has them. */
+  /** Program of the container engine. Default: `docker`, or `podman` if `docker` is not in the search path. */
   readonly binary?: string | undefined
   readonly image: string
   /** Image for a working tree in the place of `image`; undefined for a tree without one of its own. */
@@ -96,7 +96,7 @@ export interface Options {
   readonly readable: ReadonlyArray<string>
   /** Variables of every command. */
   readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
-  /** Variables of this program that commands get. */
+  /** Variables of this program that commands receive. */
   readonly forwarded: ReadonlyArray<string>
   /** User that commands run as. */
   readonly user: "caller" | "image"
@@ -336,7 +336,7 @@ export const fetchImage = Effect.fn("Container.fetchImage")(function* (
       }
     )
   // A name that begins with a dash would be an option of the engine.
-  if (!/^[\w][\w./:@-]*$/.test(image)) return yield* makeRefusal("this is no name of an image")
+  if (!/^[\w][\w./:@-]*$/.test(image)) return yield* makeRefusal("this is not a valid image name")
   const { program } = yield* findEngine(binary)
   if ((yield* runWithin(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
   const fetched = yield* runWithin(["pull", image], imageTimes.fetch)

@@ -154,7 +154,7 @@ export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never
           : Option.none()
         const inner = Option.isSome(own) ? [...levels, own.value] : levels
         const pending: Array<Pending> = []
-        // Last name first: the end of the list is looked at next.
+        // Last name first: the end of the list is examined next.
         for (const { name, type } of Array.from(read.success).sort((a, b) => (a.name < b.name ? 1 : -1))) {
           const directory = type === "Directory"
           if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue

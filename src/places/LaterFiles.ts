@@ -47,7 +47,7 @@ const agentFile = /^(?:settings|hooks|mcp|config)/
 export const asideSuffix = ".set-aside"
 const isAside = /\.set-aside(?:-\d+)?$/
 
-/** True of a directory of another agent, of which only some files count. */
+/** True for a directory of another agent, of which only some files count. */
 export const isAgentDirectory = (name: string): boolean => agentNames.has(name.toLowerCase())
 
 /** True when a name in a directory is a file or a directory from which something runs later. */
@@ -61,6 +61,6 @@ export const isLaterPath = (path: string): boolean => {
   return parts.some((name, at) => isLaterName(name, parts[at - 1] ?? ""))
 }
 
-/** True of a file of variables that holds secrets; a template for one holds none. */
+/** True for a file of variables that holds secrets; a template for one holds none. */
 export const isEnvironmentFile = (name: string): boolean =>
   /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)

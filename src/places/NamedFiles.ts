@@ -75,11 +75,11 @@ export interface Surroundings {
   readonly home: string | undefined
   /** Maximum number of files of a place that are read; files beyond it are not counted. */
   readonly counted: number
-  /** True of a path of the tree whose content is never kept. */
+  /** True for a path of the tree whose content is never kept. */
   readonly isHidden: (path: string) => boolean
   /** Paths of files relative to the tree, as git lists them; `undefined` if git cannot list them. */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
-  /** True of a path of the tree that `.gitignore` files name. */
+  /** True for a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
 }
 
@@ -261,7 +261,7 @@ export const read = Effect.fnUntraced(function* (
     const state = yield* Effect.provideService(readState(file), FileSystem.FileSystem, fs)
     if (state === undefined) return
     if (state.content === undefined)
-      gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "it is no regular file"})`)
+      gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "not a regular file"})`)
     else into.set(file, state)
   })
 

@@ -84,7 +84,7 @@ const placeRepository = Effect.fnUntraced(function* (
   )
   if (parts.join() !== "File,File,Directory" || (yield* fs.readDirectory(place)).length > 0) return
   yield* copyRepository(fs, path, made, place)
-  // Last: a directory without one is no repository.
+  // Last: a directory without one is not a repository.
   yield* fs.writeFileString(
     path.join(place, "config"),
     filterSettings(yield* fs.readFileString(path.join(made, "config")))

@@ -28,7 +28,7 @@ export interface Address {
 const makePortError = (port: number, description: string): PlatformError =>
   systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
 
-/** Fails for a number that is no port. */
+/** Fails for a number that is not a port. */
 const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
   Number.isInteger(port) && port > 0 && port < 65_536
     ? Effect.void

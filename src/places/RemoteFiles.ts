@@ -6,7 +6,7 @@
  *
  * Short answers come from one shell that stays open ({@link RemoteShell}), in about two milliseconds beside the way
  * there; long files and those that are written go through a process of their own, as a stream. Contents are bytes,
- * never texts. A file that is opened for reading is looked at in aligned blocks, of which the last is kept.
+ * never texts. A file that is opened for reading is examined in aligned blocks, of which the last is kept.
  *
  * **Gotchas**
  *
@@ -107,7 +107,7 @@ const parseInfo = (line: string): FileSystem.File.Info => {
   }
 }
 
-/** Says why a path is no directory that can be read; in one the shell stands afterwards. */
+/** Explains why a path is not a directory that can be read; in one the shell stands afterwards. */
 const buildEnterScript = (path: string): string =>
   `stat -L -c x ${quotePath(path)} >/dev/null || exit 1
 [ -d ${quotePath(path)} ] || { echo "Not a directory" >&2; exit 1; }

@@ -285,7 +285,7 @@ export const spawn = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
         yield* Deferred.fail(started, refused(yield* errors.text, code))
-        // Without a word of the script its shell was killed, alone or with the machine.
+        // If the script reported nothing, its shell was killed, alone or with the machine.
         const isLost =
           !(yield* Deferred.isDone(ended)) &&
           (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")

@@ -279,7 +279,7 @@ const rememberSpaces = (directories: NonNullable<Service["temporaryDirectories"]
   })
 }
 
-/** An environment on this machine whose commands have limits; fails where processes cannot be looked at. */
+/** An environment on this machine whose commands have limits; fails where processes cannot be examined. */
 export const layer = <E, R>(
   environment: Layer.Layer<CommandEnvironment, E, R>,
   limits: Limits

@@ -262,7 +262,7 @@ const buildSandbox = Effect.fnUntraced(
 type BuiltSandbox = Effect.Success<ReturnType<typeof buildSandbox>>
 
 /**
- * True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
+ * True for the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
  * space.
  */
 const isExhaustion = (output: string): boolean =>

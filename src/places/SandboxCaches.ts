@@ -70,7 +70,7 @@ const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Reco
 
 const getParent = (place: string): string => place.slice(0, place.lastIndexOf("/"))
 
-/** Variables that move a cache to a place; none for one that no variable moves. Pure. */
+/** Returns the variables that move a cache to a place; empty for a cache that no variable moves. Pure. */
 export const readVariables = (name: string, place: string): Readonly<Record<string, string>> =>
   variablesByPlace[name]?.(place) ?? {}
 

@@ -23,7 +23,7 @@ import { isWithin } from "./SandboxRules.ts"
 export interface Hosts {
   /** Setting that lists hosts, for errors. */
   readonly setting: string
-  /** True of a host that is reached without a question. */
+  /** True for a host that is reached without a question. */
   readonly isListed: (host: string) => boolean
   /** Addresses of a host, or the reason why it is never reached. */
   readonly addresses: (host: string, port: number) => Effect.Effect<ReadonlyArray<string>, string>

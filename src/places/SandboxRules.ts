@@ -18,7 +18,7 @@ export interface Rule {
   readonly allows: "write" | "read" | "nothing"
   /** Directory of the host that is visible at `path`; `path` itself when absent. */
   readonly source?: string | undefined
-  /** True of one file. */
+  /** True for one file. */
   readonly isFile?: boolean | undefined
   /**
    * True for a missing path that must stay missing. It cannot be mounted, so a file that a command creates there is

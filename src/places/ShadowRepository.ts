@@ -29,7 +29,7 @@ import * as TrustedPrograms from "../base/platform/TrustedPrograms.ts"
 import type { TreeAccess } from "./CommandEnvironment.ts"
 import type { Listing } from "./NamedFiles.ts"
 
-/** Git failed, or is not there. */
+/** Git failed or is not installed. */
 export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/GitFailed")("GitFailed", {
   message: Schema.String
 }) {}
@@ -42,7 +42,7 @@ export interface State {
   readonly large: ReadonlyMap<string, { readonly stamp: string; readonly size: number }>
   /** Nested repositories, and files that could not be read. */
   readonly unseen: ReadonlyArray<string>
-  /** False while files wait to be stored: the tree is large, and the next state goes on with them. */
+  /** False if the tree is too large for one state and files remain to be stored; the next state continues with them. */
   readonly isWhole: boolean
 }
 
@@ -73,7 +73,7 @@ export interface ShadowRepository {
     hashes: ReadonlyArray<string>,
     maxBytes: number
   ) => Effect.Effect<ReadonlyMap<string, Uint8Array>, GitFailed | PlatformError>
-  /** True of a path of the tree that `.gitignore` files name. */
+  /** True for a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
   /** Paths of the tree by the index of the user's repository; undefined where that cannot be read. */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
@@ -89,11 +89,11 @@ export interface Options {
   readonly maxFileBytes: number
   /** Files after which a tree is not looked at any more. */
   readonly maxFiles: number
-  /** Milliseconds that one state may take; files that are left wait for the next. */
+  /** Maximum milliseconds for one state; the remaining files are stored with the next one. */
   readonly patience: number
-  /** Directories that are no part of a tree that holds them; absolute. */
+  /** Directories that are not part of a tree that holds them; absolute. */
   readonly apart: ReadonlyArray<string>
-  /** True of a path of the tree whose content is never kept. */
+  /** True for a path of the tree whose content is never kept. */
   readonly isHidden: (path: string) => boolean
 }
 
@@ -123,7 +123,7 @@ const configuration = `[core]
 /** Overrides the attributes of the tree: no conversion, and no filter. */
 const attributes = "* -text -eol -ident -filter -working-tree-encoding -crlf\n"
 
-/** Size of all states of a tree, beyond which they begin anew. */
+/** Size of all states of a tree, beyond which they start over. */
 const maxKibibytes = 2 * 1024 * 1024
 const chunkSize = 1_000
 const decoder = new TextDecoder()

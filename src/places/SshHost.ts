@@ -52,7 +52,7 @@ export interface Options {
   readonly key?: string | undefined
   /** Working directory there, absolute. Default: the user's home directory there. */
   readonly directory?: string | undefined
-  /** Variables of this program that commands get. */
+  /** Variables of this program that commands receive. */
   readonly forwarded?: ReadonlyArray<string> | undefined
   /** Time without use after which the connection is closed. */
   readonly lifetime: Duration.Duration

@@ -23,13 +23,13 @@ export interface LaterPlace {
   readonly path: string
   /** Target of a symbolic link; undefined for everything else. */
   readonly link: string | undefined
-  /** True where a link leads to something. */
+  /** True if a link leads to something. */
   readonly isThere: boolean
 }
 
 /** Findings in a working tree. Paths are absolute. */
 export interface TreeScan {
-  /** Directories that were looked at. */
+  /** Directories that were examined. */
   readonly directories: ReadonlyArray<string>
   /** Repositories and linked trees below the root, the outer ones first. */
   readonly repositories: ReadonlyArray<string>
@@ -109,7 +109,7 @@ const lookAt = Effect.fnUntraced(function* (
   const isRepository =
     own?.type === "File" ||
     (own?.type === "Directory" &&
-      // A directory without a configuration is no repository.
+      // A directory without a configuration is not a repository.
       (yield* Effect.orElseSucceed(fs.exists(path.join(directory, ".git/config")), () => false)))
   const parent = path.basename(directory)
   const later = entries.success.filter(

@@ -65,11 +65,11 @@ export interface Service {
 export interface Options {
   /** Directory for repositories of trees on this machine. */
   readonly directory: string
-  /** Directories that are no part of a tree: the home directory of hermes. */
+  /** Directories that are not part of a tree: the home directory of hermes. */
   readonly apart: ReadonlyArray<string>
   /** The user's home directory; a tree that holds it is not looked at. */
   readonly home: string | undefined
-  /** True of a path of a tree whose content is never kept. */
+  /** True for a path of a tree whose content is never kept. */
   readonly isHidden: (path: string) => boolean
 }
 

@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (
 
   const findRoot = Effect.fnUntraced(function* (directory: string) {
     for (let at = directory; at !== path.dirname(at) && !hasHome(at); at = path.dirname(at)) {
-      // A directory that cannot be looked at is no repository of this user's.
+      // A directory that cannot be examined is not a repository of this user's.
       const isRoot = Effect.flatMap(GitDirectory.isRepository(at), (found) =>
         found ? Effect.succeed(true) : fs.exists(path.join(at, ownTree))
       )
@@ -78,7 +78,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
-  /** A directory without a configuration is no repository yet: all of it stays as it is. */
+  /** A directory without a configuration is not a repository yet: all of it stays as it is. */
   const listGitFiles = Effect.fnUntraced(function* (
     directory: string,
     linked: string | undefined

@@ -1,17 +1,16 @@
 /**
- * The place where all layers meet: one Layer that gives an application an agent.
+ * Combines all layers into one Layer that provides an agent to an application.
  *
  * **Details**
  *
  * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a
  * list of `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins
- * (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services are provided to
- * whatever needs them.
+ * (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services are provided.
  *
  * **Gotchas**
  *
- * A runtime without a provider answers by {@link Offline}: useful to try things and in tests, and honest about what it
- * is. Middleware that adds failures needs an agent with a key of its own, see `Agent.make`.
+ * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
+ * experiments and tests. Middleware that adds failures needs an agent with a separate key, see `Agent.make`.
  *
  * **Example** (An agent that may read files)
  *

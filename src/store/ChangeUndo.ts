@@ -130,7 +130,7 @@ const inspectFile = Effect.fnUntraced(function* ({
         type,
         mode: info.mode & 0o777,
         size,
-        notKept: info.type === "File" ? "it is too large" : "it is no regular file"
+        notKept: info.type === "File" ? "it is too large" : "it is not a regular file"
       },
       bytes: undefined
     }

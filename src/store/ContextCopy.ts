@@ -14,7 +14,7 @@ import type { Service as RunRecord } from "./RunRecord.ts"
 /** A message that a session begins with, and the position of its original. */
 export interface Copy {
   readonly message: Prompt.Message
-  /** Undefined of a message that no session had before, such as the summary of a compaction. */
+  /** Undefined for a message that no session had before, such as the summary of a compaction. */
   readonly position: number | undefined
   readonly isChanged: boolean
 }
@@ -76,7 +76,7 @@ export const findCopies = (
   })
 }
 
-/** Positions in their order; those that follow one another are a range. */
+/** Converts ordered positions to ranges; consecutive positions form one range. */
 const toRanges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> => {
   const found: Array<[number, number]> = []
   for (const position of positions) {

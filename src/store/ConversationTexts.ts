@@ -36,7 +36,7 @@ export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
 export type ConversationPlace =
   /** Both say the same. */
   | { readonly _tag: "Same" }
-  /** The stored one goes on with a message of the user at this position. */
+  /** The stored one continues with a message of the user at this position. */
   | { readonly _tag: "Earlier"; readonly position: number; readonly next: ReadonlyArray<SpokenText> }
   | { readonly _tag: "Other" }
 

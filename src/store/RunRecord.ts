@@ -55,7 +55,7 @@ export interface Filter {
   readonly sessionId?: string | undefined
   readonly turnId?: string | undefined
   readonly kinds?: ReadonlyArray<Kind> | undefined
-  /** Messages of these origins alone; entries that are no messages are let through. */
+  /** Messages of these origins alone; entries that are not messages are let through. */
   readonly origins?: ReadonlyArray<Origin> | undefined
 }
 

@@ -10,7 +10,7 @@
  * **Gotchas**
  *
  * Numbers of removed entries may come again when the newest ones are removed: a `sequence` below one that was seen
- * means to begin anew.
+ * means to start over.
  *
  * **Example** (Entries of every process, as they come)
  *
@@ -48,7 +48,7 @@ export interface NumberedEntry {
 /** Characters of a prompt in {@link Service.prompts}. */
 export const promptLength = 400
 
-/** A period in epoch milliseconds; `until` is no part of it. */
+/** A period in epoch milliseconds; `until` is not part of it. */
 export interface Period {
   readonly since: number
   readonly until: number

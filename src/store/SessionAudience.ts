@@ -18,7 +18,7 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 const sources = ["api-server", "mcp"] as const
 
-/** Sessions above one that are looked at. */
+/** Sessions above one that are examined. */
 const mostParents = 50
 
 /** The source of sessions that a client begins. */

@@ -165,7 +165,7 @@ export const addSessions = Effect.fnUntraced(function* (
     }
     const parentId = session.parentId === undefined ? undefined : (renamed.get(session.parentId) ?? session.parentId)
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
-    // A session goes on in one other; a copy of that is no second one.
+    // A session continues in one other; a copy of that is no second one.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
     const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)

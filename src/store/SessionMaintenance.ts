@@ -57,7 +57,7 @@ export interface OptimizeResult {
 /** Data of a session from elsewhere. Its counts are computed from the messages given with it. */
 export type ForeignSession = Omit<Session, "messageCount" | "toolCallCount">
 
-/** Takes care of a store. */
+/** Maintains a session store. */
 export interface Service {
   readonly stats: Effect.Effect<Stats, SessionStoreError>
   /**
@@ -84,7 +84,7 @@ export interface RepairReport {
   readonly problems: ReadonlyArray<string>
   /** Empty for a check. */
   readonly done: ReadonlyArray<string>
-  /** The damaged file, kept beside the new one, where the file had to be made anew. */
+  /** The damaged file, kept beside the new one, where the file had to be recreated. */
   readonly keptAt: string | undefined
 }
 

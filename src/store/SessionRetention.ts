@@ -88,7 +88,7 @@ export interface Settings {
   readonly minIntervalHours: number
 }
 
-/** Milliseconds that the end of a program waits for a removal that is under way; the next program goes on with it. */
+/** Milliseconds that the end of a program waits for a removal that is under way; the next program continues with it. */
 const endMillis = 3000
 
 /** Start of the days that are kept, in epoch milliseconds. */
@@ -105,7 +105,7 @@ const formatSessionCount = (count: number): string => (count === 1 ? "1 session"
 
 /**
  * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings.
- * `open` is the stored session that the program goes on with; no process removes it as long as the scope lives.
+ * `open` is the stored session that the program continues with; no process removes it as long as the scope lives.
  */
 export const layerAuto = (
   { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,

@@ -35,7 +35,7 @@ export interface Session {
   readonly parentId: SessionId | undefined
   /** The compacted session that this one goes on from; its parent too. */
   readonly continues: SessionId | undefined
-  /** True when the caller of its first run gave the system prompt, which is then never built anew. */
+  /** True when the caller of its first run gave the system prompt, which is then never rebuilt. */
   readonly hasOwnPrompt: boolean
   readonly title: string | undefined
   readonly cwd: string | undefined
@@ -74,7 +74,7 @@ export interface ReadableMessages {
   readonly faults: ReadonlyArray<string>
 }
 
-/** A session that goes on from a compacted one, with its messages. */
+/** A session that continues a compacted one, with its messages. */
 export interface Continuation {
   readonly id: SessionId
   readonly provider: string

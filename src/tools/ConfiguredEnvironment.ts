@@ -268,7 +268,7 @@ export interface Choice {
   readonly layer: Layer.Layer<CommandEnvironment, ConfigError, Platform> | undefined
   /** Description for a model that works there. */
   readonly description: string | undefined
-  /** True of a sandbox of this machine, which has limits by default. */
+  /** True for a sandbox of this machine, which has limits by default. */
   readonly isSandbox?: boolean
   /** Working directory for that model, if it is on another machine. */
   readonly directory?: string | undefined
@@ -282,7 +282,7 @@ const parts = Effect.promise(() =>
 
 const required = "terminal.sandbox.required"
 
-/** True where the settings can do with this machine as it is. */
+/** True if the settings can do with this machine as it is. */
 const isOptional = ({ terminal }: Values): boolean => terminal.backend === "auto" && !terminal.sandbox.required
 
 /** The error of settings that require a sandbox and turn it off. */
@@ -391,7 +391,7 @@ const buildContainerOptions = (
       new ConfigError({
         path: "terminal.sandbox.network",
         message:
-          "terminal.sandbox.network: a container cannot be kept to some hosts. Set it to none or to all, or " +
+          "terminal.sandbox.network: a container cannot be limited to some hosts. Set it to none or to all, or " +
           "terminal.backend to sandbox."
       })
     )

@@ -142,7 +142,7 @@ const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefi
 }
 
 /**
- * True where the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part.
+ * True if the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part.
  */
 const isPartial = ({ args, program }: Command): boolean =>
   program === "parallel" ||

@@ -175,7 +175,7 @@ export const refuseCall = (
   reason: string
 ): RefusedCall => ({ _tag: "Refused", call, status, output, reason })
 
-/** A JSON object, as opposed to a list or a text that is no JSON. */
+/** A JSON object, as opposed to a list or a text that is not JSON. */
 export const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value)
 
 const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall => ({

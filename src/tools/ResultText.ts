@@ -352,7 +352,7 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
 export const layerFile = (directory: string): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(ResultKeeper, makeFileKeeper(directory))
 
-/** In a directory of its own that goes with the scope; made when the first result is kept. */
+/** Stores results in a temporary directory, which is created for the first result and removed with the scope. */
 export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> = Layer.effect(
   ResultKeeper,
   Effect.gen(function* () {

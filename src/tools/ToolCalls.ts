@@ -39,7 +39,7 @@ interface Batch<E> extends Prepare.CallEnvironment {
   /** Bounds of the results that reach the model. */
   readonly limits: ResultText.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** Says whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
+  /** Reports whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
   readonly mayStart?: (() => boolean) | undefined
   /** Tests whether results in the conversation contain a text; absent for calls outside a conversation. */
   readonly history?: ((json: string) => boolean) | undefined
@@ -67,7 +67,7 @@ export interface BatchOutcome {
   readonly messages: ReadonlyArray<Prompt.ToolMessage>
   /** Reason why the run must end, if a guard says so. */
   readonly halted: string | undefined
-  /** True when a call could not be tried: an unknown tool, arguments that are no object. */
+  /** True if a call could not be attempted: its tool is unknown, or its arguments are not an object. */
   readonly invalid: boolean
 }
 
@@ -261,7 +261,7 @@ const runReadyCall = <E>(
       : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
   })
 
-/** The end of a call is observed, or its result may be changed. */
+/** Tests whether hooks or middleware observe the end of a call or may change its result. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 

@@ -40,7 +40,7 @@ export interface Service {
 export class ToolContext extends Context.Service<ToolContext, Service>()("hermes-effect/tool/ToolContext") {}
 
 /**
- * Tells whether the conversation that the result of the call goes to holds a JSON text in one of its tool results.
+ * Tests whether the conversation that the result of the call goes to holds a JSON text in one of its tool results.
  * Absent where the result goes elsewhere: to a script, a plugin or another program.
  */
 export const ConversationHistory = Context.Reference<((json: string) => boolean) | undefined>(

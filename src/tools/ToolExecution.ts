@@ -81,7 +81,7 @@ export interface Settlement {
   readonly raw: unknown
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
-  /** The stopper of a call whose status is `blocked`. */
+  /** The component that stopped a call with the status `blocked`. */
   readonly blockedBy: BlockReason | undefined
   /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
   readonly args: ToolArguments

@@ -101,7 +101,7 @@ const makeResultEncoders = (tool: Tool.Any) => {
         return unfit === undefined ? Effect.failCause(cause) : Effect.fail(unfit.error)
       }
       const error = normalize(reason.error)
-      // A failure of the border (arguments, result) is no answer of the tool's own.
+      // A failure of the border (arguments, result) is not an answer of the tool's own.
       return failureMode === "error" || AiError.isAiError(error)
         ? Effect.fail(error)
         : Effect.map(encodeFailure(error), (output) => ({ output, isFailure: true, modelOutput: undefined }))

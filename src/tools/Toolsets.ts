@@ -124,7 +124,7 @@ interface UnknownName {
 /** Result of a choice of toolsets. */
 export interface ResolvedToolsets {
   readonly selection: Selection
-  /** The names that mean something, as they were given, each once. */
+  /** The recognized names as given, without duplicates. */
   readonly names: ReadonlyArray<string>
   readonly unknown: ReadonlyArray<UnknownName>
 }

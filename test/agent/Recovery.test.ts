@@ -298,7 +298,7 @@ describe("T107 runs that go in circles", () => {
       yield* Agent.run({ prompt: "go" })
       const seen = results(fake.asked.at(-1)?.messages ?? [])
       assert.strictEqual(seen[0], "x")
-      assert.match(seen[1] ?? "", /^x\n\n\[This exact call of echo has now given the same result 2 times/)
+      assert.match(seen[1] ?? "", /^x\n\n\[This exact call of echo has now returned the same result 2 times/)
     }).pipe(Effect.provide(setup(fake).layer))
   })
 })

@@ -126,7 +126,7 @@ describe("plugins", () => {
       const failing = places({ user: `${directory}/blocked` })
       const failed = yield* withWarnings(loaded({ places: failing, enabled: ["once"] }))
       assert.deepStrictEqual(failed.value.plugins, [])
-      assert.match(failed.warnings.join(), /plugins cannot be looked for/)
+      assert.match(failed.warnings.join(), /cannot search for plugins/)
       const second = yield* withWarnings(failed.value.manager.loaded)
       assert.strictEqual(second.warnings.length, 1)
     })

@@ -347,7 +347,7 @@ describe("nexau other built-ins", () => {
     })
   )
 
-  it("PiiRedaction refuses a pattern that is no regular expression", () => {
+  it("PiiRedaction refuses a pattern that is not a regular expression", () => {
     assert.throws(() => PiiRedaction.make({ patterns: { x: "(" } }), /pii-redaction\.patterns/)
   })
 })

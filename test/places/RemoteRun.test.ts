@@ -430,7 +430,7 @@ describe("terminal.backend", () => {
         )
         assert.include(
           yield* refusal({ backend: "docker", sandbox: { network: "hosts" } }),
-          "a container cannot be kept to some hosts"
+          "a container cannot be limited to some hosts"
         )
         assert.include(
           (yield* choice({ backend: "docker", docker_image: "debian:12" })).description ?? "",

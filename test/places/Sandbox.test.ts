@@ -147,7 +147,11 @@ describe("commands", () => {
         [has("project/b.txt"), has("new"), existsSync("/etc/hermes-escape"), existsSync(temporary)],
         [true, false, false, false]
       )
-      assert.strictEqual((yield* sh(`cat ${temporary}`)).out, "x\n", "the next command has the same temporary directory")
+      assert.strictEqual(
+        (yield* sh(`cat ${temporary}`)).out,
+        "x\n",
+        "the next command has the same temporary directory"
+      )
       assert.strictEqual((yield* sh("cat b.txt", tree)).out, "two\n")
     })
   )

@@ -40,7 +40,7 @@ layer(nodeLayer)("write_file", (it) => {
       yield* w.call("read_file", { path: "a.txt" })
       yield* w.put("a.txt", "changed by hand")
       const warned = yield* w.call("write_file", { path: "a.txt", content: "two" })
-      assert.include(String(warned.body["warning"]), "changed by somebody else")
+      assert.include(String(warned.body["warning"]), "changed externally")
       const silent = yield* w.call("write_file", { path: "a.txt", content: "three" })
       assert.notProperty(silent.body, "warning")
       const stranger = yield* w.call("write_file", { path: "a.txt", content: "four" }, { session: "s2" })

@@ -5,7 +5,7 @@
  * **Details**
  *
  * Placed first in the list it is told last, so that events carry what the other middleware left. Contents are redacted.
- * A tool result that is no JSON gives no event. A run that failed, or whose conversation does not fit, ends in
+ * A tool result that is not JSON gives no event. A run that failed, or whose conversation does not fit, ends in
  * `RUN_ERROR`.
  *
  * **Example** (To the log)

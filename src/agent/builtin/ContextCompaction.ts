@@ -113,7 +113,7 @@ const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefi
     (key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key)
   )
   if (unknown !== undefined)
-    return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
+    return failParameter("summaryLlmConfig", `unknown key ${unknown}: use model, base_url, api_key and api_type`)
   const { apiKey, apiType, baseUrl, model } = readSummaryFields(options)
   if (Predicate.isNullish(config) && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
     return Result.succeed(undefined)
@@ -185,7 +185,7 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
 
   const isFull = Effect.fnUntraced(function* (input: Middleware.BeforeModelInput) {
     const window = plan.window ?? (yield* input.contextWindow)
-    // The conversation is looked at before the first answer alone.
+    // The conversation is examined before the first answer alone.
     return (
       window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
     )
@@ -240,7 +240,7 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
     if (keepUserRounds > 0 && keepIterations !== 3)
       return failParameter("keepUserRounds", "not together with keep_iterations: remove one of them")
     if (saveHistory === false)
-      return failParameter("saveHistory", "the stored session always keeps what is left out: remove it")
+      return failParameter("saveHistory", "the stored session always contains omitted messages: remove it")
     return Result.map(readSummaryModel(options), (summaryModel) => buildMiddleware(options, summaryModel))
   })
 

@@ -105,7 +105,7 @@ const rules: Readonly<Record<typeof Kind.Type, Rule>> = {
 /** All kinds, those that others could be a part of last. */
 const order: ReadonlyArray<typeof Kind.Type> = ["email", "iban", "credit_card", "ssn", "ip", "phone"]
 
-/** Compiles the rules of some parameters; throws where a pattern is no regular expression. */
+/** Compiles the rules of some parameters; throws where a pattern is not a regular expression. */
 const compileRules = ({ kinds = order, patterns = {} }: Options): ReadonlyArray<Rule> => [
   ...Object.entries(patterns).map(([name, source]): Rule => ({
     name: name.toUpperCase(),

@@ -69,7 +69,7 @@ export interface Options<Context> extends Pick<Middleware.Registration, "onFailu
   readonly exceeded?: "delay" | "refuse" | undefined
 }
 
-/** Counts a call: goes on at once, after a delay, or not at all. */
+/** Counts a call. The call continues at once, continues after a delay, or is rejected. */
 const countCall = <Context, R>(
   what: string,
   { exceeded = "delay", key = () => "all", limit, window }: Options<Context>,

@@ -36,8 +36,8 @@ export interface PlainContextEngine {
   readonly name: string
   readonly threshold?: number
   /**
-   * `messages` are copies of the conversation, the system message first; messages of the answer are some of them, or
-   * `{ role, content }`.
+   * `messages` are copies of the conversation, the system message first; the answer contains some of them, or
+   * `{ role, content }` objects.
    */
   readonly compress: (messages: ReadonlyArray<Prompt.Message>, info: PlainRequest) => unknown
 }

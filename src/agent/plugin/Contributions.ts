@@ -89,7 +89,7 @@ export const readContribution = (value: unknown): ContributionResult => {
     }
     if (given === undefined) continue
     const [what, is] = parts[key]
-    if (!Array.isArray(given)) return rejectContribution(`${key} is no list`)
+    if (!Array.isArray(given)) return rejectContribution(`${key} is not a list`)
     const index = given.findIndex((item) => !is(item))
     if (index >= 0) return rejectContribution(`${key}[${index}] is not ${what}`)
   }

@@ -46,7 +46,7 @@ const catchMissing = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<O
     Effect.catchIf(isMissing, () => Effect.succeedNone)
   )
 
-/** A name that can be a key: one line of text that is no path. */
+/** A name that can be a key: one line of text that is not a path. */
 const isKey = (name: string): boolean => /^[^\s/\\.\p{C}][^/\\\p{C}]*$/u.test(name)
 
 /** The first of some files of a directory that is there. */

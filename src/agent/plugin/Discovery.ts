@@ -52,7 +52,7 @@ export interface Places {
   readonly variable: (name: string) => string | undefined
 }
 
-/** Directories of a bundled directory that are no plugins of this kind. */
+/** Directories of a bundled directory that are not plugins of this kind. */
 const without = ["memory", "context_engine", "model-providers", "platforms"]
 
 /** True when a variable says yes. */

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is looked at in a directory
+ * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is examined in a directory
  * beside its place, and moved there when it is in order: a manifest, a name that is a name, no symbolic links. A file
  * `x.example` is copied to `x` where that is missing.
  *
@@ -111,7 +111,7 @@ const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, direc
     const names = yield* toRefusal(source)(fs.readDirectory(folder))
     if (Manifest.fileNames.some((name) => names.includes(name))) return yield* copyFolder(source, folder, directory)
     // A folder without a manifest may be a bare repository. Otherwise git reports the error.
-    const url = yield* Effect.mapError(paths.toFileUrl(folder), () => makeRefusal(source, `${folder} is no path`))
+    const url = yield* Effect.mapError(paths.toFileUrl(folder), () => makeRefusal(source, `${folder} is not a path`))
     return yield* Git.cloneRepository(source, url.href, directory)
   }
   if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source))

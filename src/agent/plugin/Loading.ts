@@ -164,7 +164,7 @@ const makeHost = Effect.fnUntraced(function* (
   } satisfies Host
 })
 
-/** Bounds of the source files of a plugin that are looked at, besides its module. */
+/** Bounds of the source files of a plugin that are examined, besides its module. */
 const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
 
 const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
@@ -188,7 +188,7 @@ const listSourceFiles = (
       else if (depth > 1 && paths.extname(name) === "") found.push(...(yield* listSourceFiles(path, depth - 1)))
     }
     return found.slice(0, sourceFiles.count)
-    // A path that is no directory, or cannot be read, has no source files.
+    // A path that is not a directory, or cannot be read, has no source files.
   }).pipe(Effect.orElseSucceed(() => []))
 
 /** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */

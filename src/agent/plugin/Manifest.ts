@@ -59,7 +59,7 @@ export const latestVersion = 2
 export const contractVersion = 1
 
 /**
- * Says why a plugin cannot be used that states this version of the contract: a number, or a name with one
+ * Explains why a plugin cannot be used that states this version of the contract: a number, or a name with one
  * (`hermes.middleware.v1`). Undefined for the version that the program has, and for a plugin that states none.
  */
 export const findContractProblem = (stated: unknown): string | undefined => {
@@ -164,7 +164,7 @@ export const readManifest = (text: string, file: string): Effect.Effect<DecodedM
       : Effect.fail(new ConfigError({ path: file, message: `${file}: expected a mapping of keys such as \`name: …\`` }))
   })
 
-/** Number of characters of a module that are looked at for its kind. */
+/** Number of characters of a module that are examined for its kind. */
 const markerChars = 8192
 
 /**

@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 /** A conversation that takes messages. */
 export interface Conversation {
   readonly isRunning: () => boolean
-  /** Stops the run that is under way, and goes on with this. */
+  /** Stops the run that is under way, and continues with this. */
   readonly interrupt: (text: string) => void
   /** Queues a text as the next prompt, as if the user had typed it. */
   readonly queue: (text: string) => void

@@ -107,7 +107,7 @@ export const findPackages = Effect.fnUntraced(function* (
     warnings: [`plugins.packages: ${name} ${why}`]
   })
   const found = yield* Effect.forEach(names, (name) => {
-    if (!isName(name)) return Effect.succeed(reportMissing(JSON.stringify(name), "is no name of an npm package"))
+    if (!isName(name)) return Effect.succeed(reportMissing(JSON.stringify(name), "is not a valid npm package name"))
     return Effect.flatMap(locatePackage(name, bases), (directory) =>
       directory === undefined
         ? Effect.succeed(reportMissing(name, `is not installed: \`npm install --prefix ${bases[0] ?? "."} ${name}\``))

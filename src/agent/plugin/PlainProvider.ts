@@ -123,7 +123,7 @@ export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource
       if (!isPlain(opened)) {
         return yield* new ConfigError({
           path: "model.provider",
-          message: `The provider "${name}" is no object with execute. Choose another provider, or disable its plugin.`
+          message: `The provider "${name}" has no execute method. Choose another provider, or disable its plugin.`
         })
       }
       // The base prepares and decodes; the plugin sends, and may need no address.

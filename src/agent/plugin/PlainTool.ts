@@ -53,8 +53,8 @@ export interface PlainTool {
   /** Arguments that hold paths, for the scheduler. */
   readonly pathArguments?: ReadonlyArray<string> | undefined
   /**
-   * Says whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can when
-   * absent.
+   * Reports whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can
+   * when absent.
    */
   readonly available?: (() => unknown) | undefined
 }
@@ -82,7 +82,7 @@ export const readPlainTool = (given: unknown): PlainTool => {
   if (!Predicate.isFunction(handler)) throw new TypeError(`registerTool: the tool "${name}" has no handler function`)
   const parameters = given["parameters"] ?? schema["parameters"]
   if (parameters !== undefined && !Json.isFields(parameters)) {
-    throw new TypeError(`registerTool: the parameters of the tool "${name}" are no JSON Schema object`)
+    throw new TypeError(`registerTool: the parameters of the tool "${name}" are not a JSON Schema object`)
   }
   const { pathArguments } = given
   const available = given["available"] ?? given["check_fn"]
@@ -94,7 +94,7 @@ export const readPlainTool = (given: unknown): PlainTool => {
     toolset: readTextField(given["toolset"]),
     description: readTextField(given["description"]) ?? readTextField(schema["description"]),
     parameters,
-    // A plain function may return anything; it is looked at when it does.
+    // A plain function may return anything; it is examined when it does.
     handler: handler as PlainTool["handler"],
     readonly: readFlag(given["readonly"]),
     destructive: readFlag(given["destructive"]),

@@ -98,7 +98,7 @@ export const make = Effect.fnUntraced(function* <R = never>({
           ),
           Effect.map(({ candidates }) => candidates),
           Effect.catch((error) =>
-            Effect.as(Effect.logWarning(`plugins cannot be looked for: ${error.message}`), undefined)
+            Effect.as(Effect.logWarning(`cannot search for plugins: ${error.message}`), undefined)
           )
         )
 

@@ -119,7 +119,7 @@ export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   if (!isName(name)) {
     const message =
-      `${JSON.stringify(name)} is no name for a plugin: use lower-case letters, digits and single hyphens, ` +
+      `${JSON.stringify(name)} is not a valid plugin name: use lower-case letters, digits and single hyphens, ` +
       "such as my-plugin"
     return yield* new PluginError({ plugin: name, message, input: true })
   }

@@ -8,7 +8,7 @@ const listNames = ({ aliases = [], name }: ProviderSource<unknown>): ReadonlyArr
 
 const normalizeName = (name: string): string => name.trim().toLowerCase()
 
-/** The source that a name means. */
+/** Finds the source with a name. */
 export const findSource = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined =>
   Directory.findNamed(sources, name)
 

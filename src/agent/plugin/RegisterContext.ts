@@ -227,7 +227,7 @@ const guardRegistration =
 
 const hasCallback = ({ warn }: Registrations, what: string, callback: unknown): boolean => {
   if (Predicate.isFunction(callback)) return true
-  warn(`${what} is ignored: its callback is no function`)
+  warn(`${what} is ignored: its callback is not a function`)
   return false
 }
 
@@ -336,7 +336,7 @@ const registerContextEngine = ({ contextEngines, warn }: Registrations, engine: 
   const read = ContextEngines.readEngine(engine, PlainMemory.runPlain)
   if (read === undefined)
     warn(
-      "registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; " +
+      "registerContextEngine expects { name, compress, threshold? } with a threshold above 0 and up to 1; " +
         "it is ignored"
     )
   else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)

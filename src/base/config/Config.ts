@@ -458,8 +458,8 @@ export const layerAll = (
   layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
 
 /**
- * Settings that an application gives, in the words of the file; a key that it leaves out has its default. Warnings are
- * logged.
+ * Settings that an application provides, with the keys of the configuration file; omitted keys have their defaults.
+ * Warnings are logged.
  */
 export const layerFromFile = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
   Layer.effect(Settings, Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logWarnings))

@@ -271,7 +271,9 @@ export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<strin
     })
   })
 
-/** Sets a place to what `next` makes of the value that it has in the file; `undefined` removes it. */
+/**
+ * Sets a place to the result of `next`, which receives its current value in the file; `undefined` removes the place.
+ */
 export const modify = (
   path: ReadonlyArray<string>,
   next: (value: unknown) => unknown

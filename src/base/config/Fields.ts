@@ -11,7 +11,7 @@ import { marker } from "../domain/Redaction.ts"
 
 /** Rules of a kind besides its type; read by `Shape`. */
 export interface FieldRules {
-  /** The least and the most that is taken; a number beyond is moved there with a warning. */
+  /** Minimum and maximum; a number outside is replaced by the nearer bound with a warning. */
   readonly least?: number
   readonly most?: number
   /** Words such as `"yes"` count as booleans in the file too. */

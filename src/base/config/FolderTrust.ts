@@ -87,10 +87,10 @@ export const variable = "HERMES_TRUST_FOLDER"
 
 /** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
 export interface Service {
-  /** Tells whether files of a folder may have an effect; false for one that cannot be looked at. */
+  /** Tests whether files of a folder may have an effect; false for one that cannot be examined. */
   readonly isTrusted: (folder: string) => Effect.Effect<boolean>
   /**
-   * Tells whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that
+   * Tests whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that
    * hold it.
    */
   readonly mayStartIn: (folder: string) => Effect.Effect<boolean>

@@ -48,7 +48,7 @@ export interface Service {
 const interpreter = /(?:^|\/)(?:(?:ba|da|k|z)?sh|python[\d.]*|node|ruby|perl|php)$/
 
 /**
- * True of a word that names a file by its place in the working directory, as the script of an interpreter does. Pure.
+ * True for a word that names a file by its place in the working directory, as the script of an interpreter does. Pure.
  */
 export const isRelative = (word: string, position: number, line: ReadonlyArray<string>): boolean =>
   /^\.{1,2}(?:\/|$)/.test(word) ||

@@ -20,7 +20,7 @@ type Document = Library.Document.Parsed<Library.ParsedNode, true>
 
 /** A reader and writer of YAML. */
 export interface Yaml {
-  /** Reads a text; the failure says `line 2, column 4: <mistake>: <remedy>`. */
+  /** Parses a text. The failure has the form `line 2, column 4: <mistake>: <remedy>`. */
   readonly parse: (text: string) => Result.Result<unknown, string>
   /** Reads the text of a file; the error names the file too. */
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>

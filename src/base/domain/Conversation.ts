@@ -1,6 +1,6 @@
 /**
  * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; message objects are
- * never changed once they are in it, so that what was made of one (its wire form) can be kept beside it.
+ * never changed once they are in it, so that values derived from one, such as its wire form, can be cached.
  *
  * **Example** (A call that was interrupted)
  *
@@ -115,7 +115,7 @@ const matchAnswers = (
   })
 }
 
-/** True where the calls of each answer are followed by one message for each, in their order, and by no other result. */
+/** True if the calls of each answer are followed by one message for each, in their order, and by no other result. */
 const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index]

@@ -88,7 +88,7 @@ export const isSame = (one: FileState | undefined, other: FileState | undefined)
 /** Changes that are looked for in the shortest form; more are shown as one block. */
 const maxEdits = 2_000
 const maxChars = 20_000
-/** Characters of a text that is compared. */
+/** Maximum number of characters of a text that is compared. */
 const maxCompared = 1_000_000
 const nowhere = "/dev/null"
 

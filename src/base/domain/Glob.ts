@@ -1,6 +1,6 @@
 /** Globs over commands and names: `*` is anything, `?` one character, case does not matter. */
 
-/** True when a text matches a glob; in time of the product of both lengths at most, whatever they are. */
+/** Tests whether a text matches a glob. The time is at most proportional to the product of both lengths. */
 export const isMatch = (glob: string, text: string): boolean => {
   const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
   let at = 0

@@ -34,7 +34,7 @@ import * as Route from "./Route.ts"
 const key = "hermes-effect"
 
 /**
- * Marks a message of the runtime's own that is sent until the model has answered, and is no part of the conversation.
+ * Marks a message of the runtime's own that is sent until the model has answered, and is not part of the conversation.
  */
 export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
   // The constructor of its role gives the same role back.
@@ -45,7 +45,7 @@ export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>
         options: { ...message.options, [key]: { once: true } }
       })) as M
 
-/** True of a message that {@link markOnce} marked. */
+/** True for a message that {@link markOnce} marked. */
 export const isOnce = ({ options }: Prompt.Message): boolean => {
   const own = options[key]
   return Predicate.hasProperty(own, "once") && own.once === true

@@ -4,7 +4,7 @@
  *
  * **Gotchas**
  *
- * Defence in depth: a text that none of this finds may still be hostile, and one that quotes an attack is found too.
+ * Defence in depth: a text without findings may still be hostile, and one that quotes an attack is reported, too.
  *
  * Source: `hermes-llm.md` §19.3 and §19.4.
  */

@@ -80,7 +80,7 @@ export interface Fields {
 const noFields: Fields = Object.freeze({})
 const noItems: ReadonlyArray<unknown> = Object.freeze([])
 
-/** Tells whether a value is an object and no array. */
+/** Tests whether a value is an object and no array. */
 export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
 
 /** The value itself, or an object without fields. */

@@ -219,5 +219,7 @@ export const addresses = [
   String.raw`maker\.ifttt\.com(?:\/|%2F)trigger(?:\/|%2F)[\w-]{1,64}(?:\/|%2F)(?:json(?:\/|%2F))?with(?:\/|%2F)key(?:\/|%2F)[\w-]{20,}`
 ].join("|")
 
-/** Every shape as one pattern source. A short one (`AC…`) ends where its word ends, so that a longer run is no key. */
+/**
+ * Every shape as one pattern source. A short one (`AC…`) ends where its word ends, so that a longer run is not a key.
+ */
 export const source = [...shapes, ...furtherShapes].map(([, prefix, rest]) => prefix + rest).join("|")

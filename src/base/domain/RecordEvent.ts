@@ -203,7 +203,7 @@ export const CallStarted = Schema.TaggedStruct("CallStarted", {
   name: Schema.String,
   args: Schema.Unknown,
   apiRequestId: Schema.String,
-  /** True where other calls of the same answer run at the same time. */
+  /** True if other calls of the same answer run at the same time. */
   parallel: Schema.Boolean,
   /** The call whose tool made it (a script); absent where the model did. */
   parentCallId: Schema.optionalKey(Schema.String)

@@ -301,8 +301,7 @@ const withoutSecrets = (given: string, secrets: Registry): string => {
 }
 
 /**
- * The newest texts without their secrets, by the texts, for a version of a registry: every exporter is given the same
- * ones.
+ * Redacted forms of the newest texts, by text, for one version of a registry. All exporters share them.
  */
 interface RedactedTexts {
   readonly version: number
@@ -364,7 +363,7 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
   return found
 }
 
-/** Characters behind a cut that are looked at, so that a secret that the cut would go through is seen whole. */
+/** Characters behind a cut that are examined, so that a secret that the cut would go through is seen whole. */
 const lookahead = 1_024
 
 /**

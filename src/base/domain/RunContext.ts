@@ -75,7 +75,7 @@ export type Of<R> = Extract<R, PerRun>
 /** The part of some requirements that has to be there when a Layer is built. */
 export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 
-/** `unknown` where all keys of a run in `Needs` are in `R`; otherwise `never`, which no value meets. */
+/** `unknown` where all keys of a run in `Needs` are in `R`; otherwise `never`, which no value satisfies. */
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
 /** The `context` of a run: needed where something of the runtime reads it. */

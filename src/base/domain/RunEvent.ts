@@ -69,7 +69,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   turnId: TurnId,
   provider: Schema.String,
   model: Schema.String,
-  /** True where the session has earlier messages. */
+  /** True if the session has earlier messages. */
   resumed: Schema.Boolean
 })
 /** One pass of the loop begins; `step` counts from 1. */
@@ -158,7 +158,7 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
 export type UsageReported = typeof UsageReported.Type
 /** Provider and model of a call. */
 const Place = Schema.Struct({ provider: Schema.String, model: Schema.String })
-/** A model call goes on with another route, because the one before cannot answer. */
+/** A model call continues with another route, because the one before cannot answer. */
 export const RouteChanged = Schema.TaggedStruct("RouteChanged", { from: Place, to: Place, reason: Schema.String })
 /** One pass of the loop is over. */
 export const StepFinished = Schema.TaggedStruct("StepFinished", {

@@ -39,7 +39,7 @@ export interface Recorder {
   readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
   /** Returns the hash that names the tools of a model call, and writes them once. Returns undefined without tools. */
   readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
-  /** Hands what was written to the record. */
+  /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
   /**
    * Runs a write to the session; `told` writes the resulting events. If session and record share a store, all pending
@@ -85,7 +85,7 @@ export type Together = <A, E, R>(writes: Effect.Effect<A, E, R>) => Effect.Effec
 interface Options {
   readonly sessionId: SessionId
   readonly turnId: TurnId
-  /** Absent for a run that is no child's. */
+  /** Absent for a run that is not a child's. */
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
@@ -315,7 +315,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         })
       }),
     references: (messages) => {
-      // Lists grow at their end; any other change begins anew, as a message in the middle may be another one.
+      // Lists grow at their end; any other change starts over, as a message in the middle may be another one.
       let same = 0
       while (same < asked.length && asked[same] === messages[same]) same++
       const isLonger = same === asked.length

@@ -34,7 +34,7 @@ export const mask = (secret: string): string =>
 
 /** The secret values of a runtime. */
 export interface Registry {
-  /** Registers a value; one that is no secret by its looks is left out. */
+  /** Registers a value; one that is not a secret by its looks is left out. */
   readonly add: (value: string | Redacted.Redacted<string>) => void
   /** Masks every registered value in a text. Returns the text itself if it contains no registered value. */
   readonly mask: (text: string) => string
@@ -44,8 +44,8 @@ export interface Registry {
    */
   readonly cut: (text: string, at: number) => number
   /**
-   * The part of a text from `from` to `to`, in which the rest of a value that stands across either end is asterisks;
-   * line ends stay.
+   * Returns the part of a text from `from` to `to`. A secret that crosses either end is masked with asterisks; line
+   * ends are preserved.
    */
   readonly within: (text: string, from: number, to: number) => string
   /** Increases with every registered value. Text masked under an earlier version must be masked again. */

@@ -100,7 +100,7 @@ let watchdog: NodeProcess | undefined
 const startWatchdog = (): NodeProcess => {
   const started = spawn("/bin/sh", ["-c", watchdogScript], {
     cwd: "/",
-    // Nothing of ours: a mark that this program inherited would have the watchdog killed together with it.
+    // Passes on no variables of this program: an inherited mark would get the watchdog killed together with it.
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     detached: true,
     stdio: ["pipe", "ignore", "ignore"]

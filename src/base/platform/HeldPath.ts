@@ -21,7 +21,7 @@ import { operatingSystem } from "./CurrentProcess.ts"
 
 /** `O_PATH` of Linux, which Node does not name. */
 const pathOnly = 0o10000000
-/** `O_EVTONLY` of macOS, which Node does not name; a pipe must not wait for its other end. */
+/** `O_EVTONLY` of macOS, for which Node has no constant; opening a pipe must not wait for its other end. */
 const eventsOnly = 0x8000 | constants.O_NONBLOCK
 
 const tags: Readonly<Record<string, SystemErrorTag>> = {

@@ -54,7 +54,7 @@ const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: numbe
     for (const response of responses) {
       const { socket } = response
       const isWaiting = socket !== null && (response.writableNeedDrain || socket.writableLength > 0)
-      // The time begins anew with everything that goes through; at its end the server closes the connection.
+      // The time starts over with everything that goes through; at its end the server closes the connection.
       if (isWaiting && !watched.has(response)) {
         watched.add(response)
         socket.setTimeout(stallMillis)

@@ -163,7 +163,7 @@ const getAbortError = (signal: AbortSignal): Error =>
 const makeProxyError = (cause: Error): Error =>
   Object.assign(
     new Error(
-      `the proxy makes no connection to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`,
+      `the proxy did not connect to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`,
       { cause }
     ),
     { code: "ERR_PROXY_TUNNEL" }

@@ -25,7 +25,7 @@ const closedOnStart = 0o2000000
 /** Descriptors up to this one are closed by Node, or passed on by a caller of this process on purpose. */
 const lastOfNode = 15
 
-/** True of a descriptor that the next program would hold, by its lines of `/proc/self/fdinfo`. Pure. */
+/** True for a descriptor that the next program would hold, by its lines of `/proc/self/fdinfo`. Pure. */
 export const isPassedOn = (info: string): boolean => {
   const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1]
   // A descriptor whose flags cannot be read is closed: closing one that is not passed on does no harm.
@@ -107,7 +107,7 @@ const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess
   return places.split(delimiter).some((place) => isExecutable(join(resolve(directory, place), command)))
 }
 
-/** The command as it starts without the descriptors. */
+/** Returns the command in a form that starts it without the descriptors. */
 export const closeFor = (
   command: ChildProcess.StandardCommand,
   descriptors: ReadonlyArray<number>

@@ -57,7 +57,7 @@ export class LeaseFailed extends Schema.TaggedError<LeaseFailed>("hermes-effect/
 
 /** A lease that was taken; it is good until its scope closes. */
 export interface Lease<E = LeaseFailed> {
-  /** Tells whether it is still held; asks the database only when it could have expired. */
+  /** Tests whether it is still held; asks the database only when it could have expired. */
   readonly isHeld: Effect.Effect<boolean, E>
   /** Returns when it was found to be lost. */
   readonly lost: Effect.Effect<void>
@@ -97,7 +97,7 @@ interface Row {
 const isOver = ({ expires_at, machine, pid, start_time }: Row, now: number): boolean =>
   expires_at <= now || isDead({ machine, pid, startTime: start_time })
 
-/** Stands before a session's id in the name of its lease. */
+/** Prefix of a session's id in the name of its lease. */
 const sessionPrefix = "session "
 
 /** Name of the lease of the run that owns a session. */
@@ -170,7 +170,7 @@ export const make = <E>(
     yield* Effect.addFinalizer(() =>
       isOurs
         ? // A row that stays behind expires.
-          Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
+          Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not released`, cause))
         : Effect.void
     )
     const taken = yield* acquireLease(name, owner, now)

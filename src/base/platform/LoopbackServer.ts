@@ -21,8 +21,8 @@ interface Server {
 }
 
 /**
- * Listens on 127.0.0.1; port 0 is any that is free. Fails with the message of the system when the port cannot be used.
- * Open connections are cut when the scope ends.
+ * Listens on 127.0.0.1; port 0 selects any free port. Fails with the message of the system when the port cannot be
+ * used. Open connections are cut when the scope ends.
  */
 export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =>
   Effect.gen(function* () {

@@ -124,8 +124,8 @@ interface CallbackPage {
 const callbackPath = "/callback"
 
 /**
- * Serves `html` on the loopback address until the scope ends; port 0 is any that is free. Fails with the message of the
- * system when the port cannot be used.
+ * Serves `html` on the loopback address until the scope ends; port 0 selects any free port. Fails with the message of
+ * the system when the port cannot be used.
  */
 export const openCallbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
   Effect.gen(function* () {

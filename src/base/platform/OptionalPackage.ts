@@ -6,7 +6,7 @@
  *
  * One that is missing is a {@link ConfigError} of one line that says what to install. A package that is there and
  * cannot be loaded is a defect with its own error. The import is written where the package is used, so that a bundler
- * finds it, and ends in `.catch(absent)`: a bundler then goes on without a package that is not installed.
+ * finds it, and ends in `.catch(absent)`: a bundler then continues without a package that is not installed.
  *
  * **Gotchas**
  *

@@ -8,7 +8,7 @@ const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
 /**
- * The code of the server (five signs) or of the network (`ECONNREFUSED`), wherever in the chain of causes it stands.
+ * Returns the server's code (five characters) or the network's (`ECONNREFUSED`) from anywhere in the chain of causes.
  */
 const readCode = (error: SqlError): string => {
   let cause: unknown = error.reason.cause

@@ -77,7 +77,7 @@ export const holdProcess = Effect.fnUntraced(function* (
     })
   )
   yield* hold.pipe(
-    Effect.catchCause((cause) => Effect.logDebug("the lock of this process is taken again", cause)),
+    Effect.catchCause((cause) => Effect.logDebug("acquiring the lock of this process again", cause)),
     Effect.andThen(Effect.sleep("500 millis")),
     Effect.forever,
     Effect.forkScoped
@@ -186,7 +186,7 @@ export const make = <E>(
     const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
       Effect.interruptible,
       Effect.timeout("5 seconds"),
-      Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not given back`, cause), [])),
+      Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not released`, cause), [])),
       Effect.map((rows) => {
         if (rows.length === 0) left.set(name, [...(left.get(name) ?? []), owner])
       })

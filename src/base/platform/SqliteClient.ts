@@ -466,7 +466,7 @@ const openClient = Effect.fnUntraced(function* (
  */
 export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
 
-/** The same for a file that exists and is only read; it need not be writable, and nor need its directory. */
+/** Opens an existing file for reading only; neither the file nor its directory need be writable. */
 export const openForReading = (path: string) => openClient(() => openFileForReading(path))
 
 /** Tests for a file that another connection holds locked. */

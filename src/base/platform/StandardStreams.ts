@@ -155,7 +155,7 @@ export const guard = ({ mask, screen, stdoutTo }: GuardOptions): (() => void) =>
   }
 }
 
-/** Kind of a stdin that is no terminal; undefined for a terminal, a device, or a closed descriptor. */
+/** Kind of a stdin that is not a terminal; undefined for a terminal, a device, or a closed descriptor. */
 export const getStdinKind = (): "file" | "pipe" | "socket" | undefined => {
   try {
     const stat = fs.fstatSync(0)

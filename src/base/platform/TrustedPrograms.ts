@@ -106,7 +106,7 @@ const collectPlaces = (start: string): ReadonlyArray<string> => {
 }
 
 /**
- * True of a path in a place. The root directory holds everything, and the programs of the system are run nevertheless.
+ * True for a path in a place. The root directory holds everything, and the programs of the system are run nevertheless.
  */
 const isInPlaces = (path: string, places: ReadonlyArray<string>): boolean =>
   places.some((place) =>
@@ -143,7 +143,7 @@ const selectDirectories = (searchPath: string | undefined, start: string): Reado
     try {
       return isTrustedDirectory(directory, places)
     } catch {
-      // A directory that cannot be looked at has no program for this process.
+      // A directory that cannot be examined has no program for this process.
       return false
     }
   }

@@ -132,7 +132,7 @@ const renderFormat = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyA
 const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
   const given = providerOptions?.["hermes"]?.["sessionId"]
   if (given === undefined || typeof given === "string") return given
-  throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId is the id of a session: give a text")
+  throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId must be a string: the id of a session")
 }
 
 /** Finds the session of a call that names one. */

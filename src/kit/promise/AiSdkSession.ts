@@ -57,7 +57,7 @@ export type Branches = Map<string, ReadonlyArray<Ids.SessionId>>
 /** Sessions that are remembered for a named one. */
 const mostBranches = 16
 
-/** Named sessions that branches are remembered for. */
+/** Maximum number of named sessions whose branches are remembered. */
 const mostNamed = 1_000
 
 const addBranch = (branches: Branches, named: string, id: Ids.SessionId): void => {
@@ -128,7 +128,7 @@ const branchOff = Effect.fnUntraced(function* (
 const formatWarning = (named: string, id: string, why: string): string =>
   `session "${named}" ${why}: this call is answered in the session "${id}" (providerMetadata.hermes.sessionId)`
 
-/** Finds the session that a call of a named session goes on in; see the module. */
+/** Finds the session that a call of a named session continues in; see the module. */
 export const placeCall = Effect.fnUntraced(function* (
   { history, prompt, sessionId, source }: NamedCall,
   branches: Branches

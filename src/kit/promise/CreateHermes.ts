@@ -167,7 +167,7 @@ const checkToolList: Options.Check = (value, at) => {
   return value.flatMap((one: unknown, index) => {
     const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
     if (!Json.isFields(toolset) || !("bind" in toolset))
-      return [`${at}[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`]
+      return [`${at}[${index}] is not a tool: make it by tool({ … }), or give a toolset of the package`]
     if (names.has(toolset["name"]))
       return [`${at}[${index}]: another tool has the name ${JSON.stringify(toolset["name"])}: give each its own`]
     names.add(toolset["name"])

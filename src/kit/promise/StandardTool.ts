@@ -95,12 +95,12 @@ const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => 
   // A program that is not type-checked may give anything.
   const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
   if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
-    throw makeToolError(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
+    throw makeToolError(name, "input must be a schema of Zod, ArkType, Valibot or Effect")
   const schema = parameters ?? findSchema(given)
   if (Json.isFields(schema) && schema["type"] === "object") return schema
   throw makeToolError(
     name,
-    `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`
+    `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are not an object"}: ${wanted}`
   )
 }
 
@@ -113,10 +113,10 @@ const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => 
 const readCheckResult = (
   result: StandardSchemaV1.Result<unknown>
 ): { readonly value: unknown } | { readonly problem: string } => {
-  if (!Json.isFields(result)) throw new Error("it gave neither a value nor issues")
+  if (!Json.isFields(result)) throw new Error("it returned neither a value nor issues")
   if (result.issues !== undefined)
     return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
-  if (!("value" in result)) throw new Error("it gave neither a value nor issues")
+  if (!("value" in result)) throw new Error("it returned neither a value nor issues")
   return { value: result.value }
 }
 

@@ -13,7 +13,7 @@ import { type Service } from "../../places/CommandEnvironment.ts"
 import { CallDirectory } from "../../base/domain/CallContext.ts"
 import * as Conformance from "./Conformance.ts"
 
-/** An environment that stands, and a directory in it that can be written: a working tree. */
+/** A running environment, and a writable directory in it that is the working tree. */
 export interface TestedEnvironment {
   readonly environment: Service
   readonly directory: string

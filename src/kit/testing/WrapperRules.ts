@@ -11,7 +11,7 @@
  *
  * | the wrapper | open | closed |
  * | --- | --- | --- |
- * | fails before `next` | the call goes on without it, with a warning | `MiddlewareFailure` |
+ * | fails before `next` | the call continues without it, with a warning | `MiddlewareFailure` |
  * | fails after `next` succeeded | the value from below stands, nothing runs twice, with a warning | `MiddlewareFailure` |
  * | fails after `next` failed | the failure from below stands; it is retried as without the wrapper | `MiddlewareFailure` |
  * | hangs, or interrupts itself | as if it had failed | `MiddlewareFailure` |

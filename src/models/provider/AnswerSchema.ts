@@ -28,7 +28,7 @@ const isClosed = (schema: Json.Fields): boolean => {
   )
 }
 
-/** Tells whether OpenAI can enforce a schema strictly. */
+/** Tests whether OpenAI can enforce a schema strictly. */
 export const isStrict = (schema: unknown): boolean => {
   if (!Json.isFields(schema)) return true
   if (isObjectSchema(schema) && !isClosed(schema)) return false

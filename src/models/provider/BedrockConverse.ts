@@ -285,7 +285,7 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
       const extras = Exchange.splitExtras(request)
       const abort = new AbortController()
       const input: unknown = Request.toCommandInput(extras.body)
-      // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
+      // Middleware may have changed the request, so its form is validated by the service, which reports errors.
       const answer =
         extras.body["stream"] === true
           ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)

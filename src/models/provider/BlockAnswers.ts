@@ -104,7 +104,7 @@ interface BlockStream<Thought> {
   readonly thought: (index: number) => Thought | undefined
   readonly stop: (index: number) => void
   readonly push: (part: StreamPart) => void
-  /** Ends the answer; a second end says nothing. */
+  /** Ends the answer; further calls have no effect. */
   readonly finish: (stopReason: unknown, usage: Response.Usage) => void
   readonly isFinished: () => boolean
   /** Tests for a block of an index, or for any. */

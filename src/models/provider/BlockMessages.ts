@@ -74,7 +74,7 @@ export const systemMessages = GrowingList.fold<Prompt.Message, Array<Prompt.Syst
   copy: (out) => out.slice()
 })
 
-/** Tells whether the newest assistant message called tools without having thought first. */
+/** Tests whether the newest assistant message called tools without having thought first. */
 export const calledWithoutThinking = <Block>(
   messages: ReadonlyArray<Message<Block>>,
   dialect: Dialect<Block>

@@ -19,7 +19,7 @@ import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 
 // Efforts of OpenAI
 
-/** Tells whether a model, named without vendor, thinks before it answers. */
+/** Tests whether a model, named without vendor, thinks before it answers. */
 export const isReasoningModel = (model: string): boolean =>
   /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
 
@@ -51,9 +51,9 @@ export interface ClaudeAbilities {
   readonly thinking: ThinkingStyle
   /** True if the effort `xhigh` exists; otherwise `max` is used for it. */
   readonly xhigh: boolean
-  /** True where `temperature` is accepted. */
+  /** True if `temperature` is accepted. */
   readonly sampling: boolean
-  /** True where the answer can be bound to a JSON Schema. */
+  /** True if the answer can be bound to a JSON Schema. */
   readonly structured: boolean
 }
 

@@ -1,5 +1,6 @@
 /**
- * The model that is always there: in process, without network and key, the same answer for the same conversation.
+ * A model that is always available: it runs in process, needs no network and no key, and returns the same answer for
+ * the same conversation.
  *
  * **Details**
  *
@@ -8,11 +9,11 @@
  * the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the scenario instead.
  * Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual data.
  *
- * All but its name and its notice is loaded when one is made: programs that have a model do not pay for it.
+ * Everything except its name and notice is loaded on first use, at no cost to programs that have a model.
  *
  * **Gotchas**
  *
- * It is no language model and says so: a question that takes one is answered with one honest sentence and the remedy.
+ * It is not a language model and says so: a question that requires one is answered with one sentence and the remedy.
  * Structured answers (`response_format`) are refused unless the text that it was told to reply with fits.
  *
  * **Example** (Without a key)

@@ -1,6 +1,6 @@
 /**
- * Schemas of the parts that answers are made of, for those who write them down or pass them on encoded. Calls of any
- * tool fit: their `params` are whatever they are.
+ * Schemas of the parts of answers, for code that stores or transmits them in encoded form. Calls of any tool are
+ * accepted: their `params` may be any value.
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"

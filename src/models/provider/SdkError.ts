@@ -316,7 +316,7 @@ export const makeInvalidResponse = (options: Context & { readonly description: s
     })
   })
 
-/** Makes the failure of a body that is no answer. */
+/** Makes the failure of a body that is not an answer. */
 export const failInvalidBody =
   (body: unknown, context: Context) =>
   (description: string): Result.Result<never, AiError.AiError> =>

@@ -335,7 +335,7 @@ export const makeHome = Effect.fnUntraced(function* (
   })
 })
 
-/** {@link makeHome} for the settings and the home directory of the surroundings. */
+/** {@link makeHome} for the settings and the home directory in the context. */
 export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> =
   Layer.effect(
     Catalogue,

@@ -52,7 +52,7 @@ export interface Endpoints {
   readonly clientId: string
   /** Gives a code. */
   readonly code: string
-  /** Says whether the code was typed. */
+  /** Reports whether the code was typed. */
   readonly poll: string
   /** Gives tokens. */
   readonly token: string

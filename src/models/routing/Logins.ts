@@ -4,7 +4,7 @@
  * **Details**
  *
  * A token that ends within five minutes is renewed first. One that cannot be renewed now is used as it is, with a
- * warning: the provider may still take it, and when it does not the pool renews it, or goes on with the next key.
+ * warning: the provider may still take it, and when it does not the pool renews it, or continues with the next key.
  *
  * Source: `hermes-llm.md` §2.4, §16.5 (7), §17.2.
  */

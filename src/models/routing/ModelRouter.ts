@@ -162,8 +162,8 @@ export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Pr
   )
 
 /**
- * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route
- * that a call names instead is opened, and stays open.
+ * Asks the one provider in the context, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
+ * call names instead is opened, and stays open.
  */
 export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
 

@@ -50,7 +50,7 @@ export interface Pricing {
   readonly request: BigDecimal.BigDecimal | undefined
   readonly source: Source
   readonly url: string | undefined
-  /** Edition of the source. */
+  /** Version of the source. */
   readonly version: string | undefined
 }
 

@@ -102,8 +102,8 @@ const leaveQueue = ({ waiting }: Queue, waiter: Waiter): void => {
 }
 
 /**
- * Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call
- * from here.
+ * Queues of keys that were never used. A refusal that another process in the context had counts as one of a call from
+ * here.
  */
 export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function* () {
   const marks = yield* SharedMarks

@@ -143,7 +143,7 @@ const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
-/** Another key may be ready by now. */
+/** Switches to another key, if one is ready by now. */
 const changeKey = (state: RouteCallState): Effect.Effect<void> => {
   const { pool } = state.route
   if (pool === undefined || pool.size < 2) return Effect.void

@@ -9,14 +9,14 @@ import type * as Scope from "effect/Scope"
 import type { PoolStore } from "./PoolStore.ts"
 import type { RateGuard } from "./RateGuard.ts"
 
-/** Tells or hears that a provider refused a key for so many milliseconds. Keys are names of routes and fingerprints. */
+/** Reports that a provider refused a key, and for how many milliseconds. Keys are names of routes and fingerprints. */
 export type Refusal = (key: string, closedFor: number) => void
 
 /** Refusals for a rate, as they happen in any process. */
 export interface Refusals {
   /**
-   * Calls `heard` for each refusal that another process tells, or another one of this process that joined, until the
-   * scope closes. Returns how to tell them.
+   * Calls `heard` for each refusal that another process or another participant in this process reports, until the scope
+   * closes. Returns the function that reports refusals to them.
    */
   readonly join: (heard: Refusal) => Effect.Effect<Refusal, never, Scope.Scope>
 }

@@ -1,5 +1,5 @@
 /**
- * Limits the silence of a provider during one attempt, reports that it is still waited for, and keeps what streamed by.
+ * Limits the silence of a provider during one attempt, reports long waits, and collects the streamed parts.
  *
  * **Details**
  *

@@ -145,7 +145,7 @@ export const openFile = (home: string): Effect.Effect<Service, never, FileSystem
  */
 export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-effect/routing/TokenStore") {}
 
-/** Those in the home directory of the surroundings. */
+/** Those in the home directory in the context. */
 export const layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
   TokenStore,
   Effect.flatMap(Home, ({ root }) => openFile(root))

@@ -133,7 +133,7 @@ const known = new Set([
   "output_tokens_details"
 ])
 
-/** Usage of a Gemini answer under common names; its thoughts are no part of its candidates. */
+/** Usage of a Gemini answer under common names; its thoughts are not part of its candidates. */
 const readGeminiUsage = (value: unknown): Fields | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   const {

@@ -240,8 +240,7 @@ const buildDocument = (
 /** Documents of a draft that grows. */
 export interface Drafts {
   /**
-   * Takes steps that do not change any more, apart from results that are added: they are the same objects in every
-   * later document.
+   * Stores steps that no longer change, except for added results: every later document contains the same objects.
    */
   readonly keep: (steps: ReadonlyArray<Step>) => void
   /** The document; undefined for a trajectory without a step, which no reader would take. */

@@ -122,7 +122,7 @@ const readMessage = (value: unknown): ReadonlyArray<RequestMessage> => {
   const role = roles[toNonEmptyText(one["role"]) ?? ""]
   if (role === undefined) return []
   const said = (role === "assistant" ? readWholeContent : readContent)(one["content"] ?? one["parts"])
-  // A user's message that only brings results is no turn of the user.
+  // A user's message that only brings results is not a turn of the user.
   return said === undefined ? (role === "assistant" ? [{ role, content: "" }] : []) : [{ role, content: said }]
 }
 

@@ -58,7 +58,7 @@ export const flushFailures = (agent: AgentScope): void => {
   )
 }
 
-/** The step of an answer that broke off. */
+/** Adds the step of an answer that was cut off. */
 const addBrokenAnswer = (
   agent: AgentScope,
   failures: ReadonlyArray<Failure>,

@@ -43,7 +43,7 @@ export interface AgentScope {
   /** The calls of its steps, oldest first: by id, and by name. */
   readonly byId: Map<string, Array<CallPlace>>
   readonly byName: Map<string, Array<CallPlace>>
-  /** A turn began, and no request has shown its message yet. */
+  /** Message of a turn that has begun, until a request contains it. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
   /** Attempts that failed since the last answer. */
   failures: Array<Failure>

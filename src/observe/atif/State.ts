@@ -14,7 +14,7 @@ export interface Options {
   /** Overrides the name of agents in the stream. */
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Of trajectories whose events name no model. */
+  /** Model of trajectories whose events do not name one. */
   readonly modelName?: string | undefined
   /** Cost of a call in dollars, where the provider states none; undefined for an unknown price. */
   readonly cost?: ((model: string, metrics: Atif.Metrics) => number | undefined) | undefined
@@ -51,7 +51,7 @@ export const make = (options: Options): State => ({
 /** Time of an event, in the form of a step. */
 export const formatEventTime = (event: Event): string => formatTimestamp(toMicros(event.timestamp))
 
-/** The nearest scope around an event that a map knows. */
+/** Returns the value of the nearest scope around an event that has an entry in `known`. */
 export const findEnclosing = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
   let uuid = event.parent_uuid ?? null
   for (let depth = 0; uuid !== null && depth < 256; depth++) {

@@ -52,7 +52,7 @@ const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slic
 
 /**
  * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a
- * trace id. The task of a run that is no child is its session.
+ * trace id. The task of a run that is not a child is its session.
  */
 export const makeTraceId = (sessionId: string): string => Digest.toHex(`${sessionId}::${sessionId}`, 32)
 

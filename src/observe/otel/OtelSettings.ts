@@ -70,7 +70,7 @@ export interface Settings {
   readonly captureContent: boolean
   /** Characters of a value of an attribute; undefined for no limit. */
   readonly maxValueChars: number | undefined
-  /** True where names of attributes before version 1.37 of the conventions are written too. */
+  /** True if names of attributes before version 1.37 of the conventions are written too. */
   readonly duplicateNames: boolean
   readonly sampler: Sampler.Sampler
   /** Spans that metrics refer to: those that are sampled, all, or none. */

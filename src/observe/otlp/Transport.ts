@@ -1,5 +1,5 @@
 /**
- * Sends requests of OTLP so that no collector can do harm.
+ * Sends OTLP requests so that a faulty collector cannot affect the program.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * part of it, otherwise after three failed requests in a row, or at the end if the last one failed.
  *
  * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to
- * another host. All exporters of the process have one, and the next ones its connections.
+ * another host. All exporters of the process share one transport, and later exporters reuse its connections.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP Response" and "OTLP/HTTP Throttling".
  */

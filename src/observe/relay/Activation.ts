@@ -10,8 +10,9 @@
  * **Gotchas**
  *
  * The library lets a process have one set of components at a time: a second runtime with a configuration of its own is
- * refused by it, and goes on with its own exporters. The user's own `plugins.toml` is no part of it: the library would
- * add to this one what it finds in the configuration directory, so it is given the name of a file that is not there.
+ * refused by it, and continues with its own exporters. The user's own `plugins.toml` is not part of it: the library
+ * would add to this one what it finds in the configuration directory, so it is given the name of a file that is not
+ * there.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
  */
@@ -59,8 +60,7 @@ const listDiagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnost
 const injector = "hermes-effect.status"
 
 /**
- * The library says in its own words how a call ended; consumers of this runtime's streams look for
- * `status`.
+ * The library reports in its own terms how a call ended; consumers of this runtime's streams read `status`.
  */
 const makeStatusMetadata = (event: unknown): Record<string, string> => {
   const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)

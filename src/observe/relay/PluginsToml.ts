@@ -195,7 +195,7 @@ export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
 export const makeLaterConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability({ ...document, config: makeFirstConfig(document, model) }, appendToSinks)
 
-/** Reads a file. One that says nothing is no document. */
+/** Reads a file. One that says nothing is not a document. */
 export const read = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<Document, NoDocument, FileSystem.FileSystem | Path.Path> {

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A store that does not exist yet has no sessions and is not created. Removed sessions leave the index, which is then
- * made anew, because their numbers may come again.
+ * recreated, because their numbers may come again.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"

@@ -203,7 +203,7 @@ export interface ImagePart {
   readonly local: boolean
 }
 
-/** A file that is no image. */
+/** A file that is not an image. */
 export interface FilePart {
   readonly type: "file"
   readonly mediaType: string

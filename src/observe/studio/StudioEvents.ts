@@ -28,7 +28,7 @@ import type { Refusal } from "./StudioRequests.ts"
 const interval = Duration.millis(250)
 
 /**
- * Time between two comments of a stream. A killed process writes nothing, so running sessions are looked at as often.
+ * Time between two comments of a stream. A killed process writes nothing, so running sessions are examined as often.
  */
 const heartbeat = Duration.seconds(15)
 

@@ -74,7 +74,7 @@ const failures: ReadonlySet<string> = new Set([
   "timeout"
 ])
 
-/** Tells if a row failed. An exit code that its program gives a meaning (`exit 1: no match`) is no failure. */
+/** Tests whether a row failed. An exit code that its program gives a meaning (`exit 1: no match`) is not a failure. */
 export const isFailed = ({ status }: Pick<Row, "status">): boolean =>
   failures.has(status) || /^exit -?\d+$/u.test(status)
 

@@ -200,7 +200,7 @@ const ofPlugins = Effect.map(
     }))
 )
 
-/** Opens the live session of a client over the runtime of the surroundings. */
+/** Opens the live session of a client over the runtime in the context. */
 const openLiveSession = Effect.fnUntraced(function* (
   { cwd, id }: AcpAgent.OpenRequest,
   settings: Values,

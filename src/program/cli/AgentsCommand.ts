@@ -23,7 +23,7 @@ import * as SafeText from "./render/SafeText.ts"
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** A file with a name, as far as its folder is trusted. */
+/** Describes an agent file by name; its content is read only if its folder is trusted. */
 const describeAgentFile = Effect.fnUntraced(function* ({ name, path, source }: AgentChoice.AgentFilePlace) {
   const paths = yield* Path.Path
   const trust = yield* FolderTrust

@@ -63,7 +63,7 @@ const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   return tokens
 }
 
-/** True where the word behind `--oneshot` is its prompt: no other one is given. */
+/** True if the word behind `--oneshot` is its prompt: no other one is given. */
 const isPrompt = (given: ReadonlyArray<string>, next: string | undefined, commands: ReadonlyArray<string>): boolean =>
   next !== undefined &&
   !next.startsWith("-") &&

@@ -3,8 +3,8 @@
  *
  * A prompt is text of the command line, of a file or of stdin, word for word, and an image beside it. Input piped into
  * a run that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query. A pipe may
- * stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run goes on
- * without it and says so. Text from a file or from stdin has at most 1 MiB.
+ * stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run
+ * continues without it and says so. Text from a file or from stdin has at most 1 MiB.
  *
  * Source: `hermes-product.md` §1.2.
  */

@@ -28,7 +28,7 @@ export interface Clipboard {
    * clipboard does not contain a picture.
    */
   readonly picture: Effect.Effect<string | undefined>
-  /** True where the terminal is one of `tmux`. */
+  /** True if the terminal is one of `tmux`. */
   readonly isInTmux: boolean
 }
 

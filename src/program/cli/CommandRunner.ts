@@ -26,7 +26,7 @@ import type { Program } from "./Program.ts"
 
 const maxSuggestions = 3
 
-/** `prefix` stands before each word, and is no part of its likeness. */
+/** `prefix` stands before each word, and is not part of its likeness. */
 const formatSuggestion = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {
   const words = findClosest(word, known, maxSuggestions)
   return words.length === 0 ? "" : `did you mean ${joinAlternatives(words.map((word) => prefix + word))}?`

@@ -108,7 +108,7 @@ const reportProblems = (lines: ReadonlyArray<string>) =>
     Effect.fail(makeSilentFailure(unusable))
   )
 
-/** Says everything that is wrong, a line each. */
+/** Reports all problems, one per line. */
 const checkSettings = <E extends { readonly message: string }, R>(
   loading: Effect.Effect<Config.LoadedSettings, E, R>
 ) =>

@@ -71,8 +71,8 @@ export const InterruptCode = Context.Reference<() => number>("hermes-effect/cli/
 })
 
 /**
- * Waits for a signal that asks the program to end (Ctrl+C), for a command that lasts until then: the command goes on in
- * the place of being interrupted, and its exit code counts. A second signal ends the program at once.
+ * Waits for a signal that asks the program to end (Ctrl+C), for a command that lasts until then: the command continues
+ * in the place of being interrupted, and its exit code counts. A second signal ends the program at once.
  */
 export const EndSignal = Context.Reference<Effect.Effect<void, never, Scope.Scope>>("hermes-effect/cli/EndSignal", {
   defaultValue: () => Effect.never

@@ -140,7 +140,7 @@ const revoke = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Revoke the approval of a command"))
 
-/** Tries every hook; exit code 1 when something is wrong. */
+/** Runs every hook. The exit code is 1 if there is a problem. */
 const doctor = Command.make(
   "doctor",
   { json },

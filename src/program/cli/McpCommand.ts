@@ -151,7 +151,7 @@ const programs = Effect.gen(function* () {
 
 const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
 
-/** The server of a name that wants a login, and its address. */
+/** Finds the server with a name, which must require a login, and its address. */
 const findLoginServer = Effect.fnUntraced(function* (name: string) {
   const section = yield* findSection(name)
   const config = yield* Effect.mapError(ServerConfig.fromSection(name, section), ({ message }) =>

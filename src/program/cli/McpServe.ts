@@ -90,7 +90,7 @@ const makeAskTool = (
     )
 })
 
-/** Makes the agent a tool of the given tools, for the client of each key, over the services of the surroundings. */
+/** Makes the agent a tool of the given tools, for the client of each key, over the services in the context. */
 export const makeClientAskTool = Effect.fnUntraced(function* (tools: Selection) {
   const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
   return (client: string | undefined) =>

@@ -224,7 +224,7 @@ const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
   provider === undefined || Directory.findProvider(provider)?.login === true
     ? Effect.void
     : makeUsageFailure(
-        `${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ` +
+        `${provider} uses a key, not a login: set it as \`hermes doctor\` says; there is a login for ` +
           `${TokenStore.codex}`
       )
 )

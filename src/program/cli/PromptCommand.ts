@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Nothing is asked of a model, and nothing is stored. Tokens are estimated: a quarter of the characters, rounded up.
+ * No model is called, and nothing is stored. Tokens are estimated: a quarter of the characters, rounded up.
  *
  * Source: `hermes-llm.md` §6.1 and §10.2.
  */

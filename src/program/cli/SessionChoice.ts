@@ -54,7 +54,7 @@ export const withStore = <A, E>(
   Effect.gen(function* () {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
-    // A path that cannot be looked at is the store's to complain about.
+    // A path that cannot be examined is the store's to complain about.
     const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
     return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database, readOnly })) : otherwise
   })

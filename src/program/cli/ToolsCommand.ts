@@ -50,7 +50,7 @@ const listToolsets = Effect.fnUntraced(function* (settings: Values) {
   }))
 })
 
-/** Toolsets with tools of their own, none of which is here. */
+/** Returns the toolsets that have tools, none of which is available. */
 const findMissingToolsets = (sets: ReadonlyArray<ListedToolset>): ReadonlyArray<string> => {
   const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ name }) => name)))
   const own = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
@@ -140,7 +140,7 @@ const checkToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<string>,
     : yield* makeUnknownNameFailure("toolset", unknown, { known, list: "hermes tools" })
 })
 
-/** Tells if a selected toolset has all tools of this one. */
+/** Tests whether a selected toolset has all tools of this one. */
 const hasAllTools = (chosen: ReadonlyArray<string>, name: string): boolean => {
   const all = new Set(chosen.flatMap((one) => [...Toolsets.listTools(one)]))
   const own = [...Toolsets.listTools(name)]

@@ -63,7 +63,7 @@ interface NamedTrace {
 const fileTemplate = "trajectory-{session_id}.json"
 
 /**
- * Trajectory of a stored session, with its pictures in their places; entries that cannot be read are told, and the rest
+ * Reads the trajectory of a stored session, with its pictures in place. Unreadable entries are reported, and the rest
  * is used.
  */
 const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>

@@ -78,8 +78,8 @@ export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limi
 }
 
 /**
- * Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its
- * tool.
+ * Layer of the ports and options of the tools that reach the network, run scripts or store jobs; each is loaded with
+ * its tool.
  */
 export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
   Layer.unwrap(

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a
- * process goes on in its session: calls that had begun are told to the model as "may have happened" and are not made
+ * process continues in its session: calls that had begun are told to the model as "may have happened" and are not made
  * again; a run that had answered already is only written. A row works in its `cwd`, or in an empty directory that goes
  * when the row is finished.
  *

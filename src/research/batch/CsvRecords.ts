@@ -5,7 +5,7 @@
  *
  * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are left out.
  * A record is malformed when text follows a closing quote, when a quote stands inside of an unquoted cell, or when a
- * quoted cell is never closed; the reader goes on with the next line.
+ * quoted cell is never closed; the reader continues with the next line.
  *
  * Source: `hermes-product.md` §5.1 (malformed lines are skipped).
  */

@@ -280,7 +280,7 @@ const readText = Effect.fnUntraced(function* (path: string) {
   if (bytes === undefined)
     return yield* new DatasetError({
       path,
-      message: `dataset ${path} cannot be read: it is no gzip file, or is damaged`
+      message: `dataset ${path} cannot be read: it is not a gzip file, or is damaged`
     })
   return new TextDecoder().decode(bytes)
 })
@@ -356,7 +356,7 @@ export const read = Effect.fn("Dataset.read")(function* (
   return { path, files, rows: limited, problems, digest: computeDigest(limited) }
 })
 
-/** Problems that are told one by one. */
+/** Problems that are reported one by one. */
 const shownProblems = 10
 
 /** Lines for a user about what of a dataset is left out: the first ones, and how many more. */

@@ -9,8 +9,8 @@
  * beside the results holds starts and failures, so that after a crash it is known which rows were under way.
  *
  * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that
- * there are only whole lines. Lines that cannot be read otherwise are told in {@link Journal.problems}, and their rows
- * count as not finished.
+ * there are only whole lines. Lines that cannot be read otherwise are reported in {@link Journal.problems}, and their
+ * rows count as not finished.
  *
  * Source: `hermes-product.md` §5.1.
  */

@@ -39,9 +39,9 @@ export interface RowContext {
   readonly knownTools: ReadonlyArray<string>
   readonly at: number
   readonly attempt: number
-  /** Seed that its model calls asked for. */
+  /** Seed that its model calls requested. */
   readonly seed?: number | undefined
-  /** True where an earlier process had the answer already. */
+  /** True if an earlier process had the answer already. */
   readonly isAnswered: boolean
   /** As the agent's session has it, without what is never saved. */
   readonly systemPrompt: string

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Rows that cannot be read are told with their lines and left out. A row that took too long is dropped; one whose
+ * Rows that cannot be read are reported with their lines and left out. A row that took too long is dropped; one whose
  * compression failed otherwise stays as it was. `compression_metrics.json` beside the output has the sums of all files.
  * A file appears as a whole, when it is done.
  *

@@ -79,7 +79,7 @@ export interface Service {
 /** Service that opens the agent of a job. */
 export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {}
 
-/** The agent of the surroundings, whatever provider and model a job remembers. */
+/** The agent in the context, whatever provider and model a job remembers. */
 export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
   Layer.effect(
     JobAgent,

@@ -155,7 +155,7 @@ const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray
         )
       : Effect.mapBoth(skills.view(name), {
           onFailure: ({ message }) =>
-            new JobBlocked({ message: `${message}; correct it, or take it from the job by \`hermes cron edit\`` }),
+            new JobBlocked({ message: `${message}; correct it, or remove it from the job with \`hermes cron edit\`` }),
           onSuccess: ({ text }) => ({ tag: "skill", name, text })
         })
   )

@@ -60,7 +60,7 @@ export interface Answer {
   readonly sessionId: string
   readonly usage: Usage.Usage
   readonly cost: Cost.Spent
-  /** Seed that its model calls asked for. */
+  /** Seed that its model calls requested. */
   readonly seed?: number | undefined
 }
 

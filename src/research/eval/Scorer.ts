@@ -87,11 +87,11 @@ const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
         : `exact:${option} is unknown: exact:loose ignores case, punctuation and articles`
     case "regex":
       return option !== undefined && compilePattern(option) === undefined
-        ? `regex:${option} is no regular expression`
+        ? `regex:${option} is not a regular expression`
         : undefined
     case "number":
       return option !== undefined && !(Number(option) >= 0)
-        ? `number:${option} is no tolerance: write one such as number:0.01`
+        ? `number:${option} is not a valid tolerance: write one such as number:0.01`
         : undefined
     case "command":
       return option === undefined ? "command needs a command line: --scorer 'command:python3 check.py'" : undefined
@@ -132,7 +132,7 @@ export const readReference = (fields: Json.Fields, field?: string): Reference =>
   }
 }
 
-/** True where a scorer cannot be used without a reference that the row does not have. */
+/** True if a scorer cannot be used without a reference that the row does not have. */
 export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
   references.length === 0 &&
   (kind === "exact" ||
@@ -177,7 +177,7 @@ const comparePatterns = (answer: string, { pattern, references }: Reference, opt
   const sources = option === undefined ? (pattern === undefined ? references : [pattern]) : [option]
   const patterns = sources.map((source) => ({ source, pattern: compilePattern(source) }))
   const broken = patterns.find((one) => one.pattern === undefined)
-  if (broken !== undefined) return makeVerdict(false, `${broken.source} is no regular expression`)
+  if (broken !== undefined) return makeVerdict(false, `${broken.source} is not a regular expression`)
   return makeVerdict(patterns.some((one) => one.pattern?.test(answer) === true))
 }
 

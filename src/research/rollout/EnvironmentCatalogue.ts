@@ -154,7 +154,7 @@ const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): st
       void new RegExp(pattern, "u")
       return undefined
     } catch {
-      return "its pattern is no regular expression"
+      return "its pattern is not a regular expression"
     }
   }
   return typeof check === "string" && check.trim() !== ""
@@ -248,7 +248,7 @@ const fromModule = Effect.fnUntraced(function* (
     message:
       exported === undefined
         ? `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`
-        : `${path}: ${name} is no environment: make it with RolloutEnvironment.make`
+        : `${path}: ${name} is not an environment: make it with RolloutEnvironment.make`
   })
 })
 

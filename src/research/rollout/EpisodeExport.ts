@@ -70,7 +70,7 @@ export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
     ...findUnevenLists(episode),
     ...(wrong === -1 ? [] : [`the mask of token ${wrong} is neither ${masked} nor the token`]),
     ...(episode.masks.every((mask) => mask === masked) ? ["no token of it is trained"] : []),
-    ...(Number.isFinite(episode.score) ? [] : ["its score is no number"])
+    ...(Number.isFinite(episode.score) ? [] : ["its score is not a number"])
   ]
 }
 

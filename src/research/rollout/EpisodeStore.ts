@@ -119,7 +119,7 @@ const make = Effect.fnUntraced(function* (
     )
 
   const read: Service["read"] = Effect.fnUntraced(function* (id) {
-    // Ids come from clients: one that is no file name would lead out of the directory.
+    // Ids come from clients: one that is not a file name would lead out of the directory.
     if (!isId(id)) return yield* makeUnknownRolloutError(id)
     const text = yield* Effect.catch(fs.readFileString(makePath(id)), (error) =>
       error.reason._tag === "NotFound" ? makeUnknownRolloutError(id) : toStoreFailure(id)(error)

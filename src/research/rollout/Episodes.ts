@@ -351,5 +351,5 @@ const make = Effect.gen(function* () {
   } satisfies Service
 })
 
-/** Live episodes over the store of the surroundings. */
+/** Live episodes over the store in the context. */
 export const layer: Layer.Layer<Episodes, never, EpisodeStore> = Layer.effect(Episodes, make)

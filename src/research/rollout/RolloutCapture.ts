@@ -53,7 +53,7 @@ export interface Capture {
 
 /** Settings of a capture. */
 export interface Options {
-  /** Fields that ask for tokens; by the address of the route when absent. */
+  /** Fields that request tokens. Default: chosen by the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
 }
 
@@ -80,7 +80,7 @@ const toCapturedRequest = (
 const makeBlockedError = (reason: string): ExecutionBlocked =>
   new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
 
-/** Makes a capture over the episodes of the surroundings. */
+/** Makes a capture over the episodes in the context. */
 export const make = (options: Options = {}): Effect.Effect<Capture, never, Episodes> =>
   Effect.map(Episodes, (episodes) => {
     const tracked = new Set<string>()

@@ -1,17 +1,17 @@
 /**
- * One group of rollouts: the same item for the same agent several times, each in a place of its own, scored there.
+ * One group of rollouts: the same item for the same agent several times, each in a separate place, where it is scored.
  *
  * **Details**
  *
- * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the agent of the
- * surroundings in a session of its own; its id is the session's and the task's. Its directory stays until its reward is
+ * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the provided
+ * agent in a new session; its id is also the id of the session and of the task. Its directory stays until its reward is
  * computed, and is removed on every path. A rollout without output, one whose run failed, and one whose reward fails
- * are worth 0, and the cause is kept. When all members are scored each gets its advantage in the group.
+ * are worth 0, and the cause is stored. When all members are scored each gets its advantage in the group.
  *
  * **Gotchas**
  *
- * Provide the runtime with `CompactionSettings` `"off"`: a conversation that was compacted goes on in another session,
- * and its rollout is worth 0.
+ * Provide the runtime with `CompactionSettings` `"off"`: a compacted conversation continues in another session, and its
+ * rollout is worth 0.
  *
  * **Example** (The best member of a group)
  *
@@ -178,7 +178,7 @@ const toScore = (reward: Reward): RolloutScore => {
     typeof reward === "number"
       ? { reward }
       : { reward: reward.reward, ...(reward.components === undefined ? {} : { components: reward.components }) }
-  return Number.isFinite(score.reward) ? score : makeZeroScore(`the reward is ${score.reward}, which is no number`)
+  return Number.isFinite(score.reward) ? score : makeZeroScore(`the reward is ${score.reward}, which is not a number`)
 }
 
 const readFirstLine = (cause: Cause.Cause<unknown>): string =>

@@ -38,7 +38,7 @@ import * as TokenCapture from "./TokenCapture.ts"
 
 /** Settings of a server's rollouts. */
 export interface Options {
-  /** Fields that ask for tokens; by the address of the route when absent. */
+  /** Fields that request tokens. Default: chosen by the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
   /** Facts of rollouts that name no others. */
   readonly defaults?:
@@ -118,7 +118,7 @@ const readMessages = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Field
     return refuseInvalid(
       "A rollout has one answer for each request: open a rollout for each sample, with one group_id."
     )
-  if (tools !== undefined && tools !== null && !Array.isArray(tools)) return refuseInvalid("tools is no list.")
+  if (tools !== undefined && tools !== null && !Array.isArray(tools)) return refuseInvalid("tools is not a list.")
   return Effect.succeed(messages.map(Json.readFields))
 }
 
@@ -228,6 +228,6 @@ const make = Effect.fnUntraced(function* ({ defaults = {}, dialect }: Options) {
   return service
 })
 
-/** Rollouts that the models of the surroundings answer. */
+/** Rollouts that the models in the context answer. */
 export const layer = (options: Options = {}): Layer.Layer<RolloutPort, never, Episodes | ModelRouter> =>
   Layer.effect(RolloutPort, make(options))

@@ -31,7 +31,7 @@
  */
 import * as Json from "../../base/domain/Json.ts"
 
-/** Fields that ask for tokens: of a server for inference, of OpenAI alone, or none. */
+/** Fields that request tokens: those of inference servers, those of OpenAI, or none. */
 export const dialects = ["token_ids", "logprobs", "none"] as const
 /** One of {@link dialects}. */
 export type Dialect = (typeof dialects)[number]

@@ -1,5 +1,5 @@
 /**
- * The toolset `rl`: ten tools of an agent that trains, over the {@link TrainingService} of the surroundings.
+ * The toolset `rl`: ten tools of an agent that trains, over the {@link TrainingService} in the context.
  *
  * **Details**
  *

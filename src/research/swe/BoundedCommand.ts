@@ -20,7 +20,7 @@ export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-eff
 /** A command and its working directory. */
 export interface Command {
   readonly command: string
-  /** Absolute, in the environment. */
+  /** Absolute path in the environment. */
   readonly cwd: string
   readonly timeoutSeconds: number
 }

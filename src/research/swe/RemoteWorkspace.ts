@@ -22,7 +22,7 @@ import * as WorkingCopy from "./WorkingCopy.ts"
 export interface PlacedWorkspace {
   /** Directory in the environment that commands begin in. */
   readonly cwd: string
-  /** True where the workspace is a copy on another machine. */
+  /** True if the workspace is a copy on another machine. */
   readonly isRemote: boolean
   /** Takes what was changed on this machine there. */
   readonly send: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>

@@ -5,7 +5,7 @@
  *
  * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over.
  * Beside it stand, for a results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
- * `model_name_or_path`, `model_patch`), made anew at every end, and the rows of tasks that the model failed in
+ * `model_name_or_path`, `model_patch`), recreated at every end, and the rows of tasks that the model failed in
  * (`x.failed.jsonl`), which the next run tries again.
  *
  * **Example** (Solving tasks with the agent of an application)

@@ -91,7 +91,7 @@ export interface Defaults {
   readonly workspace: "clone" | "copy"
   readonly repositories: string | undefined
   readonly image: string | undefined
-  /** True where commands run in containers, for which the images of task folders are built; false when absent. */
+  /** True if commands run in containers, for which the images of task folders are built; false when absent. */
   readonly inContainers?: boolean | undefined
   readonly setup: string | undefined
   readonly evaluation: string | undefined

@@ -41,7 +41,7 @@ import * as Yaml from "../../base/config/Yaml.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import type { Defaults, SweTask, Tasks, TestFolder } from "./SweTask.ts"
 
-/** Files that a container is made of; they are no part of the work. */
+/** Files that a container is made of; they are not part of the work. */
 const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"]
 
 /** Files of a Terminal-Bench folder that the agent does not get. */
@@ -241,7 +241,7 @@ const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults
   return { task, notices }
 })
 
-/** True where a path is a task folder, or a folder that holds some. */
+/** True if a path is a task folder, or a folder that holds some. */
 export const isThere = Effect.fnUntraced(function* (path: string) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)

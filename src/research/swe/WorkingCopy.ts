@@ -107,7 +107,7 @@ export const findRepository = Effect.fnUntraced(function* (directory: string) {
   return { root, prefix: prefix.replace(/\/$/, "") }
 })
 
-/** True where files of a repository differ from its last commit. */
+/** True if files of a repository differ from its last commit. */
 export const hasUncommitted = (repository: string) =>
   Effect.map(runGit(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
 
@@ -123,7 +123,7 @@ const resolveCommit = Effect.fnUntraced(function* (repository: string, commit: s
   const refused = Effect.flatMap(findRepository(repository), (found) =>
     makeProblem(
       found === undefined
-        ? `${repository} is no git repository: name one, or leave out the commit`
+        ? `${repository} is not a git repository: name one, or leave out the commit`
         : `${repository} has no commit "${commit}": fetch it there, or correct base_commit`
     )
   )

@@ -144,7 +144,7 @@ export interface Service {
   /** Its address without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
-  /** Runs statements while the server answers, and waits for it; other failures are told with the address. */
+  /** Runs statements while the server answers, and waits for it; other failures are reported with the address. */
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
 }
 

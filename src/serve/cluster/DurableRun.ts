@@ -55,7 +55,7 @@ const readRunState = Effect.fnUntraced(function* ({
   const store = yield* SessionStore
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
-  // A compacted session goes on in another one, and so its prompt was stored.
+  // A compacted session continues in another one, and so its prompt was stored.
   const messages = session === undefined ? [] : yield* store.messages(id)
   const seen = { sessionId: id, messages: messages.length }
   if (session === undefined || (id === sessionId && messages.length <= firstPosition))
@@ -102,7 +102,7 @@ export const run = Effect.fnUntraced(function* ({
   ...given
 }: Input): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
-  // Interrupted, it goes on elsewhere.
+  // Interrupted, it continues elsewhere.
   const input = { ...given, onInterrupt: "leave" as const }
   const runOnce = Effect.fnUntraced(function* (hasWaited: boolean) {
     const { sessionId } = input

@@ -211,7 +211,7 @@ export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStora
         yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
     })
     yield* look.pipe(
-      Effect.catchCause((cause) => Effect.logDebug("the other runners could not be looked at", cause)),
+      Effect.catchCause((cause) => Effect.logDebug("the other runners could not be checked", cause)),
       Effect.andThen(Effect.sleep(lookEvery)),
       Effect.forever,
       Effect.forkScoped

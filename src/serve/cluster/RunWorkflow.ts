@@ -225,7 +225,7 @@ export const layer = RunWorkflow.toLayer(
 )
 
 const lookEvery = "3 seconds"
-/** Runs that are looked at together. A run that stands still is among the oldest after a while. */
+/** Runs that are examined together. A run that stands still is among the oldest after a while. */
 const mostRuns = 200
 
 interface IdleRun {

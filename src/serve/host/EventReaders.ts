@@ -6,7 +6,7 @@
  * A reader that is behind never changes what the others get. Deltas of the same kind are put together for a reader that
  * is more than {@link mergeBeyond} events behind; nothing is left out. A reader that stays behind for {@link maxEvents}
  * events or {@link maxCharacters} characters gets what it has, and then {@link ReaderLagged}: it reads the state and
- * begins anew. One that says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as
+ * starts over. One that says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as
  * with a pipe.
  */
 import * as Cause from "effect/Cause"
@@ -56,8 +56,8 @@ export interface Reader {
 }
 
 /**
- * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of
- * is logged, and the next one follows: a turn may wait for this reader.
+ * Calls a function with each event until the stream ends or the reader is cut off. A defect of the function is logged,
+ * and the next event follows, because a turn may wait for this reader.
  */
 export const forEachEvent = <R>(
   reader: Reader,

@@ -71,7 +71,7 @@ export interface Turn {
   /** True when it was asked to stop. */
   readonly isStopping: boolean
   /**
-   * True where the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure.
+   * True if the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure.
    */
   readonly isRewritten: boolean
 }
@@ -163,7 +163,7 @@ export type HostEvent =
    * These messages were taken back before a turn began with them: the user stopped the work, and none of them is sent.
    */
   | { readonly _tag: "MessagesReturned"; readonly messages: ReadonlyArray<Message> }
-  /** The model got these texts with the result of a tool. */
+  /** The model received these texts with the result of a tool. */
   | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
   | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }
   /** Without an answer it was taken back: its turn ended, or it waited too long. */
@@ -175,5 +175,5 @@ export type HostEvent =
       readonly session: SessionIdentity
     }
   | { readonly _tag: "SettingsChanged"; readonly settings: LiveSettings }
-  /** Something that the user should know, and that is no part of a turn, in one or more lines. */
+  /** Something that the user should know, and that is not part of a turn, in one or more lines. */
   | { readonly _tag: "Notice"; readonly level: "info" | "error"; readonly message: string }

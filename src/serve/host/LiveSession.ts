@@ -142,7 +142,7 @@ export interface LiveBackground {
   readonly settled: Effect.Effect<void>
   /** Waits for reviews of the conversation. */
   readonly reviewed: Effect.Effect<void>
-  /** Takes what reviews did, in lines. */
+  /** Removes and returns the notices of finished reviews, one per line. */
   readonly takeNotices: Effect.Effect<ReadonlyArray<string>>
 }
 
@@ -331,7 +331,7 @@ const makeCompaction =
     )
   }
 
-/** Makes a live session over the agent of the surroundings. */
+/** Makes a live session over the agent in the context. */
 export const make = Effect.fnUntraced(function* (
   options: Options = {}
 ): Effect.fn.Return<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> {

@@ -56,7 +56,7 @@ export interface LiveStatus {
 /** Time after which a branch is read again. */
 const restMillis = 10_000
 
-/** Levels of folders above one that are looked at for a repository. */
+/** Levels of folders above one that are examined for a repository. */
 const maxLevels = 64
 
 /** Reads the branch of the repository around a folder; undefined outside of one. */

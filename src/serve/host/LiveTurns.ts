@@ -265,7 +265,7 @@ const startNext = (context: TurnContext): Effect.Effect<void> =>
       owner.readers.publish({
         _tag: "Notice",
         level: "info",
-        message: `${report.shown}\nThe agent is told behind your next message.`
+        message: `${report.shown}\nThe agent is informed along with your next message.`
       })
     }
     const ids = listSessionIds(owner.state())

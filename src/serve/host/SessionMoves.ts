@@ -91,7 +91,7 @@ export const findSessionDirectory = Effect.fnUntraced(function* ({
 }: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
   if (cwd === undefined) return undefined
   const files = Option.getOrUndefined(yield* Effect.serviceOption(FileSystem.FileSystem))
-  // One that cannot be looked at cannot be worked in either.
+  // One that cannot be examined cannot be worked in either.
   if (files === undefined || (yield* Effect.orElseSucceed(files.exists(cwd), () => false))) return cwd
   yield* Effect.logWarning(`Directory ${cwd} of the session does not exist; tools use the current directory.`)
   return undefined

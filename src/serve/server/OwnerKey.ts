@@ -1,12 +1,12 @@
 /**
- * The key of the owner of a server: made at the first start, kept in the home directory in a file that only its owner
- * can read.
+ * The key of the owner of a server. It is created at the first start and stored in the home directory, in a file that
+ * only its owner can read.
  *
  * **Details**
  *
- * A loopback address is open to every user and program of the machine; the key is what tells the owner from them. The
- * file is made whole under another name and linked to its place, so that two servers that start at once have the same
- * key. A file, or a directory around it, that other users can change or read is refused.
+ * A loopback address is open to every user and program of the machine; the key distinguishes the owner from them. The
+ * file is written under another name and then linked into place, so that two servers that start at the same time have
+ * the same key. A file, or a directory around it, that other users can change or read is refused.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -43,7 +43,7 @@ const failAtPath = (path: string, problem: string): Effect.Effect<never, ConfigE
 const toConfigError =
   (path: string) =>
   ({ message }: PlatformError): ConfigError =>
-    new ConfigError({ path, message: `${path}: the key of the server cannot be kept there: ${message}` })
+    new ConfigError({ path, message: `${path}: the key of the server cannot be stored there: ${message}` })
 
 /** Fails for a place that belongs to another user, or whose mode has one of the forbidden bits. */
 const checkPlace = (
@@ -80,7 +80,7 @@ const readKey = Effect.fnUntraced(function* (path: string) {
       if (Option.isNone(opened)) return undefined
       // The file that is read is the one that is checked.
       const info = yield* Effect.mapError(opened.value.stat, toConfigError(path))
-      if (info.type !== "File") return yield* failAtPath(path, "is no file: remove it, and start the server again")
+      if (info.type !== "File") return yield* failAtPath(path, "is not a file: remove it, and start the server again")
       yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
       const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), toConfigError(path))
       const text = Option.match(bytes, { onNone: () => "", onSome: (some) => new TextDecoder().decode(some).trim() })

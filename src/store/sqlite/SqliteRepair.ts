@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A search index that is wrong is built anew from the messages. Indexes are built anew; if that does not help, the file
+ * A search index that is wrong is rebuilt from the messages. Indexes are rebuilt; if that does not help, the file
  * itself is damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that
  * is kept beside it. A file that SQLite does not open, because its header is damaged or its end is missing, is never
  * opened: a copy is, with a header and with the pages of the log.
@@ -13,7 +13,7 @@
  *
  * **Gotchas**
  *
- * A file that is made anew must not be open elsewhere: a process that has it open would go on with the damaged one.
+ * A file that is recreated must not be open elsewhere: a process that has it open would go on with the damaged one.
  * This is refused.
  */
 import * as Clock from "effect/Clock"
@@ -303,7 +303,7 @@ export const repair = Effect.fnUntraced(function* (
     makeFailure(`${path} cannot be read: ${error.message}`)
   )
   if (inspection.isLogDamaged) {
-    problems.push("the log beside the file is damaged: the changes that only it had are lost")
+    problems.push("the log beside the file is damaged: the changes that only it contained are lost")
     if (!checkOnly) done.push(yield* keepLog(path))
   }
   const isEmpty = inspection.size === 0 && !inspection.hasLog
@@ -371,7 +371,7 @@ export const repair = Effect.fnUntraced(function* (
       done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
     if (counts.length > 0) done.push(`counted the messages of ${formatCount(counts.length, "session")}`)
   })
-  // Rows of a damaged file are looked at when it was made anew.
+  // Rows of a damaged file are examined when it was recreated.
   if (!isDamaged || !checkOnly) yield* mapSqlErrors(Effect.scoped(rest))
   return { problems, done, keptAt }
 })

@@ -56,7 +56,7 @@ export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): s
   "will change, in which order, and how you will check it. The user approves it, or asks for another." +
   (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
 
-/** A person said no. */
+/** Message about a call that the user denied. */
 const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
   "BLOCKED: the user denied this " +
   `(${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ` +

@@ -62,7 +62,7 @@ interface JudgementState {
   readonly policy: Policy
   /** Entries of the allow-list that are no command prefixes. */
   readonly globs: ReadonlyArray<string>
-  /** True of a line that an approved command prefix covers. */
+  /** True for a line that an approved command prefix covers. */
   readonly isCovered: (line: string) => boolean
   readonly memory: AllowList.Memory
   readonly asking: ReturnType<typeof ApprovalFlow.make>
@@ -362,8 +362,7 @@ export const make = (options: Options): Service => {
 }
 
 /**
- * {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name
- * none.
+ * {@link make} with the hooks, the allow-list, the scanner and the rules in the context, where the options name none.
  */
 export const makeService = Effect.fnUntraced(function* (
   options: Omit<Options, "hooks">

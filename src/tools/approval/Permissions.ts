@@ -130,7 +130,7 @@ interface Subject {
   readonly home: string | undefined
 }
 
-/** A call, as far as rules look at it. */
+/** The properties of a call that rules check. */
 export interface PermissionCall {
   readonly tool: string
   readonly args: ToolArguments

@@ -69,7 +69,7 @@ const isPath = (part: string): boolean => /^\.|[/~]/.test(part)
 const sendsRequest = ({ args, program }: Command): boolean =>
   clients.has(program) || (runners.has(program) && args.some((arg) => clients.has(arg)))
 
-/** True where the value of a header of a request is masked, whose name is shown. */
+/** True if the value of a header of a request is masked, whose name is shown. */
 const isHeader = (command: Command, index: number): boolean => {
   const { args } = command
   return (
@@ -79,7 +79,7 @@ const isHeader = (command: Command, index: number): boolean => {
   )
 }
 
-/** True where the words of a command, as it is shown, do not say what it acts on. */
+/** True if the words of a command, as it is shown, do not say what it acts on. */
 const hidesWords = (command: Command, shown: Command): boolean => {
   const { args, assignments, program, redirects } = command
   const deletes = deleters.has(program) || filePrograms.has(program)
@@ -124,7 +124,7 @@ const readsCode = (commands: ReadonlyArray<Command>): boolean =>
       interpreters.test(program) && (stdin !== undefined || redirects.some(({ operator }) => operator.startsWith("<<")))
   )
 
-/** True where code, as it is shown, does not say what it acts on. */
+/** Tests whether code, as displayed, does not reveal its targets. */
 const hidesCode = (code: string, shown: string): boolean =>
   code.replace(/[^\n;()]/g, "") !== shown.replace(/[^\n;()]/g, "") ||
   findNamedValues(code).some(canActOn) ||
@@ -145,7 +145,7 @@ const hidesOperands = (line: string, shown: string): boolean => {
   )
 }
 
-/** True where the removal of secrets hides what runs: `rm -rf x Cookie: a=1 y` is `rm -rf x Cookie: a=***` then. */
+/** True if the removal of secrets hides what runs: `rm -rf x Cookie: a=1 y` is `rm -rf x Cookie: a=***` then. */
 const hidesActs = (tool: string, command: string, shown: string): boolean => {
   if (command === shown) return false
   return tool === "execute_code" ? hidesCode(command, shown) : hidesOperands(command, shown)

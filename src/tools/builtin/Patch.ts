@@ -95,14 +95,14 @@ const failReplacement = (given: string, refused: Replace.ReplacementRefusal): Ef
       return Problem.fail("old_string and new_string come to the same text: nothing would change", { no_change: true })
     case "Ambiguous":
       return Problem.fail(
-        `old_string fits several places in ${given}: lines ${refused.lines.join(", ")}` +
+        `old_string matches several places in ${given}: lines ${refused.lines.join(", ")}` +
           (refused.step === "exact" ? "" : ` (compared by ${refused.step})`),
         { hint: "Add lines around the change until it stands only once, or set replace_all to change all of them." }
       )
     case "NotFound":
       return Problem.fail(`old_string was not found in ${given}`, {
         hint: refused.applied
-          ? "new_string stands there already: the change may have been made before."
+          ? "new_string is already there: the change may have been made before."
           : refused.closest === undefined
             ? "Read the file with read_file and copy old_string from it."
             : `Line ${refused.closest} is the most similar to its first line: read the file around it with ` +
@@ -216,7 +216,7 @@ export const make = Effect.gen(function* () {
       ...notes,
       ...(stale.length === 0
         ? {}
-        : { warning: `Changed by somebody else since you read it: ${stale.join(", ")}. Check the diff.` })
+        : { warning: `Changed externally since you read it: ${stale.join(", ")}. Check the diff.` })
     }
   })
 

@@ -321,7 +321,7 @@ const toResult = (
   }
 }
 
-/** Sentence about a directory that cannot be looked at: it is missing or closed, or its machine is not there. */
+/** Sentence about a directory that cannot be examined: it is missing or closed, or its machine is not there. */
 const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
   switch (reason._tag) {
     case "PermissionDenied":

@@ -115,7 +115,7 @@ const handlers = toolkit.toLayer(
         const text = question?.trim() || "Describe everything that is in this image, with all text in it."
         const content = [Prompt.textPart({ text }), Prompt.filePart({ mediaType: type, data: bytes })]
         const analysis = yield* ask("vision", [Prompt.userMessage({ content })], call).pipe(
-          Effect.catch(({ message }) => Problem.fail(`the image could not be looked at: ${message}`))
+          Effect.catch(({ message }) => Problem.fail(`the image could not be examined: ${message}`))
         )
         return { success: true as const, analysis }
       }, Problem.mapToFailure)

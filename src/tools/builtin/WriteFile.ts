@@ -97,9 +97,7 @@ export const make = Effect.gen(function* () {
         verified: true,
         ...(lint === undefined ? {} : { lint }),
         ...(changed
-          ? {
-              warning: `${target.given} was changed by somebody else since you read it; that change is overwritten now.`
-            }
+          ? { warning: `${target.given} was changed externally since you read it; that change is overwritten now.` }
           : {})
       }
     },

@@ -32,7 +32,7 @@ type Node = { readonly [x: string]: unknown }
 const deepest = 32
 
 const toNode = (value: unknown): Node | undefined =>
-  // A member of a JSON document that is no list is a mapping.
+  // A member of a JSON document that is not a list is a mapping.
   Predicate.isObject(value) ? (value as Node) : undefined
 
 const readMember = (node: Node | undefined, key: string): unknown =>
@@ -247,7 +247,7 @@ const scanText = (text: string): Scan => {
   }
 }
 
-/** Message of the parser for a text that is no JSON. */
+/** Message of the parser for a text that is not JSON. */
 const readSyntaxError = (text: string): string => {
   try {
     JSON.parse(text)
@@ -257,10 +257,10 @@ const readSyntaxError = (text: string): string => {
   }
 }
 
-/** Longest text that is looked at: arguments beyond it are malformed whatever they say. */
+/** Longest text that is examined: arguments beyond it are malformed whatever they say. */
 const longestText = 2_000_000
 
-/** Makes an object of a text that is no JSON object, where that is possible. */
+/** Makes an object of a text that is not a JSON object, where that is possible. */
 export const repair = (text: string): RepairResult => {
   const trimmed = text.trim()
   if (trimmed === "" || trimmed === "None" || trimmed === "null") {

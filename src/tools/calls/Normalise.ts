@@ -19,7 +19,7 @@ import * as NameRepair from "./NameRepair.ts"
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
-/** A change or an omission, in words for the log. */
+/** Description of a change or an omission, for the log. */
 type Change = string
 
 /** The tool calls of an answer as they will be stored and executed. */

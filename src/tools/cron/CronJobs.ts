@@ -140,7 +140,7 @@ export const make = (file: JobFile.JobFile): Service => {
       )
     )
 
-  /** The ids of the jobs whose output is wanted. */
+  /** Resolves the jobs whose output is used as context to their ids. */
   const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
     draft.contextFrom === undefined
       ? Result.succeed(draft)

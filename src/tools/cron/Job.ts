@@ -61,7 +61,7 @@ export const Job = Schema.Struct({
   id: Schema.NonEmptyString,
   ...work,
   schedule: JobSchedule.Schedule,
-  /** Runs until it is done; null is never. */
+  /** Number of runs after which the job is done; `null` for no limit. */
   times: Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0))),
   state: State,
   created_at: Schema.String,

@@ -68,7 +68,7 @@ const isInside = (path: string): boolean =>
 
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
 
-/** Finds the fault of the given fields; undefined when they can be used. Nothing outside of the draft is looked at. */
+/** Finds the fault of the given fields; undefined when they can be used. Nothing outside of the draft is examined. */
 const findProblem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`

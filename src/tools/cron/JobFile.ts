@@ -4,8 +4,8 @@
  * **Details**
  *
  * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that cannot be read is
- * kept as it is and told as a problem; the others work. A file that is no JSON, or of a later version, is never written
- * over.
+ * kept as it is and told as a problem; the others work. A file that is not JSON, or of a later version, is never
+ * written over.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

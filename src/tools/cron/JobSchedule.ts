@@ -123,7 +123,7 @@ const parseCron = (text: string, timezone: string): Result.Result<Schedule, stri
   const schedule: Schedule = { kind: "cron", expression, timezone }
   const parsed = Cron.parse(expression, timezone)
   if (Result.isFailure(parsed))
-    return Result.fail(`"${text}" is no cron expression (${parsed.failure.message}): ${forms}`)
+    return Result.fail(`"${text}" is not a valid cron expression (${parsed.failure.message}): ${forms}`)
   return findNextAfter(schedule, 0) === undefined
     ? Result.fail(`"${text}" never comes: no calendar has that day`)
     : Result.succeed(schedule)
@@ -162,7 +162,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   }
   const fields = text.split(/\s+/).length
   if (fields === 6 && /^[\d*/,-]+\s/.test(text)) {
-    return Result.fail(`"${written}" has six fields: leave out the seconds, a minute is the finest`)
+    return Result.fail(`"${written}" has six fields: omit the seconds; the smallest unit is a minute`)
   }
   return fields === 5 || Object.hasOwn(nicknames, text)
     ? parseCron(text, timezone)

@@ -110,7 +110,7 @@ const makeAlternatives = (names: ReadonlyArray<string>): string =>
 
 const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
 
-/** True of a file in the home directory of this program. */
+/** True for a file in the home directory of this program. */
 export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidyPath(path, cwd).toLowerCase())
 
 const ownSecretFile = new RegExp(

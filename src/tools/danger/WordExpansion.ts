@@ -195,7 +195,7 @@ const expandBraces = (word: Word): ReadonlyArray<Word> => {
 export const expand = (word: Word, scope: Scope): ReadonlyArray<Field> =>
   expandBraces(word).flatMap((alternative) => expandParts(alternative, scope))
 
-/** The one field that a word becomes where words are not split: assignments, targets of redirections. */
+/** Expands a word to a single field, where words are not split: assignments and targets of redirections. */
 export const expandWhole = (word: Word, scope: Scope): Field => {
   const fields = expandParts(word, scope)
   const [first] = fields

@@ -44,7 +44,7 @@ interface Send {
   readonly send: (to: AdmittedUrl, options: Options) => Effect.Effect<ReceivedResponse, TransportFailed>
 }
 
-/** Says why a request failed, without the stack. */
+/** Explains why a request failed, without the stack. */
 const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message

@@ -91,7 +91,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
         Effect.timeoutOption(options.timeout),
         Effect.map(Option.getOrUndefined),
         Effect.catchTag("PlatformError", (error) => {
-          // Not installed is no failure of the scanner.
+          // Not installed is not a failure of the scanner.
           const absent = error.reason._tag === "NotFound" && options.failOpen
           return Effect.as(
             absent ? Effect.void : Effect.logWarning(`the content scanner could not run: ${error.message}`),

@@ -20,7 +20,7 @@ import * as Result from "effect/Result"
 import { redactText } from "../../base/domain/Redaction.ts"
 import { getCurrentRegistry } from "../../base/domain/Secrets.ts"
 
-/** Times that percent-encoding is taken away, and characters of an address that are looked at. */
+/** Times that percent-encoding is taken away, and characters of an address that are examined. */
 const [maxRounds, maxChars] = [4, 16_384]
 
 const decodeLatin1 = (bytes: Uint8Array): string => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")

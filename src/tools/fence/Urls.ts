@@ -319,7 +319,7 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
 /** Rules of a runtime; nothing private by default. */
 export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
 
-/** The fence by the policy and the resolver of the surroundings. */
+/** The fence by the policy and the resolver in the context. */
 export const fence: Effect.Effect<Service> = Effect.map(Effect.all([Resolver, UrlPolicy]), ([resolver, policy]) =>
   make(resolver, policy)
 )

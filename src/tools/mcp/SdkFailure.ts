@@ -73,7 +73,7 @@ export const toMcpError =
     })
   }
 
-/** A server that said nothing. */
+/** Error of a server that did not respond in time. */
 export const makeTimeoutError = (server: string, millis: number): McpError =>
   new McpError({
     server,

@@ -13,9 +13,9 @@ import { type Hints, McpError } from "./McpConnection.ts"
 //
 // **Details**
 //
-// A tool is called `mcp__<server>__<tool>`. Whatever is no letter, digit, `_` or `-` becomes `_`. Names of more than 64
-// characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that another
-// tool of the server has already.
+// A tool is called `mcp__<server>__<tool>`. Whatever is not a letter, digit, `_` or `-` becomes `_`. Names of more than
+// 64 characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that
+// another tool of the server has already.
 //
 // Source: `hermes-product.md` §2.4.
 

@@ -66,7 +66,7 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
 //
 // Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
 
-/** A request of a server, as far as it is looked at. */
+/** A request of a server, as far as it is examined. */
 interface SamplingRequest {
   readonly messages: ReadonlyArray<{ readonly role: "user" | "assistant"; readonly content: unknown }>
   readonly systemPrompt?: string | undefined
@@ -106,7 +106,7 @@ const answerSampling = Effect.fnUntraced(function* (
   )
 })
 
-/** A request of a server, as far as it is looked at. */
+/** A request of a server, as far as it is examined. */
 interface Request {
   readonly message: string
   /** The fields that are wanted, as a JSON schema of an object. */

@@ -62,7 +62,7 @@ const shortenText = (name: string, text: string): string =>
 
 const stripFrontmatter = (text: string): string => text.replace(/^---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, "")
 
-/** A file's text as it may be shown; undefined when nothing is in it. */
+/** Returns the file's text in the form that is sent to the model, or `undefined` if it is empty. */
 const toContextFile = (name: string, raw: string): ContextFile | undefined => {
   const text = TextHygiene.stripFences(
     TextHygiene.withoutControls(TextHygiene.toWellFormed(raw.replace(/^\ufeff/, "")))
@@ -105,7 +105,7 @@ const readContextFile = Effect.fnUntraced(function* (
     if (size > maxBytes) return makeNotice(name, `it is larger than ${maxBytes / 1_000_000} MB`)
     const text = yield* fs.readFileString(path)
     return text.includes("\0")
-      ? makeNotice(name, "it is not a text")
+      ? makeNotice(name, "it is not text")
       : toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
   }).pipe(
     Effect.catchTag("PlatformError", (error) =>
@@ -217,7 +217,7 @@ export const renderProjectContext = ({ files, nested }: ProjectContext): string 
     ...(nested.length === 0
       ? []
       : [
-          "Further instructions stand in the files below. Read one before you work in its directory.\n" +
+          "Further instructions are in the files below. Read one before you work in its directory.\n" +
             `${nested.map((name) => `- ${name}`).join("\n")}`
         ])
   ].join("\n\n")

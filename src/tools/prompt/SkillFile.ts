@@ -131,7 +131,7 @@ const readFacts = (read: unknown): Facts => {
 
 /** Reads the text of a `SKILL.md`; the failure says what is wrong and how to correct it. */
 export const parse = (yaml: Yaml, given: string): Result.Result<SkillFile, string> => {
-  if (given.includes("\0")) return Result.fail("it is not a text")
+  if (given.includes("\0")) return Result.fail("it is not text")
   const text = given.replace(/^\ufeff/, "").replaceAll("\r\n", "\n")
   if (!text.startsWith("---\n"))
     return Result.fail("it does not begin with frontmatter: put name and description between two lines of ---")

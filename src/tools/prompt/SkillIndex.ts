@@ -79,7 +79,7 @@ export interface Skill {
   readonly facts: SkillFile.Facts
   /** Place that it comes from. */
   readonly source: Source["kind"]
-  /** True of a skill that is not in the user's own directory. */
+  /** True for a skill that is not in the user's own directory. */
   readonly isReadOnly: boolean
 }
 
@@ -115,7 +115,7 @@ export interface Source {
 export interface Options {
   /** The user's own, absolute. */
   readonly directory: string
-  /** Further ones, in the order in which their names count; asked for each time. */
+  /** Further sources, in order of precedence; evaluated on each use. */
   readonly sources: Effect.Effect<ReadonlyArray<Source>>
   /** File of the snapshot of `directory`; without one every process reads it. */
   readonly snapshot: string | undefined

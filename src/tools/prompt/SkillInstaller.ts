@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A source is copied beside its place first, and only the copy is looked at: links and special files, text that wants
- * to command the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} tells what would
- * be installed, with the commands that deserve a look; {@link installSkill} puts one skill in place, whole.
+ * A source is copied beside its place first, and only the copy is examined: links and special files, text that wants to
+ * command the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} tells what would be
+ * installed, with the commands that deserve a look; {@link installSkill} puts one skill in place, whole.
  *
  * A source is one skill, or a folder of several.
  *
@@ -42,7 +42,7 @@ export interface Request {
   readonly download: (source: string) => Effect.Effect<Uint8Array, { readonly message: string }> | undefined
 }
 
-/** A skill that was looked at and can be put in place. */
+/** A skill that was examined and can be put in place. */
 export interface PlannedSkill {
   readonly name: string
   readonly facts: SkillFile.Facts

@@ -17,11 +17,11 @@ const systems: Readonly<Record<string, ReadonlyArray<string>>> = {
   win32: ["windows", "win32", "win"]
 }
 
-/** True where a skill is for a system, as Node names it. */
+/** True if a skill is for a system, as Node names it. */
 export const isForSystem = ({ platforms }: SkillFile.Facts, os: string): boolean =>
   platforms.length === 0 || platforms.some((name) => name === os || (systems[os] ?? []).includes(name))
 
-/** True where a skill's conditions hold for these tools and toolsets. */
+/** True if a skill's conditions hold for these tools and toolsets. */
 export const isOffered = (
   { fallbackForTools, fallbackForToolsets, requiresTools, requiresToolsets }: SkillFile.Conditions,
   offered: ReadonlySet<string>,

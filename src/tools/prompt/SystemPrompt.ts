@@ -203,7 +203,7 @@ export interface PromptLocation {
   /** Absolute. */
   readonly cwd: string
   /**
-   * True of the session of a subagent, which has its task and the skills that its tools offer, and none of the files
+   * True for the session of a subagent, which has its task and the skills that its tools offer, and none of the files
    * and memory of the user.
    */
   readonly isChild: boolean

@@ -110,7 +110,7 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
       cursor.at += 2
       words.push([readArithmetic(cursor, false)])
     } else if (char === "(") {
-      // `name () { … }` is a definition: the word stays, and says so.
+      // `name () { … }` is a definition: the word is kept and marked as one.
       const definition = words.length === 1 && /^\([ \t]*\)/.exec(text.slice(cursor.at, cursor.at + 16))
       if (definition) {
         words.push([{ _tag: "Text", text: "()", quoted: false }])

@@ -214,7 +214,7 @@ describe("ContextCompaction", () => {
     assert.match(wrong({ keep_user_rounds: 1, keep_iterations: 2 }), /not together with keep_iterations/)
     assert.match(wrong({ summary_llm_config: { model: "m" } }), /base_url, api_key missing: nothing is inherited/)
     assert.match(wrong({ summary_llm_config: { modle: "m" } }), /unknown key modle/)
-    assert.match(wrong({ save_history: false }), /always keeps what is left out/)
+    assert.match(wrong({ save_history: false }), /always contains omitted messages/)
   })
 })
 

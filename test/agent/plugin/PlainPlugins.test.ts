@@ -303,7 +303,7 @@ for (const form of forms) {
         )
         const broken = yield* Effect.flatMap(open("mine", "broken"), ({ execute }) => Effect.flip(execute({})))
         assert.isTrue(AiError.isAiError(broken) && broken.message.includes("no line"))
-        assert.match((yield* Effect.flip(open("empty", "x"))).message, /The provider "empty" is no object with execute/)
+        assert.match((yield* Effect.flip(open("empty", "x"))).message, /The provider "empty" has no execute method/)
       })
     )
   })

@@ -91,7 +91,7 @@ describe("a new plugin", () => {
         const error = yield* Effect.flip(create(name, user))
         assert.match(
           error.message,
-          /^".*" is no name for a plugin: use lower-case letters, digits and single hyphens, such as my-plugin$/
+          /^".*" is not a valid plugin name: use lower-case letters, digits and single hyphens, such as my-plugin$/
         )
         assert.isTrue(error.input)
       }

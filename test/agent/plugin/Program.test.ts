@@ -124,7 +124,7 @@ describe("the program with plugins", () => {
         lines.join("\n"),
         /plugins\.packages: absent is not installed: `npm install --prefix .*plugins absent`/
       )
-      assert.match(lines.join("\n"), /plugins\.packages: "\.\.\/evil" is no name/)
+      assert.match(lines.join("\n"), /plugins\.packages: "\.\.\/evil" is not a valid npm package name/)
       const listed = yield* hermes(["plugins", "list", "--plain"])
       assert.match(listed.stdout, /^enabled\t@acme\/agent-plugin\t3\.1\.4\tpackage\t$/m)
       assert.match(listed.stdout, /^not enabled\tasleep\t\tpackage\t$/m)

@@ -280,7 +280,7 @@ describe("tools by Standard Schema", () => {
     const bare = { "~standard": { version: 1, vendor: "bare", validate: (value: unknown) => ({ value }) } } as const
     for (const [input, what] of [
       [bare, "its schema has no JSON Schema"],
-      [z.string(), "its arguments are no object"]
+      [z.string(), "its arguments are not an object"]
     ] as const) {
       assert.throws(
         () => tool({ name: "t", description: "", input, execute: () => 1 }),

@@ -73,7 +73,7 @@ describe("createHermes, unchecked", () => {
     [
       "no tool",
       { model, tools: [null] },
-      "ConfigError: tools[0] is no tool: make it by tool({ … }), or give a toolset of the package"
+      "ConfigError: tools[0] is not a tool: make it by tool({ … }), or give a toolset of the package"
     ],
     [
       "two tools of one name",

@@ -81,7 +81,7 @@ describe("a schema", () => {
       const input = standard(() => result as never)
       assert.deepStrictEqual(await called(byHand(input)), {
         status: "error",
-        output: '{"error":"Error executing tool \'t\': its schema failed: it gave neither a value nor issues"}'
+        output: '{"error":"Error executing tool \'t\': its schema failed: it returned neither a value nor issues"}'
       })
     }
   )
@@ -153,8 +153,8 @@ describe("a schema", () => {
         `tool "t": its schema has no JSON Schema (Date cannot be represented in JSON Schema): ${wanted}`
       ],
       // Neither is a schema: the program is not type-checked.
-      [made({} as never), 'tool "t": input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect'],
-      [made(undefined as never), 'tool "t": input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect'],
+      [made({} as never), 'tool "t": input must be a schema of Zod, ArkType, Valibot or Effect'],
+      [made(undefined as never), 'tool "t": input must be a schema of Zod, ArkType, Valibot or Effect'],
       [
         made(z.object({}), "odd name"),
         'tool "odd name": its name is not 1 to 64 letters, digits, _ or -: no model API takes another one'
@@ -278,7 +278,7 @@ describe("the one error", () => {
       ],
       [
         { model: "offline", tools: [{}] },
-        "tools[0] is no tool: make it by tool({ … }), or give a toolset of the package"
+        "tools[0] is not a tool: make it by tool({ … }), or give a toolset of the package"
       ]
     ]
     for (const [options, message] of settings) assert.throws(() => createHermes(given(options)), message)

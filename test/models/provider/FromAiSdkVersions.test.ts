@@ -287,7 +287,7 @@ describe("FromAiSdk with older specifications", () => {
           { specificationVersion: "v9", provider: "future", modelId: "m" },
           /specification v9 .* or a newer hermes-effect/
         ],
-        ["openai/gpt-5.2", /is the name of a model and not a model: give what a provider/],
+        ["openai/gpt-5.2", /is a model name, not a model: give what a provider/],
         [{}, /names no specificationVersion/]
       ]
       for (const [given, message] of cases) {

@@ -58,7 +58,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       line: 'model.provider: unknown provider "nope": For an endpoint of your own use the provider custom with model.base_url'
     }
   ],
-  "model login": [{ args: "model login --provider nope", line: /^nope takes a key, not a login: [^\n]+$/ }],
+  "model login": [{ args: "model login --provider nope", line: /^nope uses a key, not a login: [^\n]+$/ }],
   "prompt show": [{ args: "prompt show nope", line: session }],
   "sessions show": [{ args: "sessions show nope", line: session }],
   "sessions rename": [{ args: "sessions rename nope x", line: session }],
@@ -107,7 +107,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "plugins new": [
     {
       args: "plugins new No_Name",
-      line: '"No_Name" is no name for a plugin: use lower-case letters, digits and single hyphens, such as my-plugin'
+      line: '"No_Name" is not a valid plugin name: use lower-case letters, digits and single hyphens, such as my-plugin'
     }
   ],
   "hooks test": [{ args: "hooks test nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],

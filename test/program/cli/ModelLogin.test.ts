@@ -177,7 +177,7 @@ describe("hermes model login", () => {
       const { hermes, keep } = yield* machine
       const other = yield* hermes(["model", "login", "--provider", "groq"])
       assert.strictEqual(other.code, 2)
-      assert.include(other.stderr, "groq takes a key, not a login")
+      assert.include(other.stderr, "groq uses a key, not a login")
       keep("config.yaml", "providers:\n  openai-codex:\n    login_base_url: http://127.0.0.1:1\n")
       const away = yield* hermes(["model", "login"])
       assert.deepInclude(away, {

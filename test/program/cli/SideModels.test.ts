@@ -118,7 +118,7 @@ describe("hermes and side models", () => {
         config(url, `auxiliary:\n  vision:\n    base_url: ${url}/eyes/v1\n    model: eyes-1\n    api_key: k\n`)
       )
       const ended = yield* user.hermes(["chat", "-Q", "-q", "what is it", "-t", "vision"])
-      assert.include(ended.stdout, "the image could not be looked at")
+      assert.include(ended.stdout, "the image could not be examined")
       assert.strictEqual(asked.length, 3)
     })
   )

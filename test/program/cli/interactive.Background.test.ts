@@ -165,7 +165,7 @@ describe("background of an interactive session", () => {
           yield* until("Let me think about")
           yield* deliver("[The background process proc_bbbb (make) exited with code 0]\nIt printed nothing.")
           yield* type("\u0003")
-          yield* until("The agent is told behind your next message.")
+          yield* until("The agent is informed along with your next message.")
           assert.lengthOf(model.asked, 1)
           yield* type("hello\r")
           yield* until("You said: hello")

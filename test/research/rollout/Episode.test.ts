@@ -459,7 +459,7 @@ describe("EpisodeExport", () => {
     assert.deepStrictEqual(EpisodeExport.findProblems(one), [
       "masks has 1 values for 2 tokens",
       "no token of it is trained",
-      "its score is no number"
+      "its score is not a number"
     ])
   })
 

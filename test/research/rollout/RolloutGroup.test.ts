@@ -176,7 +176,7 @@ describe("RolloutGroup", () => {
         )
         assert.strictEqual(
           (yield* causeOf(writing({ computeReward: () => Effect.succeed(Number.NaN) }), done))?.cause,
-          "the reward is NaN, which is no number"
+          "the reward is NaN, which is not a number"
         )
         assert.include((yield* causeOf(writing(), { answer: () => ({ content: "" }) }))?.cause, "no output")
         const broken: inferenceServer.Options = {

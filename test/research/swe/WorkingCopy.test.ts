@@ -244,7 +244,7 @@ describe("WorkingCopy", () => {
             yield* of({ _tag: "Commit", repository: root, commit: "--all" }),
             `${root} has no commit "--all": fetch it there, or correct base_commit`
           )
-          assert.match(yield* of({ _tag: "Commit", repository: none, commit: "HEAD" }), /is no git repository/)
+          assert.match(yield* of({ _tag: "Commit", repository: none, commit: "HEAD" }), /is not a git repository/)
           assert.match(yield* of({ _tag: "Commit", repository: join(none, "x"), commit: "HEAD" }), /does not exist/)
           assert.match(yield* of({ _tag: "Directory", path: join(none, "x") }), /does not exist/)
         })

@@ -241,13 +241,16 @@ describe.skipIf(missing !== undefined)(
         ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
       )
 
+    let attempts = 0
     it.live(
       `goes on after the kill of any runner (${kills} times); and after the database was away for ${away} s; each row is done once, and nothing of it twice`,
       () =>
         Effect.gen(function* () {
           const directory = yield* temporaryDirectory
           const traces = `${directory}/traces`
-          const url = server.url("kills")
+          // A second attempt has a database of its own.
+          const schema = `kills_${++attempts}`
+          const url = server.url(schema)
           const runners = yield* Effect.all(
             Array.from({ length: 3 }, () => startRunner(url, traces)),
             { concurrency: 3 }
@@ -296,12 +299,12 @@ describe.skipIf(missing !== undefined)(
                 ),
                 { until: (lines) => lines.includes(`begin ${turns[1]}-c`) }
               )
-              const owner = server.query(`SELECT runner FROM kills.runs WHERE id = '${turns[1]}'`)
+              const owner = server.query(`SELECT runner FROM ${schema}.runs WHERE id = '${turns[1]}'`)
               const at = runners.findIndex(({ child }) => owner.includes(`-${child.pid}-`))
               assert.isAtLeast(at, 0, owner)
               // It has the session to itself.
               assert.strictEqual(
-                server.query(`SELECT pid FROM kills.leases WHERE name = 'session ${talk}'`),
+                server.query(`SELECT pid FROM ${schema}.leases WHERE name = 'session ${talk}'`),
                 String(runners[at]?.child.pid)
               )
               runners[at]?.child.kill("SIGKILL")
@@ -309,10 +312,13 @@ describe.skipIf(missing !== undefined)(
               yield* end(`kill ${kill + 1}`, turns)
               // The conversation went on elsewhere, also the turn that waited behind the one that was cut.
               const owners = server.query(
-                `SELECT string_agg((runner = '${owner}')::text, ', ' ORDER BY made) FROM kills.runs WHERE id IN ('${turns[1]}', '${turns[2]}')`
+                `SELECT string_agg((runner = '${owner}')::text, ', ' ORDER BY made) FROM ${schema}.runs WHERE id IN ('${turns[1]}', '${turns[2]}')`
               )
               assert.strictEqual(owners, "false, false")
-              assert.strictEqual(server.query(`SELECT count(*) FROM kills.leases WHERE name = 'session ${talk}'`), "0")
+              assert.strictEqual(
+                server.query(`SELECT count(*) FROM ${schema}.leases WHERE name = 'session ${talk}'`),
+                "0"
+              )
               if (kill + 1 < kills) runners[at] = yield* startRunner(url, traces)
             }
             const alive = runners.filter(({ child }) => child.signalCode === null)
@@ -334,6 +340,17 @@ describe.skipIf(missing !== undefined)(
             }
             yield* Effect.promise(server.start)
             yield* end(`database away for ${away} s`)
+            // A runner says it at its next request, which may come after the last run.
+            yield* Effect.repeat(
+              Effect.andThen(
+                Effect.sleep("50 millis"),
+                Effect.sync(() => alive)
+              ),
+              {
+                until: (runners) =>
+                  runners.every(({ lines }) => lines.some((line) => line.includes("The database answers again")))
+              }
+            )
             for (const { lines } of alive) {
               const said = lines.filter((line) => line.includes("WARN") || line.includes("ERROR"))
               assert.deepStrictEqual(

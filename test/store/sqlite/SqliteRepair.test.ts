@@ -217,7 +217,7 @@ describe("SqliteRepair", () => {
       const checked = yield* repair(path, true)
       assert.deepStrictEqual(
         checked.problems[0],
-        "the log beside the file is damaged: the changes that only it had are lost"
+        "the log beside the file is damaged: the changes that only it contained are lost"
       )
       const { done } = yield* repair(path)
       const kept = /^kept a copy of the damaged log as (.*)$/.exec(done[0] ?? "")?.[1] ?? ""

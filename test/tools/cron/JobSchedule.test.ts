@@ -91,7 +91,7 @@ describe("JobSchedule", () => {
       assert.isNotEmpty(refusal(text), text)
       assert.notInclude(refusal(text), "\n")
     }
-    assert.include(refusal("0 30 9 * * *"), "leave out the seconds")
+    assert.include(refusal("0 30 9 * * *"), "omit the seconds")
     assert.include(refusal("30m", { now, timezone: "Mars/Base" }), "no time zone")
   })
 

@@ -103,7 +103,7 @@ describe("hermes mcp", () => {
       const { hermes } = yield* machine
       const { code, stderr } = yield* hermes(["mcp", "serve", "--tools", "write_file"])
       assert.strictEqual(code, 2)
-      assert.include(stderr, "through the agent only")
+      assert.include(stderr, "may write, so only the agent can use it")
     })
   )
 })

@@ -155,7 +155,7 @@ describe("files of a project", () => {
         ["AGENTS.md", "[AGENTS.md was not loaded: it is a link that leads out of the project]"]
       ])
       assert.deepStrictEqual(yield* shown(join(root, "q")), [
-        ["AGENTS.md", "[AGENTS.md was not loaded: it is not a text]"]
+        ["AGENTS.md", "[AGENTS.md was not loaded: it is not text]"]
       ])
       assert.deepStrictEqual(yield* shown(join(root, "r")), [
         ["AGENTS.md", "[AGENTS.md was not loaded: it is larger than 4 MB]"]

@@ -27,7 +27,7 @@ import * as RouteDetection from "../../../models/routing/RouteDetection.ts"
 import * as Directory from "../../../models/routing/ProviderDirectory.ts"
 import type { Fallback, Fields } from "./Options.ts"
 
-/** Keys that are no fields of the request. */
+/** Keys that are not fields of the request. */
 const known = new Set([
   "name",
   "model",

@@ -142,7 +142,7 @@ const describeFailure = (
   }
 }
 
-/** Tells whether an error matches the trigger. */
+/** Tests whether an error matches the trigger. */
 export const matches = ({ exceptionTypes, statusCodes }: Trigger, error: unknown): boolean =>
   listChain(error).some((value) => {
     const { names, status } = describeFailure(value)

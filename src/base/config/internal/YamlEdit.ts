@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The place is found in the syntax tree of the text, its lines are written anew, and the result is read again: if it
- * does not say exactly what it should, nothing is changed. So a layout that this module cannot change in place costs a
- * refusal, never a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items
- * that stay.
+ * The place is found in the syntax tree of the text, its lines are rewritten, and the result is parsed again: if it
+ * does not have exactly the intended value, nothing is changed. A layout that this module cannot change in place is
+ * refused; the file is never damaged. Mappings in braces are rewritten as a whole; a list keeps the lines of the items
+ * that remain.
  */
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
@@ -135,7 +135,7 @@ const listLines = (
   })
 }
 
-/** Writes the value of an entry anew. */
+/** Rewrites the value of an entry. */
 const rewriteEntry = (
   source: Source,
   { comment, end, head, indent, start }: Extent,
@@ -172,7 +172,7 @@ const isKey = ({ library }: Yaml, key: ParsedNode, name: string): boolean =>
   library.isScalar(key) && String(key.value ?? "") === name
 
 /**
- * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is written anew, of the
+ * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is rewritten, of the
  * path that is left below it.
  */
 const editMapping = (

@@ -1,3 +1,3 @@
-/** The tool that looks at pictures, and the models of side tasks that it asks. */
+/** The tool that examines images, and the side-task models that it uses. */
 export * as SideModel from "../../../tools/builtin/SideModel.ts"
 export * as Vision from "../../../tools/builtin/Vision.ts"

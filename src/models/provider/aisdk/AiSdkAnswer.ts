@@ -1,4 +1,4 @@
-/** Answers of an AI SDK model as parts, whole and in pieces. */
+/** Converts answers of an AI SDK model to parts, complete or streamed. */
 import type {
   LanguageModelV4Content,
   LanguageModelV4FinishReason,

@@ -338,7 +338,7 @@ export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
 const describeUnreadableModel = (given: unknown): string => {
   if (typeof given === "string")
     return (
-      `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, ` +
+      `"${given}" is a model name, not a model: give what a provider of the AI SDK makes of it, ` +
       `such as openai("${given}")`
     )
   const { modelId, specificationVersion } = Json.readFields(given)

@@ -33,7 +33,7 @@ const namespace = "anthropic_messages"
 /** This provider's data of a message or part. */
 export const readOwnData = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
   const data = options[namespace]
-  // A JSON value that is an object and no array is a record of JSON values.
+  // A JSON value that is an object and not an array is a record of JSON values.
   return Predicate.isObject(data) ? (data as Readonly<Record<string, Schema.Json>>) : {}
 }
 
@@ -122,7 +122,7 @@ export const mergeUsage = (first: Json.Fields, last: Json.Fields): Json.Fields =
 
 // Decode
 
-/** The response of a body, or what is wrong with it. */
+/** Returns the response in a body, or a description of the error in it. */
 export const decode = (
   raw: unknown,
   context: SdkError.Context,

@@ -28,7 +28,7 @@ type Auth = "none" | "key" | "bearer" | "subscription"
 
 /** An address of the Messages API and the properties derived from it. */
 export interface Endpoint {
-  /** True where Anthropic itself answers. */
+  /** True if Anthropic itself answers. */
   readonly native: boolean
   readonly auth: Auth
   /** Model id as this endpoint writes it. */
@@ -75,7 +75,7 @@ const isWithin = (host: string, domain: string): boolean => host === domain || h
 const belongsToFamily = (family: Family, provider: string, host: string): boolean =>
   family.providers.includes(provider) || family.hosts.some((domain) => isWithin(host, domain))
 
-/** Tells whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
+/** Tests whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 

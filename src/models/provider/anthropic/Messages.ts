@@ -84,7 +84,7 @@ type Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBl
 /** The cache breakpoint of a message or part. */
 export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
   const marker = Decode.readOwnData(options)["cache_control"]
-  // A JSON value that is an object and no array is a record of JSON values.
+  // A JSON value that is an object and not an array is a record of JSON values.
   return Predicate.isObject(marker) ? (marker as CacheControl) : undefined
 }
 

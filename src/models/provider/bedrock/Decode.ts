@@ -94,7 +94,10 @@ export const decodeUsage = (raw: unknown): Response.Usage => {
 
 // Decode
 
-/** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
+/**
+ * Returns the response in a body, or a description of the error in it. Converse does not name the model: it is the one
+ * that was asked.
+ */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = SdkError.failInvalidBody(raw, context)
   const body = Json.readBody(raw)

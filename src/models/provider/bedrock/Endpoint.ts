@@ -55,7 +55,7 @@ type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly
 const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**
- * Tells whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from
+ * Tests whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from
  * the environment (`credential_source`), and for the endpoint that a container asks for credentials.
  */
 export const needsEnvironment = (variables: Variables): boolean =>

@@ -249,7 +249,7 @@ export const readCost = (value: unknown): number | undefined => {
 
 // Decode
 
-/** The response of a body, or what is wrong with it. */
+/** Returns the response in a body, or a description of the error in it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = SdkError.failInvalidBody(raw, context)
   const body = Json.readBody(raw)

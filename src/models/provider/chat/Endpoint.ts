@@ -41,7 +41,7 @@ export type Family =
 interface Replay {
   /** `required` endpoints reject an assistant message without `reasoning_content`; `never` ones reject it with it. */
   readonly content: "required" | "accepted" | "never"
-  /** True where `reasoning_details` go back as they came. */
+  /** True if `reasoning_details` go back as they came. */
   readonly details: boolean
 }
 
@@ -54,11 +54,11 @@ export interface Endpoint {
   readonly fullModel: string
   readonly systemRole: "system" | "developer"
   readonly outputLimit: "max_tokens" | "max_completion_tokens"
-  /** False where `temperature` must not be sent: some models have one value only. */
+  /** False if `temperature` must not be sent: some models accept a single value only. */
   readonly temperature: boolean
-  /** True where thought signatures (`extra_content`) go back with tool calls. */
+  /** True if thought signatures (`extra_content`) go back with tool calls. */
   readonly signatures: boolean
-  /** True where usage must be asked for in a stream. */
+  /** True if usage must be asked for in a stream. */
   readonly streamOptions: boolean
   /** `json_object` endpoints know no schema; it is given as a message. */
   readonly structured: "json_schema" | "json_object"

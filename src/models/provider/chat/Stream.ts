@@ -346,7 +346,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
               ? readChunk(chunk)
               : SdkError.makeInvalidResponse({
                   ...context,
-                  description: "an event of the stream is no JSON object",
+                  description: "an event of the stream is not a JSON object",
                   body: event.data
                 })
         if (failure !== undefined) break

@@ -87,7 +87,7 @@ const readKnownResult = (result: Json.Fields): Outcome => {
     : makeSuccess(Json.readWord(result[word]))
 }
 
-/** Tells whether a result only says that a file is as it was read before. */
+/** Tests whether a result only says that a file is as it was read before. */
 const isStubResult = (result: string | undefined): boolean =>
   result !== undefined && Json.readFields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Each turn is used once, in order. A turn with `match` waits until the last thing that the user said contains that
- * text (in any case); the next unused turn that fits is the answer. With `loop: true` the turns begin anew when none is
+ * text (in any case); the next unused turn that fits is the answer. With `loop: true` the turns start over when none is
  * left.
  *
  * **Example** (A call, its answer, and a rate limit)

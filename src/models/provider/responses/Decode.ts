@@ -76,7 +76,7 @@ export const decodeReasoning = (item: Json.Fields): TextItem => {
   }
 }
 
-/** Tells whether a `message` item holds a refusal. */
+/** Tests whether a `message` item holds a refusal. */
 const isRefusal = (item: Json.Fields): boolean =>
   Json.readItems(item["content"]).some((part) => Json.readFields(part)["type"] === "refusal")
 
@@ -111,7 +111,7 @@ export const decodeCall = (item: Json.Fields, index: number): CallItem => {
 
 // Parts
 
-/** Tells whether a part says nothing at all. */
+/** Tests whether a part says nothing at all. */
 const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
 
 /** The part of an output item; undefined for items of other kinds, and for empty ones. */
@@ -203,7 +203,7 @@ export const decodeUsage = (value: unknown): Response.Usage => {
 
 // Decode
 
-/** The response of a body, or what is wrong with it. */
+/** Returns the response in a body, or a description of the error in it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = SdkError.failInvalidBody(raw, context)
   const body = Json.readBody(raw)
@@ -211,7 +211,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
   const failed = findFailure(body, context)
   if (failed !== undefined) return Result.fail(failed)
   const { output } = body
-  if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is no list")
+  if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is not an array")
   const parts = decodeOutput(body)
   if (Json.readItems(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
     return invalid("the answer has no output")

@@ -52,7 +52,7 @@ export const findBackend = (route: Route): Backend => {
 
 // Headers
 
-/** The account that a ChatGPT token belongs to; undefined where the token does not say. */
+/** Returns the account that a ChatGPT token belongs to, or `undefined` if the token does not name one. */
 const readAccount = (token: string): string | undefined => {
   const payload = token.split(".")[1]
   if (payload === undefined) return undefined

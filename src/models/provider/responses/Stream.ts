@@ -37,7 +37,7 @@ interface Text {
   started: boolean
   /** The event that its pieces come with: an item may show both its reasoning and a summary of it; the first counts. */
   readonly channel: unknown
-  /** Index of the part of the item that streams now. */
+  /** Index of the part of the item that is being streamed. */
   part: unknown
 }
 
@@ -289,7 +289,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
           ? handleEvent(value, Json.readString(value["type"]) ?? event ?? "")
           : SdkError.makeInvalidResponse({
               ...context,
-              description: "an event of the stream is no JSON object",
+              description: "an event of the stream is not a JSON object",
               body: data
             })
         if (failure !== undefined || response !== undefined) break

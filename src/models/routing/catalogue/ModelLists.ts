@@ -135,7 +135,7 @@ const readEntries = (value: unknown): ReadonlyArray<Listed> => {
   ]
 }
 
-/** The models of a body; none when it is no list. */
+/** The models of a body; none when it is not a list. */
 export const readList = (body: unknown): ReadonlyArray<Listed> => {
   const list = Array.isArray(body) ? body : (Json.readFields(body)["data"] ?? Json.readFields(body)["models"])
   return Array.isArray(list) ? list.flatMap(readEntries) : []

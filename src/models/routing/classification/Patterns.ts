@@ -125,7 +125,7 @@ export const contextOverflow: Family = [
   "上下文长度"
 ]
 
-/** A body that a server or proxy did not even read. */
+/** The server or a proxy rejected the body because of its size, without reading it. */
 export const tooLargeBody: Family = [
   "payload too large",
   "request entity too large",
@@ -251,7 +251,7 @@ export const timeout: Family = [
   "cannot be reached in time"
 ]
 
-/** TLS trouble, which retrying may pass and compressing never does. */
+/** TLS failures: a retry may succeed, compression never helps. */
 export const tls: Family = [
   "ssl alert",
   "tls alert",

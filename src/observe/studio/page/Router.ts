@@ -49,7 +49,7 @@ export const go = (to: string, replace = false): void => {
   } else location.hash = to
 }
 
-/** Changes parameters of the address without going anywhere; a value that is empty is removed. */
+/** Changes query parameters of the address without navigating. A parameter with an empty value is removed. */
 export const remember = (changes: Readonly<Record<string, string>>): void => {
   const { id, page, parameters } = route()
   for (const [name, value] of Object.entries(changes)) {

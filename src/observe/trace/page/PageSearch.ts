@@ -33,7 +33,7 @@ export const matcher = (): ((row: Row) => boolean) => {
     haystack(row).includes(asked) || row.details.some((one) => one.parts?.some((part) => hits.has(part)) ?? false)
 }
 
-/** Tells if a value, written as JSON, holds the query. */
+/** Tests whether a value, written as JSON, holds the query. */
 export const holdsQuery = (value: unknown): boolean =>
   query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
 

@@ -102,7 +102,7 @@ let insides: ReadonlyArray<RunExtents> = []
 
 const inside = (): RunExtents | undefined => insides[state.view]
 
-/** Tells if a row of the run in view has rows inside. */
+/** Tests whether a row of the run in view has rows inside. */
 export const isParent = (row: Row): boolean => inside()?.parents.has(row.id) ?? false
 
 /** Number of attempts that a model call needed before; they are inside of it. */
@@ -210,7 +210,7 @@ export const extent = (row: Row): Extent | undefined => {
   return row.start > 0 ? { from: row.start, to: Math.max(row.start, row.end) } : undefined
 }
 
-/** Shows a part of the run, within its limits; all of it for `undefined` or a part that is no smaller. */
+/** Shows a part of the run, within its limits; the whole run for `undefined` or a part that is not smaller. */
 export const zoomTo = (zoom: Extent | undefined): void => {
   const { from, to } = whole()
   const width = Math.min(to - from, zoom === undefined ? to - from : Math.max(zoom.to - zoom.from, (to - from) / 1e6))

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A turn that is undone is left behind: the conversation goes on in a new session with the messages before it, and the
- * files are put back. `files` or `conversation` do one of both. Nothing is lost: `/redo` goes forward again, and
+ * A turn that is undone is left behind: the conversation continues in a new session with the messages before it, and
+ * the files are put back. `files` or `conversation` do one of both. Nothing is lost: `/redo` goes forward again, and
  * `/resume` finds the session that was left.
  *
  * **Gotchas**

@@ -20,7 +20,7 @@ import { type ArgumentWord, listNames } from "./SlashCommands.ts"
 export interface Completion {
   readonly from: number
   readonly text: string
-  /** True where the line is complete with it: a command that needs no argument. */
+  /** True if the line is complete with it: a command that needs no argument. */
   readonly isComplete: boolean
 }
 

@@ -63,7 +63,7 @@ export const empty: State = { text: "", cursor: 0, killed: "", back: 0, draft: "
 
 const none: Action = { _tag: "None" }
 
-/** Characters that are looked at for one character as a user sees it. */
+/** Characters that are examined for one character as a user sees it. */
 const reach = 64
 
 const findPreviousCursor = ({ cursor, pastes, text }: State): number => {

@@ -1,5 +1,5 @@
 /**
- * Esc Esc: back to an earlier message of the conversation. It goes on in a copy of the session that ends before that
+ * Esc Esc: back to an earlier message of the conversation. It continues in a copy of the session that ends before that
  * message, which is there to be changed and sent again. Where turns since then changed files, the user chooses if these
  * are undone, too.
  *

@@ -1,14 +1,13 @@
 /**
- * Commands of a session that do what commands of the program do: `/config`, `/doctor`, `/permissions`, `/mcp`,
- * `/export` and `/bug`.
+ * Slash commands with a counterpart on the command line: `/config`, `/doctor`, `/permissions`, `/mcp`, `/export` and
+ * `/bug`.
  *
  * **Details**
  *
- * Settings that are changed here hold for the next start; `/mode`, `/model`, `/theme` and `/effort` change what holds
- * now.
+ * Settings that are changed here apply from the next start; `/mode`, `/model`, `/theme` and `/effort` apply at once.
  *
- * `/bug` writes a directory for a report about this program: versions, what `hermes doctor` finds, the settings and the
- * session, without secrets. Nothing is sent.
+ * `/bug` writes a directory for a report about this program: versions, the findings of `hermes doctor`, the settings
+ * and the session, without secrets. Nothing is sent.
  *
  * Source: `hermes-product.md` §1.6, §1.7 and §1.8.
  */

@@ -218,7 +218,7 @@ export const readKeys = <A, R>(
 interface Popup {
   readonly token: Completions.Token
   readonly selected: number
-  /** True where the user went through the list. */
+  /** True if the user went through the list. */
   readonly isMoved: boolean
 }
 

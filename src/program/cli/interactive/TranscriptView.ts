@@ -84,7 +84,7 @@ export const moveToEnd = (source: Source, selected: number, rows: number): State
   ...findLineAbove(source, { top: source.count, line: 0 }, rows)
 })
 
-/** Tells if the last line is in the window. */
+/** Tests whether the last line is in the window. */
 export const isAtEnd = (source: Source, state: State, rows: number): boolean =>
   findLineBelow(source, state, rows + 1).found <= rows
 

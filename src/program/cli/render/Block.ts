@@ -109,7 +109,7 @@ export type Block =
 /** Detail in which a block is shown: `folded` in a line or two, `part` with its beginning, `open` whole. */
 export type Detail = "folded" | "part" | "open"
 
-/** Tells if a block has more to show than its folded form. */
+/** Tests whether a block has more to show than its folded form. */
 export const isFoldable = (block: Block): boolean =>
   block._tag === "Tool" ||
   block._tag === "Diff" ||

@@ -12,7 +12,7 @@ import * as Languages from "@speed-highlight/core/languages"
 import { type Attribute, plainStyle, type Span, type Style } from "./Paint.ts"
 
 /**
- * Characters of code that is looked at, and of a line of it: expressions of the tokenizer may be slow on longer ones.
+ * Characters of code that is examined, and of a line of it: expressions of the tokenizer may be slow on longer ones.
  */
 const mostCharacters = 20_000
 const longestLine = 1000

@@ -61,7 +61,7 @@ const isPunctuation = (char: string): boolean => /[\p{P}\p{S}]/u.test(char)
 const isAsciiWord = (char: string): boolean => /[A-Za-z0-9]/.test(char)
 const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
 
-/** Tells if the character beyond a run next to punctuation lets the run be a delimiter. */
+/** Tests whether the character beyond a run next to punctuation lets the run be a delimiter. */
 const isSeparator = (char: string): boolean =>
   isSpace(char) || (isPunctuation(char) ? !/[/\\.=:@&%$]/.test(char) : char > "\u007f")
 

@@ -78,7 +78,7 @@ export const render = (
   const aligns = splitCells(delimiter).map(readAlignment)
   const parseCells = (row: string): ReadonlyArray<ReadonlyArray<Span>> => {
     const found = splitCells(row, aligns.length)
-    // Cells that have no column are not lost.
+    // Extra cells are joined into the last column.
     const last = found.slice(aligns.length - 1).join(" | ")
     return aligns.map((_, index) =>
       MarkdownInline.render(index < aligns.length - 1 ? (found[index] ?? "") : last, paint)

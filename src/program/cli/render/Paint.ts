@@ -61,7 +61,7 @@ export interface Paint extends Options {
   readonly span: (text: string, style: Style) => string
 }
 
-/** Tells if a link may be clickable: only http, https and mailto. */
+/** Tests whether a link may be clickable: only http, https and mailto. */
 export const isSafeLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)\S+$/i.test(url)
 
 const linkText = (text: string, url: string): string =>

@@ -139,7 +139,7 @@ const fitPreview = (preview: string, room: number, previewLength: number): strin
 
 const renderBar = (paint: Paint): string => paint.text("┊", "dim")
 
-/** A call that is closed, in one line. */
+/** Renders a closed call in one line. */
 export const renderLine = (
   event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
   preview: string,
@@ -306,7 +306,7 @@ export const renderChild = (
   return renderChildText(mark, attribute, event.goal, facts, room)
 }
 
-/** Tells if a line about a child is wanted. */
+/** Tests whether a line about a child is wanted. */
 export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinished">, shown: Verbosity): boolean =>
   event._tag === "SubagentStarted"
     ? shown === "all" || shown === "verbose"

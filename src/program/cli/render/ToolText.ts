@@ -27,7 +27,7 @@ const telling = [
   "prompt"
 ]
 
-/** Characters of an argument that are looked at: a file's whole text is no preview. */
+/** Characters of an argument that are examined: a file's whole text is not a preview. */
 const looked = 2000
 
 const toSafeText = (text: string): string =>

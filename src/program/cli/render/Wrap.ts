@@ -54,7 +54,7 @@ const paintUnits = (paint: Paint, units: ReadonlyArray<Unit>): string => {
   return style === undefined ? out : out + paint.span(text, style)
 }
 
-/** Tells if a space of this style is visible: a link has no gaps. */
+/** Tests whether a space of this style is visible: a link has no gaps. */
 const isVisible = ({ attributes, link }: Style): boolean =>
   link !== undefined || attributes.includes("underline") || attributes.includes("strike")
 

@@ -111,7 +111,7 @@ const closeAll = Effect.fnUntraced(function* (
     if (stored !== undefined && (yield* session.stored) === stored) yield* sessions.close(other)
 })
 
-/** Opens a session. If it is open already, it is closed first, because the client begins anew with it. */
+/** Opens a session. If it is open already, it is closed first, because the client starts over with it. */
 const openSession = Effect.fnUntraced(function* (
   context: RequestContext,
   client: AgentContext,

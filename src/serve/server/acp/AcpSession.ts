@@ -4,7 +4,7 @@
  * **Details**
  *
  * A prompt ends when its turn has ended and all updates before were sent. While one is under way another is refused.
- * The session keeps its id over compactions; the agent goes on in the stored session that took the place of the
+ * The session keeps its id over compactions; the agent continues in the stored session that took the place of the
  * compacted one.
  *
  * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up

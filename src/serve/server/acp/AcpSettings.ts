@@ -12,7 +12,7 @@ import type { LiveSettings } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import { type AcpFailure, makeFailure } from "./AcpFailure.ts"
 
-/** A model that a session can go on with. */
+/** A model that a session can continue with. */
 export interface AcpModel {
   readonly id: string
   readonly name: string

@@ -77,8 +77,8 @@ const limitTool =
   })
 
 /**
- * Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started
- * so, or the port cannot be used.
+ * Serves the agent in the context as long as the scope lives. Fails with the reason when it may not be started so, or
+ * the port cannot be used.
  */
 export const serve = (
   options: Options

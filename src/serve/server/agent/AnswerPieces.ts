@@ -30,7 +30,7 @@ export type Piece =
   | { readonly _tag: "Reasoning"; readonly text: string }
   | { readonly _tag: "Ended"; readonly ending: Ending }
 
-/** An answer as far as it has come. */
+/** The part of an answer that has been received. */
 export interface AnswerPieces {
   readonly of: (event: HostEvent) => ReadonlyArray<Piece>
   /** Returns the text held back when the answer ends or waits for its caller. */

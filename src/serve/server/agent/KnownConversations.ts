@@ -44,7 +44,7 @@ const computeFingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
 
 /** Knows no conversation yet. */
 export const make = (): KnownConversations => {
-  /** Undefined where several sessions have the same. */
+  /** The value is `undefined` if several sessions share the key. */
   const known = new Map<string, LeftSession | undefined>()
   return {
     remember: (messages, left) => {

@@ -26,7 +26,7 @@ export interface EditorAccess {
   readonly write: ((path: string, content: string) => Effect.Effect<void, unknown>) | undefined
 }
 
-/** Tools whose files are the editor's. */
+/** Tools that access files through the editor. */
 const editing: ReadonlySet<string> = new Set(["read_file", "patch", "write_file"])
 
 /** True in a call of a tool whose files are the editor's. */

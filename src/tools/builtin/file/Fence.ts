@@ -180,7 +180,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
 
 const maxPathChars = 4_096
 
-/** The file system and no more of the surroundings, so that a call keeps its own. */
+/** The file system and no more in the context, so that a call keeps its own. */
 const platformOfFiles = Effect.gen(function* () {
   return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
     Context.add(Path.Path, yield* Path.Path)

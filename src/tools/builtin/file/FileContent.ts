@@ -27,7 +27,7 @@ const byExtension: ReadonlyMap<string, string> = new Map(
   Object.entries(kinds).flatMap(([kind, extensions]) => extensions.map((extension) => [extension, kind] as const))
 )
 
-/** Names the kind of a file that is no text, by its name. */
+/** Names the kind of a file that is not text, by its name. */
 export const classifyFileName = (name: string): string | undefined => {
   const dot = name.lastIndexOf(".")
   return dot <= 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase())
@@ -43,7 +43,7 @@ const isUtf16 = (bytes: Uint8Array): boolean =>
 const pem = new TextEncoder().encode("-----BEGIN ")
 const privateKey = /^-----BEGIN ([A-Z0-9 ]+ )?PRIVATE KEY/
 
-/** Names the kind of a file that is no text to be shown, by its first bytes. */
+/** Names the kind of a file that is not text to be shown, by its first bytes. */
 export const classifyBytes = (bytes: Uint8Array): string | undefined => {
   if (isUtf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
   if (bytes.subarray(0, sniffLength).includes(0)) return "a binary file"
@@ -179,7 +179,7 @@ interface LineReader {
   readonly end: () => LineWindow
 }
 
-/** Lines beside a window that are looked at: a value that is wrapped has fewer. */
+/** Lines beside a window that are examined: a value that is wrapped has fewer. */
 const nearLines = 64
 const newline = 0x0a
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })

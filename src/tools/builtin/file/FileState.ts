@@ -86,7 +86,7 @@ export interface Service {
   readonly otherToolRan: (session: SessionId) => Effect.Effect<void>
   /** The model no longer has what it was given (compaction): texts are given again. */
   readonly forgetContents: (session: SessionId) => Effect.Effect<void>
-  /** A session goes on in another one, which knows what it knew. */
+  /** A session continues in another one, which knows what it knew. */
   readonly moved: (from: SessionId, to: SessionId) => Effect.Effect<void>
   /** Lets one edit at a time through. */
   readonly exclusive: <A, E, R>(edit: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

@@ -105,7 +105,7 @@ export const replaceFile: (
 
 type ChangeFailure = Problem.Problem | PlatformError
 
-/** Bytes of a file that is edited at most: an edit works on the whole text. */
+/** Maximum size in bytes of a file that is edited: an edit works on the whole text. */
 const maxBytes = 10 * 1024 * 1024
 
 /** A file as it is found: its bytes, unless it is not there. */
@@ -161,8 +161,7 @@ const checkUnchanged = Effect.fnUntraced(function* ({ target, stamp }: FoundFile
       () => Effect.undefined
     )
   )
-  if (now !== stamp)
-    return yield* Problem.fail(`${target.given} was changed by somebody else while it was being edited`)
+  if (now !== stamp) return yield* Problem.fail(`${target.given} was changed externally while it was being edited`)
 })
 
 /** A change that is in place, and how to take it back. */

@@ -56,7 +56,7 @@ const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never,
         hint: "After @@ comes a line of the file that stands above the change, copied exactly, or nothing."
       })
     case "Ambiguous":
-      return Problem.fail(`${where} fits several places in ${given}: lines ${refused.lines.join(", ")}`, {
+      return Problem.fail(`${where} matches several places in ${given}: lines ${refused.lines.join(", ")}`, {
         hint: "Add context lines, or a line that stands only once above the change after @@."
       })
     case "NoPlace":

@@ -1,13 +1,12 @@
 /**
- * Replacing a text that a model wrote from memory: nine rules from exact to fuzzy, the first that finds something
+ * Replaces a text that a model quotes from memory. Nine rules are tried, from exact to fuzzy; the first that matches
  * decides. Pure.
  *
  * **Details**
  *
- * A rule that finds more than one place is an error, unless all were asked for: the edit never lands in a wrong place,
- * and a looser rule is not asked to break the tie. Overlapping places count as several. `replaceAll` works with the
- * rules that compare everything that is visible; with those that leave something out (trimmed ends, likeness) a single
- * place is required.
+ * A rule that finds more than one place is an error, unless all were requested: the edit never lands in a wrong place,
+ * and a looser rule is not used to break the tie. Overlapping places count as several. `replaceAll` works with the
+ * rules that compare all visible characters; the other rules (trimmed ends, similarity) require a single place.
  *
  * Source: `hermes-product.md` §2.3 (`patch`, the nine-step chain).
  */
@@ -293,7 +292,7 @@ export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
   }
 })
 
-/** Share of the telling lines that may differ, and likeness that those must have. */
+/** Maximum share of distinctive lines that may differ, and the minimum similarity of those lines. */
 const mayDiffer = 0.25
 const otherLikeness = 0.5
 

@@ -38,7 +38,7 @@ export interface Pattern {
   readonly indexIn: (line: string) => number
 }
 
-/** Characters of a line that are looked at. */
+/** Characters of a line that are examined. */
 const maxLineChars = 16_384
 /** Milliseconds that one piece of a file may take, which is far more than any sensible expression does. */
 const maxMillis = 1_000
@@ -246,7 +246,7 @@ export interface Scope {
   /** Real path of a directory or a file. */
   readonly top: string
   readonly single: boolean
-  /** True when a file is looked at at all. */
+  /** True when a file is examined at all. */
   readonly wanted: (entry: FileWalk.Entry) => boolean
 }
 
@@ -324,7 +324,7 @@ export const searchContents = (scope: Scope, name: string, options: Options, eno
     })
   const found = listEntries(scope, name, tally).pipe(
     Stream.filter((entry) => !entry.link && FileContent.classifyFileName(entry.name) === undefined),
-    // A file that is gone or closed to us is no failure of the search; it is counted and told.
+    // A file that is gone or closed to us is not a failure of the search; it is counted and told.
     Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), {
       concurrency
     }),

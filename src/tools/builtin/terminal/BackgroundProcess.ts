@@ -90,7 +90,7 @@ const findReadyEnd = (text: string, cut: number): number => {
 
 /**
  * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
- * ended yet (a prompt) is looked at too, and reported once.
+ * ended yet (a prompt) is examined too, and reported once.
  */
 export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Array) => Match | undefined) => {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -123,7 +123,7 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
       rest = seen.slice(end)
       restReported = end === 0 && restReported
     }
-    // A line that never ends is looked at in pieces, so that it takes no more than so much memory.
+    // A line that never ends is examined in pieces, so that it takes no more than so much memory.
     if (rest.length > maxLineChars) {
       rest = ""
       restReported = false

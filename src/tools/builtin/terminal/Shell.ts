@@ -154,7 +154,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
             known = exists ? "/bin/bash" : "/bin/sh"
             return known
           }),
-          // A file that cannot be looked at cannot be run either; a machine that is not there may be there for the next
+          // A file that cannot be examined cannot be run either; a machine that is not there may be there for the next
           // command.
           Effect.orElseSucceed(() => "/bin/sh")
         )

@@ -50,7 +50,7 @@ const applyLineEditing = (text: string): string => {
   return [...lines, line.join("")].join("\n")
 }
 
-/** True where a line of an edited text has both visible text and a control character whose effect is not known. */
+/** True if a line of an edited text has both visible text and a control character whose effect is not known. */
 const hasUnknownKeys = (edited: string): boolean =>
   edited.split("\n").some((line) => {
     const visible = line.replace(escape, "\u0000")

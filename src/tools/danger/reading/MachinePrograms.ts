@@ -81,7 +81,7 @@ const filterWords = parseNames(`
 `)
 const address = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?)?(?::\d{1,5})?$/
 
-/** True of a filter of sockets that names no host. */
+/** True for a filter of sockets that names no host. */
 const isSocketFilter = ({ operands }: Words): boolean =>
   operands.every(
     ({ glob, text, unknown }) =>

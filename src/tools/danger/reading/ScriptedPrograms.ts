@@ -17,7 +17,7 @@ const sedCommand = new RegExp(
   String.raw`^\s*(?:${address}(?:,(?:[+~]\d+|${address}))?\s*)?(?:!\s*)?(?:[pdqQ=]|${substitution})?\s*$`
 )
 
-/** True of a script that prints, deletes and substitutes, and writes no file. */
+/** True for a script that prints, deletes and substitutes, and writes no file. */
 const isPlainSed = (script: string): boolean =>
   script.length <= 500 &&
   script
@@ -78,7 +78,7 @@ const findValued = parseNames(`
 `)
 const findStart = /^(?:-[HLPEsX]|-O\d)$/
 
-/** True of a command that names nothing but places below the directory of the call. */
+/** True for a command that names nothing but places below the directory of the call. */
 export const isBelowDirectory = ({ cwd, fields, isAway }: Command): boolean =>
   cwd === undefined &&
   !isAway &&
@@ -95,7 +95,7 @@ const findCommandEnd = (args: ReadonlyArray<string>, start: number): number | un
   return undefined
 }
 
-/** True of a search that writes nothing; the command after `-exec` is judged on its own. */
+/** True for a search that writes nothing; the command after `-exec` is judged on its own. */
 const isPlainFind = (command: Command): boolean => {
   const { args, fields } = command
   const isVarying = fields.some(({ varies }) => varies)

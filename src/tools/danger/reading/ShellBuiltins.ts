@@ -1,6 +1,6 @@
 /**
- * Words of the commands that a shell has itself. Some of them compute what they are given, and a subscript in it runs a
- * command (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
+ * Words of the shell's builtin commands. Some evaluate their arguments, and a subscript in an argument runs a command
+ * (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
  */
 import { makeTable, type Command, type Field } from "../Command.ts"
 import { countFlagWords, type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -89,7 +89,7 @@ const wrapping = makeTable<Grammar>([
   ]
 ])
 
-/** True of a program that runs the rest of its words. */
+/** True for a program that runs the rest of its words. */
 export const isWrapping = (program: string): boolean => wrapping.has(program)
 
 /** True when the own flags of a wrapper only say how, and the program behind them is the one that is judged. */

@@ -132,7 +132,7 @@ export const prune = (
   to: number
 ): ReadonlyArray<Prompt.Message> => {
   const calls = new Map<string, Prompt.ToolCallPart>()
-  /** Place of the newest of the results that are the same. */
+  /** Positions of the newest of several equal results. */
   const newest = new Map<string, number>()
   messages.forEach((message, at) => {
     if (typeof message.content === "string") return
