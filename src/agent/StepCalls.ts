@@ -201,7 +201,7 @@ const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
 
 /**
  * Stores an answer with calls and runs them. A part of the step's own generator: it takes no interpreter steps besides
- * those of its effects.
+ * the steps of its effects.
  */
 export function* runAnswerCalls(
   run: RunState,

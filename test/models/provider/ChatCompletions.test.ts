@@ -432,8 +432,8 @@ describe("streams", () => {
       "RateLimitError",
       /Rate limit/
     ],
-    ["an event that is not JSON", [chunk({ content: "a" }), '{"choices":['], "InvalidResponseError", /no JSON object/],
-    ["an event that is no object", ["[1]"], "InvalidResponseError", /no JSON object/],
+    ["an event that is not JSON", [chunk({ content: "a" }), '{"choices":['], "InvalidResponseError", /not a JSON object/],
+    ["an event that is no object", ["[1]"], "InvalidResponseError", /not a JSON object/],
     ["nothing at all", [], "InvalidResponseError", /without an answer/]
   ]
   for (const [name, chunks, tag, message] of cases) {
@@ -483,7 +483,7 @@ describe("answers that the protocol does not allow", () => {
     ],
     ["tool calls of a wrong type", { choices: [{ message: { tool_calls: "x" } }] }, "InvalidResponseError", /no list/],
     ["an error object", { error: { message: "no credits", code: 402 } }, "QuotaExhaustedError", /Quota/],
-    ["a list", [1], "InvalidResponseError", /no JSON object/],
+    ["a list", [1], "InvalidResponseError", /not a JSON object/],
     ["null", null, "InvalidResponseError", /empty/]
   ]
   for (const [name, body, tag, message] of bodies) {

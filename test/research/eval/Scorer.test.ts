@@ -63,8 +63,8 @@ describe("Scorer", () => {
   it("what is no scorer is told, with the nearest one", () => {
     assert.strictEqual(problem("exakt"), 'unknown scorer "exakt": did you mean "exact"?')
     assert.match(problem("zzz"), /there are exact, contains, regex, number, command, judge/)
-    assert.match(problem("regex:("), /no regular expression/)
-    assert.match(problem("number:x"), /no tolerance/)
+    assert.match(problem("regex:("), /not a regular expression/)
+    assert.match(problem("number:x"), /not a valid tolerance/)
     assert.match(problem("command"), /needs a command line/)
     assert.match(problem("judge:gpt"), /takes nothing behind a colon/)
     assert.strictEqual(problem("command:echo a:b"), "")
