@@ -16,7 +16,7 @@ export interface Block {
   readonly message: string
 }
 
-/** A directive that sends a tool call to the user for approval, whatever else allows it. */
+/** A directive that sends a tool call to the user for approval, even if something else allows it. */
 export interface Approve {
   readonly action: "approve"
   readonly message?: string | undefined

@@ -1,6 +1,6 @@
 /**
- * Requests and answers in the one form that API events have, whatever the provider speaks. Plain values: `Sanitizer`
- * redacts and bounds them.
+ * Requests and answers in the one form that API events have, regardless of the provider's protocol. Plain values:
+ * `Sanitizer` redacts and bounds them.
  *
  * Source: `hermes-contract.md` §2.3 and §2.8, `ARCHITECTURE.md` §7.
  */

@@ -84,8 +84,8 @@ const silent = Exit.succeed(undefined)
 /** Tells listeners of events. */
 interface Dispatcher {
   /**
-   * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the
-   * payload is made, at least the first one is told.
+   * All answers that `read` accepted, in order. Only the wait for a listener can be interrupted: once the payload is
+   * created, at least the first listener is notified.
    */
   readonly dispatch: <A>(
     name: string,

@@ -5,11 +5,12 @@
  *
  * Ids pass as they are: correlation must not depend on what a secret looks like. Numbers and short texts are there at
  * once; a long text, a request, a response and the legacy lists are made when they are first read, as they were at the
- * time of the event. A message of a legacy list, which never changes, is copied once however many events carry it.
+ * time of the event. A message of a legacy list, which never changes, is copied once regardless of how many events
+ * carry it.
  *
  * Fields that are made late are enumerable accessors of the payload itself, so that a spread, `JSON.stringify` and
- * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: an accessor
- * of its own for each event would give each its own shape, which costs more than everything else of it.
+ * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: a separate
+ * accessor for each event would create a separate shape for each, which costs more than the rest of the payload.
  *
  * **Gotchas**
  *
@@ -121,9 +122,9 @@ const classifyTreatment = (name: string, value: unknown): Treatment | undefined 
 }
 
 /**
- * Makes plain objects that keep the fields of a payload in themselves: the engine learns from the first ones how many
- * there are. Of a literal it expects no more than are written in it, and makes a hash table of one that gets so many
- * more.
+ * Creates plain objects that store the fields of a payload directly: the engine learns from the first ones how many
+ * fields there are. It expects an object literal to have only the fields written in it, and turns one that receives
+ * many more into a hash table.
  */
 const makeObjectFactory = (): (() => Record<string, unknown>) => {
   const Plain = function () {}

@@ -66,8 +66,8 @@ export interface Service {
     fields: () => Fields<NoInfer<Name>>
   ) => Effect.Effect<Answers[Name] | undefined>
   /**
-   * Tells the listeners of any name, also one that this runtime does not know, and collects what they return in order,
-   * without `undefined` and `null`. A `telemetry_schema_version` among the fields is kept.
+   * Notifies the listeners of any name, including one that this runtime does not know, and collects their return values
+   * in order, without `undefined` and `null`. A `telemetry_schema_version` among the fields is preserved.
    */
   readonly invoke: (
     name: string,
@@ -106,7 +106,7 @@ const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
   const infos = new Set<() => HookInfo>()
-  // Arrays are replaced, never changed: an event is told to those who listened when it happened.
+  // Arrays are replaced, never changed: an event is sent to the listeners registered when it happened.
   const listeners = new Map<string, ReadonlyArray<BoundListener>>()
 
   const addListener = (bound: BoundListener): void => {
@@ -122,7 +122,7 @@ const makeUnsafe = (settings: Settings): Service => {
 
   const paces = new WeakMap<object, DeliveryPace>()
 
-  /** The pace of a hook; inline hooks of one owner share theirs, so that events which are queued keep their order. */
+  /** The pacing of a hook; inline hooks of one owner share it, so that queued events stay in order. */
   const resolvePace = Effect.fnUntraced(function* ({ delivery, label, owner }: Hook<unknown>) {
     const scope = yield* Effect.scope
     const known = owner === undefined || delivery.mode === "queued" ? undefined : paces.get(owner.key)

@@ -1,5 +1,5 @@
 /**
- * Queues of observers that the run does not wait for: events are handled one after another by a fiber of their own.
+ * Queues of observers that the run does not wait for: a separate fiber handles the events one after another.
  */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"

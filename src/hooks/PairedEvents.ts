@@ -9,7 +9,7 @@
  * that is still open. The first close counts. Closing events reach every listener even if the run was interrupted, each
  * within its deadline. Without a listener for any event of the pair both do nothing.
  *
- * An opening event that an interrupt kept from everybody has no closing event.
+ * If an interrupt prevents an opening event from reaching any listener, it has no closing event.
  *
  * Source: `ARCHITECTURE.md` §7 (closing events), `hermes-contract.md` §2.10.
  */
@@ -39,7 +39,7 @@ export type Event<Name extends HookName> = {
 /** The event that opens: as {@link Event}, of one name. */
 type OpeningEvent<Open extends OpeningName> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
 
-/** Answers that the listeners of an opening event can give. */
+/** Answers that the listeners of an opening event can return. */
 type Answer<Open extends OpeningName> = Open extends AskName ? Answers[Open] : never
 
 /** An event that waits to be closed. */

@@ -5,7 +5,7 @@
  * **Details**
  *
  * A row with `answer` asks: its listeners may change the run, and have 30 seconds unless a setting says otherwise. A
- * row without one only tells: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows
+ * row without one only notifies: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows
  * the opening event, on every path. Rows are in the order in which a session meets them.
  *
  * `request` and `response` are sanitised: JSON, redacted, bounded in size. They and `error` are what new consumers
@@ -52,7 +52,7 @@ export interface Row {
   readonly closedBy?: ReadonlyArray<string>
   /** True when a shell hook may name the tools that it is run for. */
   readonly matchesTools?: true
-  /** Fields that a made-up event has beside the ids, for trying out shell hooks. */
+  /** Fields of a sample event in addition to the ids, for trying out shell hooks. */
   readonly sample?: Readonly<Record<string, unknown>>
 }
 
@@ -97,7 +97,7 @@ const call = {
   /** Attempt whose answer has the call. */ api_request_id: allowEmpty(ApiRequestId)
 }
 
-/** The program's surface and the model behind it. */
+/** The program's surface and the model that it uses. */
 const model = {
   /** Name of the model, as its provider knows it. */ model: Schema.String,
   /** `cli`, `oneshot`, `batch`, `library`, … */

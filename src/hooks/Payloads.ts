@@ -7,7 +7,7 @@
  * hands in: the same names without the version, and live values where the payload has JSON.
  *
  * Hooks of the contract that have no place in this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family)
- * are not listed; a plugin that registers one is told so.
+ * are not listed; a plugin that registers one receives a notice.
  *
  * **Example** (Checking what was received)
  *
@@ -41,7 +41,7 @@ type EventsOf = { readonly [Name in HookName]: Table[Name]["payload"]["Type"] }
 /** The payload of each hook. */
 export interface HookEvents extends EventsOf {}
 
-// The object is made of all rows of the table, which is closed.
+// The object is built from all rows of the table, which is closed.
 /** The Schema of each payload. */
 export const schemas = Record.map(table, ({ payload }) => payload) as {
   readonly [Name in HookName]: Table[Name]["payload"]
@@ -76,7 +76,7 @@ type RuleOf<Name extends AskName> = Table[Name]["answer"]
 
 type ReturnsOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer Returned, infer _> ? Returned : never }
 
-/** Answers that a listener may give; nothing is always an answer. */
+/** Answers that a listener may return; returning nothing is always allowed. */
 export interface HookReturns extends ReturnsOf {}
 
 type MergedOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer _, infer A> ? A | undefined : never }

@@ -16,7 +16,7 @@
  * **Gotchas**
  *
  * The contract redacts a handful of key names and nothing by value; here `base/domain/Redaction` decides both
- * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
+ * (`ARCHITECTURE.md` §7). An object counts as one level regardless of its class.
  *
  * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7
  * (legacy payload fields, redaction).
@@ -97,7 +97,7 @@ const overlap = 512
 const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
 
-/** A string of its own: a slice would keep the text alive that it was cut from. */
+/** A separate string: a slice would keep the original text alive. */
 const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as string
 
 /**

@@ -5,11 +5,11 @@
  *
  * **Details**
  *
- * Consent is per event and command, kept in `shell-hooks-allowlist.json` of the home directory: `{ approvals: [{ event,
- * command, approved_at, script_mtime_at_approval, fingerprint }] }`. The fingerprint covers every file that the command
- * names, so that `python3 guard.py` changes with `guard.py`. An entry without one (another program wrote it) counts as
- * changed. The contract keeps only the time of the file's last change, which says less and is easily set; where the two
- * disagree, the safer one is taken.
+ * Consent is per event and command, stored in `shell-hooks-allowlist.json` of the home directory:
+ * `{ approvals: [{ event, command, approved_at, script_mtime_at_approval, fingerprint }] }`. The fingerprint covers
+ * every file that the command names, so that `python3 guard.py` changes with `guard.py`. An entry without one (another
+ * program wrote it) counts as changed. The contract stores only the time of the file's last change, which says less and
+ * is easily set; if the two disagree, the safer one is used.
  *
  * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that cannot be read
  * approves nothing.

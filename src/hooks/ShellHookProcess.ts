@@ -1,5 +1,5 @@
 /**
- * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a process group of its own, without
+ * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a separate process group, without
  * credentials in its environment, and never longer than its timeout. It gets one JSON object on its standard input, and
  * may print one.
  *
@@ -9,12 +9,13 @@
  * `extra`. Output of `pre_tool_call`: `{ "action": "block", "message": … }` or `{ "decision": "block", "reason": … }`;
  * of any other event: `{ "context": … }`. Everything else says nothing.
  *
- * The group is told to stop at the timeout or when the run is interrupted, and killed a second later; so is whatever
- * the program left running in its group. A process that leaves the group is on its own.
+ * At the timeout, or when the run is interrupted, the group is asked to stop and is killed a second later. The same
+ * applies to processes that the program left running in its group. A process that leaves the group is not stopped.
  *
  * **Gotchas**
  *
- * Of the output only the first megabyte is kept; the rest is read, so that the program does not hang, and thrown away.
+ * Only the first megabyte of the output is retained; the rest is read, so that the program does not hang, and
+ * discarded.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-llm.md` §19.10.
  */

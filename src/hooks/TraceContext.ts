@@ -33,7 +33,7 @@ import * as Tracer from "effect/Tracer"
 /** Returns the nearest recorded span of a fiber; undefined if there is no such span. */
 export const findNearestSpan = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
-  // Another tracer may make spans of this class and keep them.
+  // Another tracer may create spans of this class and record them.
   if (Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer) return span
   while (span?._tag === "Span" && span instanceof Tracer.NativeSpan) span = Option.getOrUndefined(span.parent)
   return span
@@ -43,7 +43,7 @@ const traceId = /^[0-9a-f]{1,32}$/u
 const spanId = /^[0-9a-f]{16}$/u
 const isZero = (id: string): boolean => /^0+$/u.test(id)
 
-/** A span as `traceparent`; undefined for one that is kept here, or whose ids W3C has no place for. */
+/** A span as `traceparent`; undefined for a span that is not propagated, or whose ids do not fit the W3C format. */
 export const format = (span: Tracer.AnySpan): string | undefined =>
   Context.get(span.annotations, Tracer.DisablePropagation) ||
   !traceId.test(span.traceId) ||

@@ -29,7 +29,7 @@ interface Base<Req, Options, A, E, R> {
   (request: Req, options: Options | undefined): Effect.Effect<A, E, R>
 }
 
-/** Joins a wrapper's own options with those from above; gives the call that lies below it. */
+/** Merges a wrapper's own options with the options from above; returns the call below it. */
 interface Join<Req, Options, A> {
   (
     below: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown>,
@@ -168,7 +168,7 @@ export const joinOnPart =
       size = 0
       since = undefined
     }
-    /** Passes on the parts behind an `onPart` that failed, unless it guards the rest. */
+    /** Passes on the parts after an `onPart` that failed, unless it guards the rest. */
     const bypassOnPart = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
       if (!guards) return passOn(parts)
       lost ||= hasSubstance(parts)
@@ -280,8 +280,8 @@ export const joinOnPart =
 const getDefaultDeadline = (): number => 300_000
 
 /**
- * Runs a call through its wrappers, the first one outermost. `deadline` gives the milliseconds that each of them, and
- * each call of its `onPart`, may take by itself; it is asked when one has to be waited for.
+ * Runs a call through its wrappers, the first one outermost. `deadline` returns the milliseconds that each of them, and
+ * each call of its `onPart`, may take by itself; it is called when one has to be awaited.
  */
 export const run = <Req, Options, A, Info, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,

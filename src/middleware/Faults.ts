@@ -35,7 +35,7 @@ export const describeError = (error: unknown): string => {
   }
 }
 
-/** A reporter with a memory of its own. Repeats are logged at debug level. */
+/** A reporter with its own memory. Repeats are logged at debug level. */
 export const make = (): Faults => {
   const seen = new Set<string>()
   return {

@@ -13,15 +13,15 @@
  *
  * **Gotchas**
  *
- * A view is a `Proxy`: `structuredClone` takes its members and not the view itself. Spreading it gives an object to
- * change.
+ * A view is a `Proxy`: `structuredClone` accepts its members but not the view itself. Spreading it creates a mutable
+ * object.
  *
  * Source: `hermes-contract.md` §1.5, `ARCHITECTURE.md` §6 and §7.
  */
 import * as Response from "effect/ai/Response"
 
 /**
- * Values that immutable copies were made of. Copies that hold bytes, dates or Maps are left out: these can be changed.
+ * Originals of immutable copies. Copies that hold bytes, dates or Maps are left out: these can be changed.
  */
 const origins = new WeakMap<object, object>()
 
@@ -32,7 +32,7 @@ const shows = Symbol("shows")
 const findShownValue = (value: object): object | undefined => Reflect.get(value, shows)
 
 interface CopyState {
-  /** True on the way in: views and copies become what they were made of. */
+  /** True for incoming values: views and copies are replaced by their originals. */
   readonly incoming: boolean
   readonly seen: Map<object, unknown>
   readonly made: Array<readonly [copy: object, original: object]>
@@ -49,7 +49,7 @@ const isPlain = (value: object): boolean => {
 }
 
 /**
- * `slice` of every typed array: copies the bytes and keeps the type, also for a `Buffer`, whose own `slice` shares
+ * `slice` of every typed array: copies the bytes and preserves the type, even for a `Buffer`, whose own `slice` shares
  * them.
  */
 const sliceBytes: (this: unknown) => unknown = Reflect.get(Object.getPrototypeOf(Uint8Array.prototype), "slice")

@@ -14,19 +14,19 @@
  * | `streamPart` | for the parts of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
- * Each may be spelled in snake_case too (`before_agent`). A method gives {@link noChanges}, {@link withModifications},
- * nothing, a promise or an Effect of one of these. A field that a phase does not use does not compile. `before*`
- * methods and `streamPart` run first to last, `after*` methods last to first, and the first wrapper is outermost; each
- * sees what the ones before it have changed.
+ * Each may be spelled in snake_case too (`before_agent`). A method returns {@link noChanges},
+ * {@link withModifications}, nothing, or a promise or an Effect of one of these. A field that a phase does not use does
+ * not compile. `before*` methods and `streamPart` run first to last, `after*` methods last to first, and the first
+ * wrapper is outermost; each sees what the ones before it have changed.
  *
  * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the
  * run fails. `ExecutionBlocked` is a veto in every phase.
  *
  * **Gotchas**
  *
- * A record is shared by all runs at the same time. State of one run belongs into the methods that
+ * A record is shared by all runs at the same time. State of one run belongs in the methods that
  * `Middleware.lifecyclePerRun` makes for each run. Messages that `beforeAgent` or `beforeModel` removes are left out of
- * the run, and the session keeps them; `afterModel` only adds some.
+ * the run, but the session retains them; `afterModel` can only add messages.
  *
  * Source: the lifecycle document, `nexau.md` §1, `ARCHITECTURE.md` §5 and §6.
  */
@@ -290,7 +290,7 @@ export interface Entry {
   readonly kind: "lifecycle"
   readonly name: string
   readonly onFailure: OnFailure
-  /** State of a run that it keeps by {@link StateKey}. */
+  /** State of a run that it stores under a {@link StateKey}. */
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
   /**
    * Set when this middleware decides when to compact the conversation. The runtime then compacts only if a provider

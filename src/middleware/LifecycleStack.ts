@@ -1,6 +1,6 @@
 /**
- * Runs the phases of lifecycle middleware in their order, each method behind the border, and keeps the methods that
- * were made for each run.
+ * Runs the phases of lifecycle middleware in order, isolates each method, and stores the methods that were created for
+ * each run.
  *
  * Source: `nexau.md` §1.3–1.7, `ARCHITECTURE.md` §6.
  */
@@ -60,8 +60,8 @@ export interface LifecycleStack {
   /** Facts of an opened run, or of the call itself if it belongs to no open run. */
   readonly getFacts: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `toInput` gives a method its input from the fields as they are so far. `seen` has what became of the
-   * methods in the stream of a call.
+   * Runs a phase. `toInput` builds the input of a method from the current fields. `seen` holds the state of the methods
+   * in the stream of a call.
    */
   readonly run: (
     phase: Phase,

@@ -57,7 +57,7 @@ import type { Answer, Rewriter } from "./Pipeline.ts"
 
 const TypeId = "~hermes-effect/middleware/Middleware"
 
-/** Parameters that a `wrapModelCall` may change before it goes on. */
+/** Parameters that a `wrapModelCall` may change before it continues. */
 export interface ModelCallParams {
   readonly call: ModelCall
   /** The route to take instead of the router's own choice. */
@@ -119,7 +119,8 @@ export interface CallContext {
   readonly platform: string
   readonly apiCallCount: number
   /**
-   * The route that the router would take, as far as it tells: one that has a single provider keeps its key to itself.
+   * The route that the router would take, as far as it reports one: a router with a single provider does not reveal its
+   * key.
    */
   readonly primary?: Effect.Effect<Route> | undefined
   /** Reports events to the observers of the run; absent when there are no observers. */
@@ -221,7 +222,7 @@ export interface Registration {
   readonly name: string
   /** `"open"` when absent. */
   readonly onFailure?: OnFailure | undefined
-  /** State of a run that lifecycle middleware keeps under a key ({@link stateKey}). */
+  /** State of a run that lifecycle middleware stores under a key ({@link stateKey}). */
   readonly state?: ReadonlyArray<StateKey.StateKey<unknown>> | undefined
 }
 
@@ -280,7 +281,7 @@ const eraseTypes = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
 
 /** A request that says its protocol. */
 const labelProtocol = (request: ModelRequest, { apiMode }: LlmContext): TypedRequest =>
-  // The provider prepared it for this protocol; middleware that rewrites it keeps to that.
+  // The provider prepared it for this protocol; middleware that rewrites it preserves the protocol.
   Frozen.makeLabelledView(request, "apiMode", apiMode) as TypedRequest
 
 const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) =>
@@ -479,7 +480,7 @@ export const lifecycle = <
 }
 
 /**
- * Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run.
+ * Lifecycle middleware whose methods `make` creates anew for each run, so that their state belongs to that run.
  */
 export const lifecyclePerRun = <
   Caught = never,

@@ -7,7 +7,7 @@
  * | the wrapper | result |
  * | --- | --- |
  * | succeeds with a value | the value |
- * | succeeds with nothing | what came from below stands; nothing below: as if it had failed before `next` |
+ * | succeeds with nothing | the result from below; without one: as if it had failed before `next` |
  * | fails, typed | the failure: intended, a veto or a translation |
  * | dies before `next` | the rest of the chain, unwrapped |
  * | dies after `next` succeeded | the value from below |
@@ -60,12 +60,12 @@ export interface Wrapper<Req, Options, A, Info> {
   readonly services?: Services<Info> | undefined
 }
 
-/** Services that a call gets, made of those that it has. */
+/** Services that a call gets, derived from its current ones. */
 export interface Services<Info> {
   (given: Context.Context<never>, context: Info): Context.Context<never>
 }
 
-/** An entry that gives services alone. */
+/** An entry that only provides services. */
 export interface SurroundingServices<Info> {
   readonly kind: Kind
   readonly name: string
@@ -123,7 +123,7 @@ class AttachedDefect extends Context.Service<AttachedDefect, unknown>()("hermes-
  */
 class Downstream extends Context.Service<Downstream, Cause.Cause<unknown>>()("hermes-effect/middleware/Downstream") {}
 
-/** Returns the innermost failure behind a translated failure, or undefined for a cause that translates nothing. */
+/** Returns the innermost cause of a translated failure, or undefined for a cause that translates nothing. */
 export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
   for (const reason of cause.reasons) {
     const below = Option.getOrUndefined(Context.getOption(Cause.reasonAnnotations(reason), Downstream))
@@ -204,7 +204,7 @@ class Frame<Req, Options, A, Info> {
     this.#seen = Frozen.makeView(request)
   }
 
-  /** Asks the wrapper for its effect, and runs that in a fiber of its own; reads what it comes to. */
+  /** Asks the wrapper for its effect, runs it in a separate fiber, and interprets the result. */
   run(context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
     const wrapped = this.#wrapped(context)
     // Nothing of the wrapper is left to be run, or to be watched.
@@ -253,7 +253,7 @@ class Frame<Req, Options, A, Info> {
       return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
     // From within its own stream nothing would ever be over.
     if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(makeRefusal(kind, name))
-    // Refused when the call that runs is over: a failure beside it would cut that one off.
+    // Refused once the running call has ended: a concurrent failure would interrupt that call.
     if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++

@@ -1,6 +1,6 @@
 /**
- * Middleware that a file can name: a definition with the Schema of its parameters, or whatever else a module exports
- * that can be made into middleware.
+ * Middleware that a file can name: a definition with the Schema of its parameters, or any other export that can be made
+ * into middleware.
  *
  * **Details**
  *
@@ -63,7 +63,7 @@ export const make = <Params>(
   options: Omit<MiddlewareDefinition<Params>, typeof TypeId>
 ): MiddlewareDefinition<Params> => ({ [TypeId]: TypeId, ...options })
 
-/** Parameters as a file gives them. */
+/** Parameters as a file specifies them. */
 export type Params = Readonly<Record<string, unknown>>
 
 /** A parameter that does not fit, or an export that cannot be made into middleware. */

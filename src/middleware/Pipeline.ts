@@ -70,7 +70,7 @@ export interface Outcome<Payload> {
 
 const noTrace: ReadonlyArray<TraceEntry> = []
 
-/** Runs the rewriters in order over one payload. `makeContext` gives each its context, with the trace so far. */
+/** Runs the rewriters in order over one payload. `makeContext` creates the context of each, with the trace so far. */
 export const run = Effect.fnUntraced(function* <Payload, Context>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
   faults: Faults,

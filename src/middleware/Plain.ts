@@ -221,7 +221,7 @@ const makeToolWrap =
     })
   }
 
-/** A `tool_execution` function. `next_call` gives the result as the model would read it: text. */
+/** A `tool_execution` function. `next_call` returns the result as the model would read it: text. */
 export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({ ...options, wrap: makeToolWrap("tool_execution", options.name, callback) })
 
@@ -244,7 +244,7 @@ const readPassedParams =
     return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
   }
 
-/** The answer of a wrapper that gives a text in the model's stead. */
+/** The answer of a wrapper that returns a text in place of the model. */
 const makeTextAnswer = (text: string, name: string, { primary }: Middleware.CallContext) =>
   Effect.map(primary ?? Effect.succeed(undefined), (route): Middleware.ModelAnswer => ({
     response: {

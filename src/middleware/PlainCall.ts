@@ -36,12 +36,12 @@ interface LlmCall<Mode extends ApiMode> extends Ids {
 }
 
 /**
- * Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` tells the
- * type of `request`.
+ * Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` determines
+ * the type of `request`.
  */
 type LlmRequestCall = { readonly [Mode in ApiMode]: LlmCall<Mode> }[ApiMode]
 
-/** Of `llm_execution`: answer what `next_call` gives, or a body of the same API. */
+/** Of `llm_execution`: answer with the result of `next_call`, or with a body of the same API. */
 type LlmExecutionCall = LlmRequestCall & { readonly next_call: NextCall }
 
 /** Of `tool_request`: answer `{ args, source?, reason? }` to replace the arguments, or nothing. */
@@ -52,13 +52,13 @@ interface ToolRequestCall extends Ids {
   readonly original_args: ToolArguments
 }
 
-/** Of `tool_execution`: answer what `next_call` gives, or another result. */
+/** Of `tool_execution`: answer with the result of `next_call`, or with another result. */
 interface ToolExecutionCall extends ToolRequestCall {
   readonly next_call: NextCall
 }
 
 /**
- * Of `wrap_model_call`: answer what `next_call` gives, such an answer with changes, or a text. `next_call` may be
+ * Of `wrap_model_call`: answer with the result of `next_call`, with changes to it, or with a text. `next_call` may be
  * called again.
  */
 interface WrapModelCallCall extends RunIds {

@@ -1,11 +1,12 @@
 /**
- * The core of a plain execution function: runs it beside an Effect `next`, and reads what it hands back or throws.
+ * The core of a plain execution function: runs it concurrently with an Effect `next`, and interprets its return value
+ * or exception.
  *
  * **Details**
  *
- * A function that ends while its `next_call` still runs (a forgotten `await`, a throw beside it) has failed: the call
- * below is awaited, and its outcome is used. Only a veto (`ExecutionBlocked`) still counts in that case. A `next_call`
- * is refused at once while another one runs.
+ * A function that ends while its `next_call` still runs (a forgotten `await`, a throw in the meantime) has failed: the
+ * call below is awaited, and its outcome is used. Only a veto (`ExecutionBlocked`) still counts in that case. A
+ * `next_call` is refused at once while another one runs.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -32,7 +33,7 @@ interface Call<Req, Options, A> {
   readonly kind: Kind
   readonly name: string
   readonly next: (request?: Req, options?: Options) => Effect.Effect<A, unknown, unknown>
-  /** Request that the plugin passed to `next_call`; undefined keeps the current one. */
+  /** Request that the plugin passed to `next_call`; undefined retains the current one. */
   readonly request: (payload: unknown) => Req | undefined
   /** Reads the options that the plugin passed to `next_call`. */
   readonly options: (given: unknown) => Options | undefined
@@ -49,7 +50,7 @@ const signVeto = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
     ? error
     : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
 
-/** Runs a plain execution function beside an Effect `next`. */
+/** Runs a plain execution function concurrently with an Effect `next`. */
 export const run = Effect.fnUntraced(function* <Req, Options, A>({
   invoke,
   kind,

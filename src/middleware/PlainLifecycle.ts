@@ -98,7 +98,7 @@ const toMethodResult = (value: unknown): unknown => {
   }
 }
 
-/** The method that sees the parts of a streamed answer, as dictionaries; `parts` that it gives replace them. */
+/** The method that receives the parts of a streamed answer, as dictionaries; `parts` that it returns replace them. */
 const adaptStreamPart =
   (method: (input: object) => unknown) =>
   (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>

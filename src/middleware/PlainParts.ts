@@ -13,9 +13,9 @@
  * | `response_metadata` | `id`, `model` |
  * | `finish` | `reason`, `usage` |
  *
- * Each has the `metadata` of its provider besides. `on_part` gets a list of them and gives a list or one part, which go
- * on; nothing, which cuts; or `{ action: "hold" }`, see `Middleware.hold`. Parts of the last three types can be passed
- * on or cut.
+ * Each also has the `metadata` of its provider. `on_part` receives a list of them and returns a list or one part to
+ * pass on; nothing, to cut them; or `{ action: "hold" }`, see `Middleware.hold`. Parts of the last three types can be
+ * passed on or cut.
  *
  * Source: `hermes-contract.md` §1.2, `ARCHITECTURE.md` §6.
  */

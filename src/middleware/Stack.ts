@@ -32,7 +32,7 @@ export interface Stack {
   readonly faults: Faults.Faults
 }
 
-/** {@link make}; fails where two entries keep different state of a run under one key. */
+/** {@link make}; fails if two entries store different state of a run under one key. */
 export const makeChecked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
   Effect.suspend(() => {
     const clash = StateKey.findConflict(entries.flatMap((entry) => (entry.kind === "lifecycle" ? [entry.run] : [])))

@@ -1,6 +1,6 @@
 /**
- * State of one run that several methods of middleware share, under a key: each run has a value of its own, made when it
- * is first asked for, and gone with the run. Runs of other sessions at the same time never see it.
+ * State of one run that several methods of middleware share, under a key: each run has a separate value, created on
+ * first use and discarded with the run. Runs of other sessions at the same time never see it.
  *
  * **Example** (The calls of one run)
  *
@@ -23,7 +23,7 @@
  * **Gotchas**
  *
  * Middleware shares state by sharing the value of {@link make}. Two entries of a stack that declare two values with one
- * key are a `ConfigError` of the agent or the Layer that is made of it: they would mean one state and have two.
+ * key are a `ConfigError` of the agent or the Layer built from it: they would mean one state and have two.
  *
  * Source: `nexau.md` §1.11.
  */

@@ -3,16 +3,16 @@
  *
  * **Details**
  *
- * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and the kernel passes it on to every program
- * that is started: a command behind a sandbox could write a file that it cannot even see. Node closes the first 16
- * descriptors and its own ones; higher descriptors are inherited. They stay open here, because an argument such as
- * `<(…)` names one. Bash or Node closes them between the start of a process and its program. Without such descriptors,
- * which is the usual case, the start of a process does not change.
+ * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and every program that it starts inherits it:
+ * a sandboxed command could write to a file that it cannot even see. Node closes the first 16 descriptors and its own;
+ * higher descriptors are inherited. They stay open here, because an argument such as `<(…)` names one. Bash or Node
+ * closes them between the start of a process and its program. Without such descriptors, which is the usual case, the
+ * start of a process does not change.
  *
  * **Gotchas**
  *
- * Linux only: on macOS Node passes nothing on but the standard streams. A command whose program does not exist is left
- * as it is, so that its start fails with the error of the operating system.
+ * Linux only: on macOS, Node passes only the standard streams. A command whose program does not exist is left
+ * unchanged, so that its start fails with the error of the operating system.
  */
 import * as Redacted from "effect/Redacted"
 import * as ChildProcess from "effect/process/ChildProcess"

@@ -63,7 +63,7 @@ export interface Lease<E = LeaseFailed> {
   readonly lost: Effect.Effect<void>
 }
 
-/** Takes and gives back leases. */
+/** Acquires and releases leases. */
 export interface Service<E = LeaseFailed> {
   /** Takes a lease for the scope; fails at once when it is taken. */
   readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
@@ -166,7 +166,7 @@ export const make = <E>(
       return rows.length > 0
     })
 
-    // Before it is taken: an interrupt in the middle must not leave it behind.
+    // Registered before the lease is acquired: an interrupt in between must not leak it.
     yield* Effect.addFinalizer(() =>
       isOurs
         ? // A row that stays behind expires.

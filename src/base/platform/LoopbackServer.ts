@@ -70,8 +70,8 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
 const listHostNames = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
 
 /**
- * Tests whether a request means this server and comes from its own pages. A page of another site reaches a loopback
- * address by a name of its own that it points there (DNS rebinding): then `Host` or `Origin` is that name.
+ * Tests whether a request addresses this server and comes from its own pages. A page of another site can reach a
+ * loopback address through a name that it resolves to it (DNS rebinding); `Host` or `Origin` is then that name.
  */
 export const isOwnName = (port: number, headers: HttpServerRequest["headers"]): boolean => {
   const { host, origin } = headers

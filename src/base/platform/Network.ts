@@ -18,14 +18,14 @@ export const resolveAddresses = (host: string) =>
     (answers) => answers.map(({ address }) => address)
   )
 
-/** One request to one of some addresses, whatever the name of its URL resolves to. */
+/** One request to one of the given addresses, regardless of the address that the host name in its URL resolves to. */
 interface PinnedRequest {
   readonly url: URL
   readonly addresses: ReadonlyArray<string>
   readonly method: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
-  /** Bytes of the answer that are kept, after decompression. */
+  /** Maximum bytes of the response body to retain, after decompression. */
   readonly maxBytes: number
 }
 
@@ -83,7 +83,7 @@ const readAnswer = async (
   }
 }
 
-/** Sends one request to the given addresses; follows no redirect and keeps `maxBytes` of the body. */
+/** Sends one request to the given addresses; follows no redirect and retains at most `maxBytes` of the body. */
 export const requestPinned = async (
   { addresses, body, headers, maxBytes, method, url }: PinnedRequest,
   signal: AbortSignal

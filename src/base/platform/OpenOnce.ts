@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 
-/** Makes the Effect that gives the resource; it is closed with the scope in which this was called. */
+/** Creates an Effect that returns the resource; the resource is closed with the scope of this call. */
 export const openOnce = Effect.fnUntraced(function* <A, E>(
   open: Effect.Effect<A, E, Scope.Scope>
 ): Effect.fn.Return<Effect.Effect<A, E>, never, Scope.Scope> {

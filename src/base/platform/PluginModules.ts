@@ -165,8 +165,8 @@ const native = Effect.promise(async (): Promise<(specifier: string) => string> =
 })
 
 /**
- * Resolves a specifier as an `import` in a file of a directory would be, and gives the path of the module; nothing is
- * run. Fails with Node's error.
+ * Resolves a specifier as an `import` in a file of the directory would be, and returns the path of the module without
+ * running it. Fails with Node's error.
  */
 export const resolveFrom = (directory: string, specifier: string): Effect.Effect<string, unknown> =>
   Effect.flatMap(native, (resolve) =>

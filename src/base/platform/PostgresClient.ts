@@ -39,8 +39,8 @@ export interface Client extends SqlClient {
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
-   * Id of the transaction of the fiber, as a column that a statement returns gives it ({@link xact}): it is not asked
-   * for at the end then.
+   * Records the id of the fiber's transaction, which a statement returned in a column ({@link xact}), so that no query
+   * for it is needed at the end.
    */
   readonly identified: (id: string | null | undefined) => Effect.Effect<void>
   /** Runs an Effect once the transaction of the fiber is committed, or at once outside of a transaction. */

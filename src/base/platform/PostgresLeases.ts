@@ -4,9 +4,9 @@
  * **Details**
  *
  * A lease is a row with its owner and the time when it expires, by the clock of the server: clocks of machines differ.
- * Each process holds an advisory lock of its own on a connection that does nothing else. The server frees it when the
- * process is gone, so a lease of a killed process can be taken at once, and one of a machine that lost its power when
- * its connection is given up.
+ * Each process holds its own advisory lock on a dedicated connection. The server frees it when the process is gone, so
+ * a lease of a killed process can be taken at once, and one of a machine that lost its power when its connection is
+ * given up.
  *
  * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease
  * of before is taken over: its owners have come back by then. A time that is later than its start is written by a
@@ -14,8 +14,9 @@
  * that could not reach the server for longer than {@link goodForSeconds} finds out before it writes what the lease
  * protects: the write names its owner.
  *
- * A row that a process could not remove when it gave a lease back is free for that process, and known by its owner. The
- * process alone does not tell: the row may be one that another of its fibers got a moment ago, over another connection.
+ * A row that a process could not remove when it released a lease is free for that process, and is identified by its
+ * owner. The process alone does not identify it: another fiber of the process may have acquired the row a moment ago,
+ * over another connection.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -182,7 +183,7 @@ export const make = <E>(
       ),
       (rows) => (rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false))
     )
-    // A row that stays behind expires: an end does not wait for a server that is away.
+    // A remaining row expires: the release does not wait for an unavailable server.
     const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
       Effect.interruptible,
       Effect.timeout("5 seconds"),

@@ -100,7 +100,7 @@ export const markAsOwn = (directory: string): Effect.Effect<void, NotMarked> =>
     catch: (cause) => new NotMarked({ message: cause instanceof Error ? cause.message : String(cause) })
   })
 
-/** True of an owner that is certainly gone. */
+/** Returns `true` if the owner has certainly ended. */
 const isGone = (owner: typeof Owner.Type): boolean => {
   const [host, boot] = owner.machine.split(" ")
   const [here, now] = getCurrentProcess().machine.split(" ")

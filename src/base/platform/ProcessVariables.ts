@@ -1,6 +1,6 @@
 /**
- * Variables of this process, and the place where a program keeps those that hold secrets: out of `process.env`, and out
- * of the memory that `/proc/<pid>/environ` shows to every process of the user.
+ * Variables of this process, and storage for the ones that hold secrets: outside `process.env`, and outside the memory
+ * that `/proc/<pid>/environ` shows to every process of the user.
  *
  * **Details**
  *
@@ -10,7 +10,7 @@
  * inspector and options, and values are not written anywhere. Where the block cannot be written (no `/proc`, a kernel
  * that forbids it), variables leave `process.env` only, and count as exposed.
  *
- * An application that embeds the library keeps its variables: they are hidden only by a call of {@link takeOver}.
+ * An application that embeds the library retains its variables: only a call to {@link takeOver} hides them.
  *
  * **Gotchas**
  *
@@ -25,7 +25,7 @@ import { closeSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
 /** Variables by name. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables of this process, hidden ones too; a test gives its own. */
+/** The variables of this process, including hidden ones; tests provide their own. */
 export const ProcessVariables = Context.Reference<Variables>("hermes-effect/platform/ProcessVariables", {
   defaultValue: () => process.env
 })
@@ -66,7 +66,7 @@ export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform
   })
 })
 
-/** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
+/** Indices after the program name in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
 const [startField, endField] = [47, 48]
 
 /** Overwrites entries of the block that the process was started with. Throws where that is not possible. */

@@ -6,7 +6,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 
 const digestText = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** Compares a text with a secret, in a time that does not tell how much of it is right. */
+/** Compares a text with a secret in a time that does not reveal how much of it matches. */
 export const isSecret = (given: string, secret: string): boolean =>
   timingSafeEqual(digestText(given), digestText(secret))
 

@@ -78,7 +78,7 @@ export interface Client extends SqlClient.SqlClient {
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
   /** Runs an Effect once the {@link Client.transaction} of the fiber is done, or at once outside of a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
-  /** Commits what was written so far; absent where each write has a commit of its own. */
+  /** Commits the writes so far; absent if each write is committed separately. */
   readonly committed: Effect.Effect<void, SqlError> | undefined
 }
 
@@ -151,8 +151,8 @@ const openFile = async (path: string): Promise<Database> => {
 }
 
 /**
- * Opens a database file that cannot be written, or must not be: nothing is made, not even beside it. A file whose log
- * is empty can be read without the files that SQLite keeps beside it, also in a directory that takes none.
+ * Opens a database file that cannot or must not be written, and creates no files next to it. A file whose log is empty
+ * can be read without SQLite's auxiliary files, even in a directory that is not writable.
  */
 const openFileForReading = async (path: string): Promise<Database> => {
   const file = resolve(path)
@@ -390,7 +390,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     )
     const later = Effect.sleep(within).pipe(
       Effect.andThen(Effect.sync(() => void (isDue = false))),
-      // The next write tells of a failure.
+      // The next write reports the failure.
       Effect.andThen(Effect.ignore(committed))
     )
     const one = transactionIn({

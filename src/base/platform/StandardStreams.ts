@@ -54,7 +54,7 @@ const withStdio = (argument: unknown): unknown =>
 const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): (() => void) => {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== "function") return () => undefined
-  // A function of Node: called with whatever its caller gave.
+  // A function of Node, called with the arguments of its caller.
   const made = make(original as Callable)
   Object.defineProperties(made, Object.getOwnPropertyDescriptors(original))
   Reflect.set(owner, name, made)

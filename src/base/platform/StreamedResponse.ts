@@ -47,9 +47,9 @@ const makeReaderLeftError = (): Error => new Error("the reader has left")
  *
  * Everything that has arrived since the last read comes as one chunk, so that a reader works once for each read of the
  * socket and not once for each piece that the server wrote. A reader that leaves early (`return`) lets the rest run out
- * for a moment, because the end of a stream is often only a few bytes behind its last event and a drained connection is
- * used again; after that, or on `cancel`, the connection is closed. With `silenceMillis` a source that sends no byte
- * for so long ends as an error; a reader that takes its time, with bytes waiting for it, is no silence.
+ * for a moment, because the end of a stream is often only a few bytes after its last event and a drained connection is
+ * reused; after that, or on `cancel`, the connection is closed. With `silenceMillis`, a source that sends no bytes for
+ * that long ends with an error; a slow reader with bytes waiting does not count as silence.
  */
 export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #source: BodySource
@@ -164,7 +164,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     return { done: true, value: undefined }
   }
 
-  /** Closes the connection, whatever is still to come. */
+  /** Closes the connection, even if more data is to come. */
   async cancel(): Promise<void> {
     if (this.#ended) return
     this.#fail(makeReaderLeftError())

@@ -202,8 +202,8 @@ export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, (
 })
 
 /**
- * True of an entry that a user has on `PATH`, and not one that a launcher put there (`npm run`, `npx`) or that depends
- * on the directory.
+ * Returns `true` if the user put the entry on `PATH`: a launcher did not add it (`npm run`, `npx`), and it does not
+ * depend on the directory.
  */
 const isOfUser = (entry: string): boolean => isAbsolute(entry) && !entry.split(sep).includes("node_modules")
 

@@ -1,4 +1,4 @@
-/** The loop over one model and services that the application brings: the least that an agent is made of. */
+/** The loop over one model and services that the application provides: the minimum that an agent consists of. */
 export * as Agent from "../../agent/Agent.ts"
 export * as RunContext from "../../base/domain/RunContext.ts"
 export * as RunEvent from "../../base/domain/RunEvent.ts"

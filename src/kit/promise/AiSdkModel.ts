@@ -276,7 +276,7 @@ export const languageModel = <Version extends keyof Specifications = "v4">(
         return model
     }
   }
-  // The switch gives the one that was asked for.
+  // The switch returns the requested version.
   return selectVersion() as Specifications[Version]
 }
 

@@ -82,7 +82,7 @@ const toPart = (part: OlderPart) => {
 
 const toOptions = ({ prompt, tools = [], ...options }: OlderOptions): LanguageModelV4CallOptions => ({
   ...options,
-  // Roles keep their kinds of parts, which the mapping of a union does not tell.
+  // Each role preserves its kinds of parts, which the mapped type of a union does not express.
   prompt: prompt.map((message) =>
     message.role === "system" ? message : { ...message, content: message.content.map(toPart) }
   ) as LanguageModelV4CallOptions["prompt"],
@@ -113,7 +113,7 @@ const toWarningV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
 const toWarningV3 = (warning: SharedV4Warning) =>
   warning.type === "deprecated" ? ({ type: "other", message: warning.message } as const) : warning
 
-/** `interrupted` is told by the raw reason in v3, which has no word for it. */
+/** In v3, which has no `interrupted`, only the raw reason expresses it. */
 const toFinishV3 = ({ raw, unified }: LanguageModelV4FinishReason) =>
   ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
 const toFinishV2 = (reason: LanguageModelV4FinishReason) => toFinishV3(reason).unified
@@ -151,7 +151,7 @@ const toStreamPartV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamP
     case "finish":
       return { ...part, finishReason: toFinishV3(part.finishReason) }
     default:
-      // An agent gives no files, which are all that differs.
+      // Only file parts differ, and an agent returns none.
       return part as LanguageModelV3StreamPart
   }
 }

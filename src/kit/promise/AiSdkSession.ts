@@ -38,7 +38,7 @@ import type { HermesInput } from "./CreateHermes.ts"
 /** A call in a named session. */
 export interface NamedCall {
   readonly sessionId: string
-  /** Messages before the last one, as the caller kept them. */
+  /** Messages before the last one, as the caller stored them. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: HermesInput["prompt"]
   /** Tag of a session that is made for the call. */

@@ -85,7 +85,7 @@ export interface HermesOptions extends Pick<
 > {
   /**
    * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is
-   * a provider of its own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   * a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
   readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /** Tools of functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, … */
@@ -294,7 +294,7 @@ const combineListeners =
 /** A runtime of a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   const runtime = ManagedRuntime.make(layer)
-  /** Lets go of runs whose readers are behind: they would wait for them while they are ended. */
+  /** Releases runs whose readers lag behind: otherwise they would wait for their readers during shutdown. */
   const open = new Set<() => void>()
   let isDisposed = false
   const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {

@@ -10,7 +10,7 @@ import * as EventHandoff from "../../agent/EventHandoff.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { makeAbortedError, fromCause } from "./HermesError.ts"
 
-/** Events that a reader may be behind before the run waits for it. */
+/** Maximum number of events that a reader may lag behind before the run waits for it. */
 const buffer = 256
 
 /** The run that is read. */

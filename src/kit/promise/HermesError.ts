@@ -58,7 +58,7 @@ export class HermesError extends Error {
     return this.tag
   }
 
-  /** The form that JSON and most loggers keep. The cause stays out: it may hold whole requests. */
+  /** The form that JSON and most loggers record. It omits the cause, which may contain whole requests. */
   toJSON(): {
     readonly name: string
     readonly tag: string

@@ -1,4 +1,4 @@
-/** The services behind a runtime of {@link Hermes}, for the modules of this room that need more of it than its runs. */
+/** The services behind a runtime of {@link Hermes}, for the modules in this directory that need more than its runs. */
 import type * as Effect from "effect/Effect"
 import type { Hermes } from "./CreateHermes.ts"
 

@@ -40,7 +40,7 @@ import * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 
-/** Facts of one call, beside its arguments. */
+/** Facts of one call, in addition to its arguments. */
 export interface ToolCall {
   readonly sessionId: string
   readonly turnId: string
@@ -92,7 +92,7 @@ const findSchema = ({ input, name }: NamedTool): unknown => {
 
 const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => {
   const { input, name, parameters } = given
-  // A program that is not type-checked may give anything.
+  // A program that is not type-checked may pass any value.
   const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
   if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
     throw makeToolError(name, "input must be a schema of Zod, ArkType, Valibot or Effect")

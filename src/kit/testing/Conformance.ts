@@ -176,7 +176,7 @@ export interface Limits {
 
 const defaultLimit = "2 minutes"
 
-/** Runs every rule, each on a subject of its own. */
+/** Runs every rule, each on a separate subject. */
 export const runRules = <R, E>(
   rules: ReadonlyArray<Rule<R>>,
   subject: Layer.Layer<R, E>,
@@ -208,7 +208,7 @@ const throwFailure = async (exit: Promise<Exit.Exit<void, unknown>>): Promise<vo
   if (Exit.isFailure(ended)) throw Cause.squash(ended.cause)
 }
 
-/** Makes a test of each rule, and gives their names. A broken rule rejects with its {@link RuleBroken}. */
+/** Registers a test for each rule, and returns their names. A broken rule rejects with its {@link RuleBroken}. */
 export const register = <R, E>(
   runner: Runner,
   rules: ReadonlyArray<Rule<R>>,

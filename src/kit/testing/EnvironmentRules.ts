@@ -1,6 +1,6 @@
 /**
- * Rules of every environment, whichever machine its commands run on: processes, files, ports and snapshots, through the
- * port (`places/CommandEnvironment`) alone.
+ * Rules of every environment, regardless of the machine that runs its commands: processes, files, ports and snapshots,
+ * through the port (`places/CommandEnvironment`) alone.
  *
  * **Details**
  *
@@ -61,7 +61,7 @@ type Named = readonly [name: string, body: (tools: Tools) => Effect.Effect<void,
 
 const secret = "not-for-the-environment"
 
-/** The rule about the time that a signal gives; an environment that kills at once has an exception of it. */
+/** The rule about the grace period after a signal; an environment that kills immediately is exempt from it. */
 export const graceful = "have the time that a signal gives them to end by themselves"
 
 const commands: ReadonlyArray<Named> = [
@@ -290,7 +290,7 @@ const ports: ReadonlyArray<Named> = [
   [
     "on which a command listens are reached from this machine, until the scope ends",
     Effect.fnUntraced(function* ({ environment, finished, start }) {
-      // Above those that the system gives by itself.
+      // Above the range that the system assigns automatically.
       const port = yield* Random.nextIntBetween(61_000, 65_000)
       const node =
         (yield* finished(`command -v node || [ -x '${environment.node}' ] && echo '${environment.node}'`)).out

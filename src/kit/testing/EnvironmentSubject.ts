@@ -66,7 +66,7 @@ export const waitUntil = <E>(condition: Effect.Effect<boolean, E>): Effect.Effec
     holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), waitUntil(condition))
   )
 
-/** A rule; it gets a directory of its own in the subject's. */
+/** A rule; it gets a separate directory inside the subject's. */
 export const makeDirectoryRule = (
   about: string,
   name: string,

@@ -4,8 +4,8 @@
  *
  * **Gotchas**
  *
- * Paths are absolute, with `/`; a relative one begins at the root. Modes are kept and not enforced. Nothing can be
- * watched. Two layers are two file systems; a layer that is provided twice by the same value is one.
+ * Paths are absolute, with `/`; a relative one begins at the root. Modes are stored but not enforced. Watching is not
+ * supported. Two layers are two file systems; providing the same layer value twice shares one.
  *
  * **Example** (Files for a test)
  *

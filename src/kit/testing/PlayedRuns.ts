@@ -81,7 +81,7 @@ const scripts = {
 /** Name of a script. */
 export type Script = keyof typeof scripts
 
-/** A result as the model and the reader are told of it. */
+/** A result as the model and the reader receive it. */
 export interface ToolEnd {
   readonly status: string
   readonly output: string
@@ -136,7 +136,7 @@ export interface PlayOptions {
   readonly interruptedAt?: Effect.Effect<void>
 }
 
-/** Plays a script, and tells how its run ended. */
+/** Plays a script, and returns how its run ended. */
 export const play = (
   runtime: MakeRuntime,
   script: Script,

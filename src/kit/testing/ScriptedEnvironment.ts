@@ -82,7 +82,7 @@ const isMatch = (line: string, pattern: string | RegExp): boolean => {
 
 const encodeText = (text: string) => (text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text)))
 
-/** Starts the commands of a script, and tells of each. */
+/** Starts the commands of a script, and reports each one. */
 export const makeSpawner = (
   commands: ReadonlyArray<ScriptedCommand>,
   onRun: (ran: CommandRun) => void = () => {}

@@ -271,7 +271,7 @@ const referenceRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearc
       yield* TestClock.adjust(1)
       yield* store.append(SessionId.make("old"), [makeUserMessage("hello")])
       Check.equals(String((yield* store.resolve("latest", project)).id), "old")
-      // A name means its session, whatever its folder.
+      // A name refers to its session, regardless of the folder.
       Check.equals(String((yield* store.resolve("beside", project)).id), "beside")
       const none = yield* Effect.flip(store.resolve("latest", { path: "/other", holds: () => Effect.succeed(false) }))
       Check.equals(none._tag === "SessionNotFound" ? none.folder : none._tag, "/other")

@@ -1,10 +1,10 @@
 /**
- * Rules of every session store, whatever it keeps sessions in: sessions, messages, calls that began, ownership, titles,
- * references, usage and search.
+ * Rules of every session store, regardless of its storage: sessions, messages, calls that began,
+ * ownership, titles, references, usage and search.
  *
  * **Gotchas**
  *
- * Time stands still in each rule until it moves it by `TestClock`: a store takes its times from the `Clock`.
+ * Time does not advance in a rule until the rule adjusts `TestClock`: a store takes its times from the `Clock`.
  *
  * **Example** (A test of each rule)
  *

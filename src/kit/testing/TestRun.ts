@@ -60,7 +60,7 @@ export interface RecordedHook {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** Hooks of a runtime that record what they are told. */
+/** Hooks of a runtime that record the events they receive. */
 export interface HookRecorder {
   /** For `hooks` of a runtime. */
   readonly hooks: ReadonlyArray<Hook>

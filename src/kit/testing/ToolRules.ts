@@ -71,7 +71,7 @@ export const bindSubject = <E, R>(
 
 const session = SessionId.make("tool-rules")
 
-/** Calls a tool as a run does, behind hooks, middleware and approvals. */
+/** Calls a tool as a run does, through hooks, middleware and approvals. */
 const callTool = ({ cwd, tools }: TestedTools, tool: string, params: unknown): Effect.Effect<ToolOutput, ToolFailed> =>
   Effect.suspend(() => {
     const bound = tools.find((one) => one.definition.name === tool)

@@ -12,8 +12,8 @@
  * | the wrapper | open | closed |
  * | --- | --- | --- |
  * | fails before `next` | the call continues without it, with a warning | `MiddlewareFailure` |
- * | fails after `next` succeeded | the value from below stands, nothing runs twice, with a warning | `MiddlewareFailure` |
- * | fails after `next` failed | the failure from below stands; it is retried as without the wrapper | `MiddlewareFailure` |
+ * | fails after `next` succeeded | the value from below; nothing runs twice, with a warning | `MiddlewareFailure` |
+ * | fails after `next` failed | the failure from below; it is retried as without the wrapper | `MiddlewareFailure` |
  * | hangs, or interrupts itself | as if it had failed | `MiddlewareFailure` |
  * | fails in `onPart` | the text that is shown is the text that is kept; content that it took out stays out | `MiddlewareFailure`, and nothing stays shown |
  * | is interrupted with its run | the run ends, nothing is asked again | the same |
@@ -67,7 +67,7 @@ import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
 import { type PlayedEnd, advanceClockUntilDone, type Parts, play, type PlayOptions, type Script } from "./PlayedRuns.ts"
 
-/** Places of a wrapper at which it does work of its own. */
+/** Places at which a wrapper does its own work. */
 export type WrapperPlace = "before" | "after" | "part"
 
 /** The own work of a wrapper, as a rule wants it. */
@@ -119,7 +119,7 @@ interface Plan extends PlayOptions {
   readonly interruptsRun?: boolean
 }
 
-/** Plays a script with one place that fails, and tells how often each was visited. */
+/** Plays a script with one place that fails, and returns how often each place was visited. */
 const playWithFault = (
   { runtime }: TestedWrapper,
   { fault = "dies", interruptsRun = false, onFailure = "open", place, script, spared = 0, ...played }: Plan
@@ -173,7 +173,7 @@ const checkWarned = ({ warnings }: PlayedEnd, name: string): void =>
     `a warning should name ${name}: ${warnings.join("; ")}`
   )
 
-/** The run fails with the wrapper's failure, or the model is told of it. */
+/** The run fails with the wrapper's failure, or the model receives it. */
 const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   if (wraps === "model") {
     Check.holds(

@@ -8,9 +8,9 @@
  * that Converse knows replace the request's fields, all others are passed to the underlying model
  * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
  *
- * A streamed answer gives what has arrived to `onPart` in one step; interruption closes the connection. What `onPart`
- * gives back is what the answer is made of, while `raw` holds what was sent; it is put together on first use. Bytes in
- * requests and bodies are `Uint8Array`, as in the SDK; `decode` takes base64 too.
+ * A streamed answer passes all parts that have arrived to `onPart` in one step; interruption closes the connection. The
+ * answer consists of the parts that `onPart` returns, while `raw` holds the original body; it is assembled on first
+ * use. Bytes in requests and bodies are `Uint8Array`, as in the SDK; `decode` takes base64 too.
  *
  * **Gotchas**
  *

@@ -1,5 +1,5 @@
 /**
- * Answers of content blocks, as the Messages API and Converse give them: one part for each block, streamed or whole.
+ * Answers of content blocks, as the Messages API and Converse return them: one part for each block, streamed or whole.
  *
  * **Details**
  *
@@ -90,7 +90,7 @@ type Block<Thought> =
   /** `input` is what came with the start, whole; some gateways do so. */
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: unknown; json: string }
 
-/** The blocks of a stream, and the parts that were made of them since the last {@link BlockStream.take}. */
+/** The blocks of a stream, and the parts created from them since the last {@link BlockStream.take}. */
 interface BlockStream<Thought> {
   /** Opens a text, a thought or a call, in the place of a block that was open there. */
   readonly openText: (index: number) => void

@@ -87,6 +87,6 @@ export const calledWithoutThinking = <Block>(
 /** Placeholder for a result without text. */
 export const noOutput = "(no output)"
 
-/** Arguments as the object that the history stage made of them. */
+/** Arguments as the object that the history stage created from them. */
 export const toInput = (params: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(params) ? params : {}

@@ -1,5 +1,5 @@
 /**
- * Marks in a request after which a provider keeps its prefix in the prompt cache (breakpoints).
+ * Marks in a request (breakpoints): the provider stores the prefix up to a mark in the prompt cache.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * messages, or on the last four if there is no system prompt either. Only wire forms that are new get marks, so a mark
  * that moves on leaves the bytes before it as they were.
  *
- * A conversation that carries marks of its caller gets no others.
+ * A conversation that already carries marks from its caller gets no others.
  *
  * Source: `hermes-llm.md` §7.2.
  */
@@ -32,7 +32,7 @@ export interface CacheControl {
 const short: CacheControl = { type: "ephemeral" }
 const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
-/** The mark that keeps a prefix as long as a call asks for; the same object each time. */
+/** The mark that caches a prefix for as long as a call requests; always the same object. */
 export const toCacheControl = ({ ttl }: PromptCache): CacheControl => (ttl === "1h" ? long : short)
 
 /** The longest key of a prompt cache that OpenAI takes. */
@@ -49,8 +49,8 @@ interface Head {
 }
 
 /**
- * Marks the wire messages of a conversation. `mark` gives the marked form of a message, or undefined of one that can
- * carry no mark.
+ * Marks the wire messages of a conversation. `mark` returns the marked form of a message, or undefined for a message
+ * that cannot carry a mark.
  */
 export const markConversation = <Message extends { readonly role?: unknown }>(
   messages: ReadonlyArray<Message>,

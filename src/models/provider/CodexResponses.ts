@@ -8,7 +8,7 @@
  *
  * **Gotchas**
  *
- * ChatGPT's backend only streams, so that its requests do whatever the call says.
+ * ChatGPT's backend only streams, so its requests always stream, regardless of the call.
  *
  * **Example** (An agent on this protocol)
  *

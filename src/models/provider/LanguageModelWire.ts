@@ -113,7 +113,7 @@ const addSchema = (
     : [Prompt.systemMessage({ content: text }), ...messages]
 }
 
-/** A request with the settings of the call that a model takes beside it. */
+/** A request with the call settings that a model accepts in addition to it. */
 export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
   ...prepare(call),
   ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
@@ -185,7 +185,7 @@ const isStreamed = (part: Response.AnyPart): part is StreamPart => {
   }
 }
 
-/** Takes the parts of a stream as they come and gives those that pass. */
+/** Creates a filter that takes the parts of a stream as they arrive and returns the accepted ones. */
 export const makeFilter = (): ((parts: ReadonlyArray<Response.AnyPart>) => ReadonlyArray<StreamPart>) => {
   const theirs = new Set<string>()
   return (parts) => {

@@ -6,8 +6,8 @@
  * - OpenAI: `minimal` exists on GPT-5 itself, `none` from GPT-5.1 on, `xhigh` from GPT-5.2 and on the largest Codex
  *   models. An effort that a model does not have becomes the nearest that it has.
  * - Claude: the reference names generations one by one (4.6, 4.7); here the version in the id is compared, so that a
- *   model that is younger than this file gets the abilities of the youngest generation that it knows. Other vendors'
- *   models behind this protocol think by a budget, whatever number their names carry.
+ *   model that is younger than this file gets the abilities of the youngest generation that it knows. Models of other
+ *   vendors on this protocol think by a budget, regardless of the number in their names.
  * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). No effort asked for,
  *   and models that never think, leave the fields out: the API's default holds.
  * - Output limits: the Messages API wants `max_tokens` in every request, so that every model needs a number; the table

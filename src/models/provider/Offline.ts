@@ -14,7 +14,7 @@
  * **Gotchas**
  *
  * It is not a language model and says so: a question that requires one is answered with one sentence and the remedy.
- * Structured answers (`response_format`) are refused unless the text that it was told to reply with fits.
+ * Structured answers (`response_format`) are refused unless the requested reply text fits.
  *
  * **Example** (Without a key)
  *
@@ -46,14 +46,14 @@ export const notice =
 
 /** Options of the stand-in. */
 export interface Options {
-  /** Answers to give in place of following instructions. */
+  /** Answers to return instead of following instructions. */
   readonly scenario?: Scenario.Scenario | undefined
 }
 
 /** The route to it. */
 export const route: Route.Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
-/** A provider of its own: a scenario begins at its first turn. */
+/** A separate provider: a scenario begins at its first turn. */
 export const make = (options?: Options): Effect.Effect<ProviderPort.Service> =>
   Effect.flatMap(
     Effect.promise(() => import("./offline/Service.ts")),

@@ -275,7 +275,7 @@ export const toFile = Effect.fnUntraced(function* (
   const files = yield* FileSystem.FileSystem
   const appendText = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
   yield* appendText("").pipe(
-    // The mode counts for a new file only; one that was there keeps its own until here.
+    // The mode applies to a new file only; an existing file has its previous mode until this point.
     Effect.andThen(files.chmod(path, 0o600)),
     Effect.mapError(
       (error) =>

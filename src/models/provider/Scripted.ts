@@ -1,6 +1,6 @@
 /**
- * A model that says what a test wrote down, in order, and tells what it was asked. For tests of applications and of
- * this runtime: no network, no key, and time only from the `Clock`.
+ * A model that returns the answers of a test script, in order, and records its requests. For tests of applications and
+ * of this runtime: no network, no key, and time only from the `Clock`.
  *
  * **Details**
  *
@@ -44,7 +44,7 @@ export interface Piece {
   readonly delay: Duration.Input
 }
 
-/** A call of a tool. Params that are text are sent as they stand: broken JSON stays broken. */
+/** A call of a tool. Params that are text are sent unchanged: broken JSON stays broken. */
 export interface Call {
   readonly name: string
   readonly params?: unknown
@@ -104,7 +104,7 @@ export class Inspection extends Context.Service<Inspection, InspectionService>()
   "hermes-effect/provider/Scripted/Inspection"
 ) {}
 
-/** A script as the values behind its Layer. */
+/** A script as the values that its Layer provides. */
 export interface Script {
   readonly provider: ProviderPort.Service
   readonly inspection: InspectionService

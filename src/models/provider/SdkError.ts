@@ -1,10 +1,10 @@
 /**
  * Turns what the OpenAI and Anthropic SDKs throw, and error objects that arrive inside an answer, into `AiError`s with
- * an exact reason. It decides nothing about retries; it keeps what such a decision needs.
+ * an exact reason. It makes no decision about retries, but retains the facts that such a decision needs.
  *
  * **Details**
  *
- * `AiError.reasonFromHttpStatus` gives the first guess; the code, type and wording of the body refine it
+ * `AiError.reasonFromHttpStatus` provides the first guess; the code, type and wording of the body refine it
  * (`hermes-llm.md` §16.2 to §16.4). The reason's `metadata` holds `status`, `requestId`, `code`, `type`, `param` and
  * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
  * Header fields that carry credentials are left out.
@@ -91,7 +91,7 @@ const findErrorObject = (body: unknown): unknown => {
   return error === undefined || error === null ? body : error
 }
 
-/** OpenRouter wraps the text of the provider behind it. */
+/** OpenRouter wraps the text of the upstream provider. */
 const readWrappedMessage = (error: Json.Fields): string => {
   const { raw } = Json.readFields(error["metadata"])
   return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)

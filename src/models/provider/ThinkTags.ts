@@ -50,7 +50,7 @@ export const make = (sink: Sink): ThinkTags => {
   let held = ""
   /** The closing tag that is waited for. */
   let closer: string | undefined
-  /** True while nothing but white space stands on the line so far. */
+  /** True while the line contains only white space so far. */
   let atStart = true
   /** True while white space is dropped, after a block. */
   let trimming = false

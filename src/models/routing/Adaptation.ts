@@ -107,7 +107,7 @@ const readImageBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
 
 type FittedImages = ReadonlyMap<object, Prompt.FilePart | undefined>
 
-/** Returns the message with each image in the place of one of its own; without those that have none. */
+/** Returns the message with its images replaced by the fitted ones; images without a replacement are omitted. */
 const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Message => {
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
@@ -135,8 +135,8 @@ const removeImages = (message: Prompt.Message): Prompt.Message => replaceImages(
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
 /**
- * Returns the call with images that every provider takes. The same message becomes the same one, so that each is scaled
- * once; `refused` is told, once for a call, when images cannot be scaled here.
+ * Returns the call with images that every provider takes. The same message always returns the same result, so that each
+ * is scaled once; `refused` is called once per call if images cannot be scaled here.
  */
 export const scaleImages = Effect.fnUntraced(function* (
   call: ModelCall,

@@ -136,7 +136,7 @@ const runIntercepted = Effect.fnUntraced(function* (
     question
   } = state
   const contextWith = makeContextBuilder(started, prepared)
-  // A veto or a closed failure is told as the end of the attempt.
+  // A veto or a closed failure is reported as the end of the attempt.
   const rewritten = yield* Effect.result(Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith))
   const { payload, trace } = Result.getOrElse(rewritten, () => ({ payload: prepared, trace: [] }))
   const context = contextWith(trace)

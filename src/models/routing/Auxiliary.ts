@@ -9,7 +9,7 @@
  * the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` is not run: it wraps the steps
  * of a run, and its work there (compaction, failover) may itself request a side task.
  *
- * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an
+ * An automatic choice continues with the next provider if an account is empty or a provider cannot be reached; an
  * explicit one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the
  * run and the session that it works for (`agent/Budget`).
  *

@@ -75,7 +75,7 @@ export interface Options {
   readonly post: ModelLists.PostJson
   /** Remembers which endpoints say nothing; the process alone does when absent. */
   readonly endpoints?: Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent"> | undefined
-  /** Scope of questions to endpoints that go on beside the calls; they go on until they are answered when absent. */
+  /** Scope of the background requests to endpoints; if absent, each request runs until it is answered. */
   readonly scope?: Scope.Scope | undefined
 }
 

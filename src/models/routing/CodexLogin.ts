@@ -5,7 +5,7 @@
  * **Details**
  *
  * {@link Service.login} asks for a code, has it shown, and asks at the given pace whether the user has typed it.
- * {@link Service.token} gives the access token, renewed five minutes before its end. Only one renewal runs at a time,
+ * {@link Service.token} returns the access token, renewed five minutes before its end. Only one renewal runs at a time,
  * and it looks into the store first: a refresh token is good for one use, and another process may have used it.
  *
  * **Gotchas**
@@ -89,7 +89,7 @@ export interface Reply {
   readonly body: unknown
 }
 
-/** Sends JSON, or a form, and gives the answer whatever its status. */
+/** Sends JSON, or a form, and returns the answer regardless of its status. */
 export interface Http {
   readonly json: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
   readonly form: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
@@ -128,7 +128,7 @@ export interface Invitation {
 
 /** Login to ChatGPT. */
 export interface Service {
-  /** Logs in; `show` tells the user where to type what. */
+  /** Logs in; `show` displays the page and the code to type there. */
   readonly login: (
     show: (invitation: Invitation) => Effect.Effect<void>
   ) => Effect.Effect<void, LoginError | ConfigError>

@@ -1,6 +1,6 @@
 /**
- * Port by which a run has its conversation made smaller. A layer above provides it; the default can make nothing
- * smaller, and a run that meets it is told so at once, instead of asking in vain.
+ * Port by which a run has its conversation made smaller. A layer above provides it; the default cannot make anything
+ * smaller, and a run that uses it learns so at once, without a useless request.
  *
  * **Gotchas**
  *

@@ -1,5 +1,5 @@
 /**
- * The routes that the user's settings mean: the primary, and the fallbacks behind it, each with its keys. Pure.
+ * The routes that the user's settings define: the primary and its fallbacks, each with its keys. Pure.
  *
  * **Details**
  *

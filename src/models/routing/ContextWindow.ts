@@ -1,6 +1,6 @@
 /**
  * Windows of models, and the tokens that a call takes of them. Windows that were learnt from providers' refusals are
- * kept in `context_length_cache.yaml` of the home directory under `<model>@<base_url>`.
+ * stored in `context_length_cache.yaml` of the home directory under `<model>@<base_url>`.
  *
  * **Details**
  *
@@ -180,8 +180,8 @@ export const findConfiguredWindow = (
 }
 
 /**
- * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what
- * it was found to hold, never more than `model.context_length`.
+ * Computes the window to request from Ollama, which otherwise uses a small default: `model.ollama_num_ctx`, else the
+ * detected window, never more than `model.context_length`.
  */
 export const makeOllamaBody = (
   settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },

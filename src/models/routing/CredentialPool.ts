@@ -1,5 +1,5 @@
 /**
- * The keys of one provider, shared by everybody who asks it.
+ * The keys of one provider, shared by all its callers.
  *
  * **Details**
  *
@@ -8,11 +8,10 @@
  * reason, and leases the next one. A pool always returns a key: when all are set aside, the one that becomes available
  * first.
  *
- * A key that another process sets aside rests here too, as far as the store tells of it
- * ({@link PoolStore.PoolStore.listen}).
+ * A key that another process sets aside rests here too, if the store reports it ({@link PoolStore.PoolStore.listen}).
  *
- * A pool of one sets nothing aside: there is nothing to go on with, and the session's own cooldown keeps the route from
- * being asked too early.
+ * A pool of one sets nothing aside: there is no other key to continue with, and the session's own cooldown keeps the
+ * route from being asked too early.
  *
  * **Gotchas**
  *
@@ -140,7 +139,7 @@ const makeEntry = (credential: Credential, place: number): Entry => ({
   reason: ""
 })
 
-/** Takes over what others know of keys: the longer rest stands. */
+/** Applies the rests that other processes recorded for keys: the longer rest is used. */
 const adoptMarks = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
   for (const entry of entries) {
     const mark = Object.hasOwn(keys, entry.id) ? keys[entry.id] : undefined

@@ -127,7 +127,7 @@ export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<C
       : [primary, ...fallbacks]
   })
 
-/** A catalogue that asks endpoints about their models, and keeps in memory what they say. */
+/** A catalogue that asks endpoints about their models, and caches the answers in memory. */
 const catalogue = Effect.gen(function* () {
   const { get, post } = yield* ModelLists.lazy
   const made = Catalogue.make({

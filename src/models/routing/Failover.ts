@@ -88,7 +88,7 @@ const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /**
- * Judges a call, after its retries, for the breaker. Only failures that tell of the provider's health count: a refused
+ * Judges a call, after its retries, for the breaker. Only failures that reflect the provider's health count: a refused
  * key, a rate limit or a wrong request says nothing about it.
  */
 const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {

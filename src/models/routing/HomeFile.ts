@@ -1,6 +1,6 @@
 /**
- * Small files of the home directory that may be lost without harm, or must be kept from others: read when they are
- * there, replaced whole, for their owner only.
+ * Small files of the home directory that may be lost without harm, or must be private: read if they exist, replaced as
+ * a whole, accessible only to their owner.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The package `sharp` is optional and loaded with the first picture that is too large. PNG, JPEG and WebP keep their
- * format, anything else becomes a PNG of its first frame. The picture is turned as its camera says; its metadata
+ * The package `sharp` is optional and loaded with the first picture that is too large. PNG, JPEG and WebP retain their
+ * format; anything else becomes a PNG of its first frame. The picture is turned as its camera says; its metadata
  * (place, time, device) is left out. Work is done outside of the thread of JavaScript.
  *
  * **Example** (Pictures are scaled by a library of the application)

@@ -1,5 +1,5 @@
 /**
- * Credentials that logins give in place of keys, for routes made of settings.
+ * Credentials that logins provide in place of keys, for routes built from settings.
  *
  * **Details**
  *
@@ -47,7 +47,7 @@ export const kept = Effect.map(store, ({ get, remove }) => ({
   logout: remove(TokenStore.codex)
 }))
 
-/** The logins as they are kept, for those who only look: nothing is renewed. */
+/** The stored logins, for read-only use: nothing is renewed. */
 export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.flatMap(kept, ({ stored }) => stored),
   (tokens) =>

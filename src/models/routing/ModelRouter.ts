@@ -85,7 +85,7 @@ export interface Question {
   readonly options: ExecuteOptions | undefined
   /** Set by a caller that may ask the same question again. */
   readonly log?: AttemptLog | undefined
-  /** Position in the chain is kept for this turn; a call without one starts at the primary route. */
+  /** The turn whose position in the chain is preserved; a call without a turn starts at the primary route. */
   readonly turn?: Turn | undefined
   /** Receives waits, and changes of the key or the route. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined

@@ -47,7 +47,7 @@ import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
-/** `provider_routing` of the configuration: which providers behind OpenRouter may answer. */
+/** `provider_routing` of the configuration: the upstream providers that OpenRouter may use. */
 export interface ProviderRouting {
   readonly only?: ReadonlyArray<string> | undefined
   readonly ignore?: ReadonlyArray<string> | undefined
@@ -160,7 +160,7 @@ const overlayHeaders = (base: Headers, own: Headers | undefined): Headers => {
   return { ...Object.fromEntries(Object.entries(base).filter(([name]) => !given.has(name))), ...own }
 }
 
-/** Claude behind OpenRouter streams the arguments of tools only when it is asked to. */
+/** Claude through OpenRouter streams the arguments of tools only on request. */
 const addBetas = (route: Route, headers: Headers): Headers => {
   const { [betaHeader]: _, ...others } = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase() === betaHeader ? betaHeader : name, value])

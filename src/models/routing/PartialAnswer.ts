@@ -5,7 +5,7 @@
  *
  * An attempt of which no text was shown is discarded, and the call is made again. Text that was shown stays: the next
  * attempt is asked for the rest, with the text so far as the model's own words before it, and the answer is both,
- * joined. Reasoning, and calls that were still being written, are never kept.
+ * joined. Reasoning, and calls that were still being written, are never retained.
  *
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */

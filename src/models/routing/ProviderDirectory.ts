@@ -11,7 +11,7 @@ import { parseAddress, isUnder } from "../../base/domain/EndpointAddress.ts"
 export interface Entry {
   readonly name: string
   readonly displayName: string
-  /** Absent for providers whose address the user must give, or that have none. */
+  /** Absent for providers without an address, or whose address the user must provide. */
   readonly baseUrl?: string
   readonly authentication: KnownProviders.Authentication
   /** Environment variables that may hold the key; the first that is set wins, and the first is the one to recommend. */

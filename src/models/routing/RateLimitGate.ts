@@ -46,7 +46,7 @@ export interface Admission {
 
 /** The queues of all keys. Times are in milliseconds since 1970. */
 export interface RateLimits {
-  /** A place in the queues: the lower one is admitted first. A call keeps it until it is answered. */
+  /** A place in the queues: the lower one is admitted first. A call holds it until it is answered. */
   readonly place: () => number
   /** Returns how many milliseconds a call that arrives now will probably wait; zero if unknown. */
   readonly expected: (key: string, now: number) => number
@@ -305,8 +305,8 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
 }
 
 /**
- * Waits until the key may be used; gives a failure instead when that would take too long and there is another route, or
- * when the account has used up its limit.
+ * Waits until the key may be used; returns a failure instead if that would take too long and there is another route, or
+ * if the account has used up its limit.
  */
 export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
   state.route.guardKey(state.key.lease) === undefined

@@ -54,7 +54,7 @@ export const Reason = Schema.Literals([
 /** One of {@link Reason}. */
 export type Reason = typeof Reason.Type
 
-/** One way to go on after a failure. */
+/** One way to continue after a failure. */
 export type Recovery =
   /** Renew the key in use, if it is renewable. */
   | { readonly _tag: "RenewKey" }

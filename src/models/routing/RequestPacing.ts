@@ -8,7 +8,7 @@
  *
  * | who | headers |
  * | --- | --- |
- * | OpenAI, Groq, Nous, many others | `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, by the hour with `-1h` behind |
+ * | OpenAI, Groq, Nous, many others | `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, hourly with suffix `-1h` |
  * | Anthropic | `anthropic-ratelimit-{requests,tokens,input-tokens}-{limit,remaining,reset}` |
  * | OpenRouter | `x-ratelimit-{limit,remaining,reset}`, requests |
  *
@@ -96,7 +96,7 @@ const parseCount = (text: string | null | undefined): number | undefined => {
   return Number.isFinite(number) && number >= 0 ? number : undefined
 }
 
-/** The limits that an answer tells of; those without a remainder or a reset are left out. */
+/** The limits that an answer reports; limits without a remainder or a reset are left out. */
 export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> => {
   const found: Array<Bucket> = []
   for (const { headers, kind, refills } of families) {
@@ -110,7 +110,7 @@ export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> 
   return found
 }
 
-/** A limit that is whole again sooner says nothing about an account: a provider behind the provider may be busy. */
+/** A limit that resets sooner says nothing about an account: an upstream provider may be busy. */
 const leastExhaustion = 60_000
 
 /** Returns the milliseconds until the account's own limit resets; undefined if it is not exhausted. */
@@ -207,7 +207,7 @@ export interface LearntRate {
   readonly accepted: (call: BegunCall, now: number) => void
   /** The provider refused the call and the key with it, for so many milliseconds. */
   readonly refused: (call: BegunCall, closedFor: number, now: number) => void
-  /** A call that began waits for its provider no longer, whatever became of it. */
+  /** A call that began no longer waits for its provider, regardless of the outcome. */
   readonly decided: () => void
   /** Returns the time of the last accepted call; undefined when there was none. */
   readonly acceptedAt: () => number | undefined
@@ -223,7 +223,7 @@ const impatience = 0.95
 const leastDelay = 5
 /** Milliseconds without a refusal after which a rate is forgotten. */
 const rateMemory = 120_000
-/** Accepted calls whose beginnings are kept to learn a rate from. */
+/** Maximum number of accepted calls whose start times are stored to learn a rate. */
 const mostBeginnings = 1_024
 /** Kept below what was seen to be accepted. */
 const margin = 0.9

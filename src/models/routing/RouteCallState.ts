@@ -1,5 +1,5 @@
 /**
- * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys. A managed
+ * State of one call on one route, and the small steps that every recovery consists of: notices, waits, keys. A managed
  * route is the route with its keys and the facts learned about its endpoint; all sessions share it.
  */
 import * as Cause from "effect/Cause"
@@ -34,7 +34,7 @@ export interface ManagedRoute {
   /** Names the route to breakers and limits. */
   readonly id: string
   readonly info: Route.RouteInfo
-  /** The route with its own key, whatever the pool has. */
+  /** The route with its own key, regardless of the pool. */
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
   /** Answers in place of one that is opened by the route: the application has opened it. */

@@ -1,5 +1,5 @@
 /**
- * Detection of the protocol from provider, model and address. Pure: the same words always give the same route.
+ * Detection of the protocol from provider, model and address. Pure: the same input always returns the same route.
  *
  * **Details**
  *

@@ -27,7 +27,7 @@ import * as Directory from "./ProviderDirectory.ts"
 /** A source of variables. */
 export type VariableLevel = Extract<Level, "environment" | "env-file">
 
-/** A variable of the environment, or behind it of `.env`; of one of the two alone where a source is named. */
+/** Looks up a variable in the environment, then in `.env`; with a source, only in that one. */
 export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted<string> | undefined
 
 /** Sent if no key is needed, because the SDKs require one. */
@@ -54,7 +54,7 @@ export interface Claim {
         readonly label: string
       }
     | undefined
-  /** The environment chose provider or address: a key that another source gives is not for it. */
+  /** The environment selected the provider or address: a key from another source does not apply to it. */
   readonly ofEnvironment?: boolean | undefined
 }
 

@@ -10,7 +10,7 @@
  * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask.
  * When the chain ends without an answer, the routes that were passed over are asked after all.
  *
- * A call that names a route of its own is made on that route alone.
+ * A call that specifies its own route uses that route alone.
  *
  * Opening a provider loads an SDK and makes connections, so providers stay open between calls, one for each route that
  * was asked (address, model, key, headers and all), as many as fit ({@link makeOpenProviders}). Beyond the capacity the

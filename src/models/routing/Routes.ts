@@ -319,7 +319,7 @@ export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteR
 export const resolveRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<Route> =>
   Result.map(traceRoute(settings, lookup), ({ route }) => route)
 
-/** Returns whether two routes lead to the same model at the same place, whatever their keys. */
+/** Returns whether two routes lead to the same model at the same place, regardless of their keys. */
 export const isSamePlace = (a: Route, b: Route): boolean =>
   a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
 

@@ -432,7 +432,12 @@ describe("streams", () => {
       "RateLimitError",
       /Rate limit/
     ],
-    ["an event that is not JSON", [chunk({ content: "a" }), '{"choices":['], "InvalidResponseError", /not a JSON object/],
+    [
+      "an event that is not JSON",
+      [chunk({ content: "a" }), '{"choices":['],
+      "InvalidResponseError",
+      /not a JSON object/
+    ],
     ["an event that is no object", ["[1]"], "InvalidResponseError", /not a JSON object/],
     ["nothing at all", [], "InvalidResponseError", /without an answer/]
   ]
@@ -483,7 +488,7 @@ describe("answers that the protocol does not allow", () => {
     ],
     ["tool calls of a wrong type", { choices: [{ message: { tool_calls: "x" } }] }, "InvalidResponseError", /no list/],
     ["an error object", { error: { message: "no credits", code: 402 } }, "QuotaExhaustedError", /Quota/],
-    ["a list", [1], "InvalidResponseError", /not a JSON object/],
+    ["a list", [1], "InvalidResponseError", /no JSON object/],
     ["null", null, "InvalidResponseError", /empty/]
   ]
   for (const [name, body, tag, message] of bodies) {

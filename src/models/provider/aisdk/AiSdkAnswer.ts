@@ -37,7 +37,7 @@ const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response
   other: "other"
 }
 
-/** True of an answer whose stream ended without its provider saying so: there is more of it. */
+/** Returns `true` if the stream ended without a finish reason from the provider: the answer is incomplete. */
 export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
 
 /** Counts of a model, which may be any numbers. */

@@ -5,7 +5,7 @@
  * **Details**
  *
  * A failure without a status (no connection, a body that broke off) is read from its cause; where that says nothing,
- * and the AI SDK would ask again, it is an error of the provider that may pass. Kinds are told by their names: the
+ * and the AI SDK would ask again, it is an error of the provider that may pass. Kinds are distinguished by name: the
  * package is not loaded for its classes, and an application may have several versions of it.
  */
 import * as AiError from "effect/ai/AiError"

@@ -1,4 +1,4 @@
-/** Options of a call of an AI SDK model, made of a request: messages, tools, limits. */
+/** Options of a call to an AI SDK model, built from a request: messages, tools, limits. */
 import type {
   JSONValue,
   LanguageModelV4CallOptions,
@@ -61,7 +61,7 @@ const toTextPart = ({ options, text }: Prompt.TextPart) => ({
   ...toProviderOptions(options)
 })
 
-/** A value as JSON keeps it. */
+/** A value as JSON represents it. */
 const toJson = (value: unknown): JSONValue => JSON.parse(JSON.stringify(value) ?? "null")
 
 const toToolOutput = ({ isFailure, modelOutput, result }: Prompt.ToolResultPart): LanguageModelV4ToolResultOutput => {

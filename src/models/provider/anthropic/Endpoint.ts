@@ -12,9 +12,10 @@
  * SDK refuses it for every model. A route's own headers win over all of these.
  *
  * Anthropic serves a subscription token to its own client only, so that the system prompt begins with that client's
- * identity, product names in it are replaced, and tool names carry the prefix that the client gives to tools of others.
- * Answers are translated back. Every tool gets the prefix, one that begins with it already too (`mcp_github_search`
- * travels as `mcp_mcp_github_search`): that is what makes the way back exact. A name without it is left as it came.
+ * identity, product names in it are replaced, and tool names carry the prefix that the client adds to third-party
+ * tools. Answers are translated back. Every tool gets the prefix, even one that already begins with it
+ * (`mcp_github_search` is sent as `mcp_mcp_github_search`), so that the reverse translation is exact. A name without it
+ * is left unchanged.
  *
  * Source: `hermes-llm.md` §4.2.
  */
@@ -130,7 +131,7 @@ export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   }
 }
 
-/** Headers of every request to a route; `null` keeps the SDK from sending its own. */
+/** Headers of every request to a route; `null` prevents the SDK from sending its own. */
 export const makeHeaders = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
   const own = Object.fromEntries(
     Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])

@@ -49,7 +49,7 @@ export const makeReasoningMetadata = (thought: {
   return Object.keys(data).length === 0 ? {} : { [namespace]: data }
 }
 
-/** Bytes of an answer: as the SDK gives them, or in base64, as JSON has them. */
+/** Bytes of an answer: as the SDK returns them, or in base64, as in JSON. */
 export const toBytes = (value: unknown): Uint8Array | undefined =>
   value instanceof Uint8Array
     ? value

@@ -5,8 +5,8 @@
  *
  * - Converse takes pictures and documents in place only. Unsupported content (a picture by address, an archive) becomes
  *   a line that names it, because an error would also reject every later request of the conversation.
- * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect, in
- *   which calls and results are told in words.
+ * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect,
+ *   which describes calls and results in words.
  * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to
  *   show is a single space.
  *
@@ -53,7 +53,7 @@ interface ToolResultBlock {
     readonly status?: "error"
   }
 }
-/** The end of a prefix that is kept in the prompt cache. */
+/** The end of a prefix that is stored in the prompt cache. */
 interface CachePoint {
   readonly cachePoint: { readonly type: "default"; readonly ttl?: "1h" }
 }

@@ -8,8 +8,8 @@
  * the end of the stream if it never arrives.
  *
  * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.
- * {@link batchEvents} gives all that can be had without waiting for the network as one array, so that what is done with
- * events is done once for each read of the socket: an array is full when the event loop gets its turn. Nothing is read
+ * {@link batchEvents} returns all events that are available without waiting for the network as one array, so that they
+ * are processed once for each read of the socket: an array is full when the event loop gets its turn. Nothing is read
  * ahead beyond one event.
  *
  * Source: `hermes-llm.md` §4.4.

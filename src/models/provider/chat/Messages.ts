@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * Each message is converted once for each endpoint and kept beside the message object, which never changes. Only fields
+ * Each message is converted once for each endpoint and cached by the message object, which never changes. Only fields
  * of the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
  * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
@@ -102,7 +102,7 @@ const chooseReasoningContent = (
   return text !== "" ? text : required ? " " : undefined
 }
 
-/** The fields of an assistant message that give its reasoning back. */
+/** The fields of an assistant message that return its reasoning to the provider. */
 const makeReasoningFields = (
   parts: ReadonlyArray<Prompt.ReasoningPart>,
   hasCalls: boolean,
@@ -355,7 +355,7 @@ const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | 
 }
 
 /**
- * A conversation with marks for the prompt cache; see `CacheMarks`. Tools take none, and are kept with the system
+ * A conversation with marks for the prompt cache; see `CacheMarks`. Tools take no marks, and are cached with the system
  * prompt.
  */
 export const markForCache = (

@@ -67,7 +67,7 @@ const makeSchemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint):
 
 const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["openrouter", "nous", "gateway"])
 
-/** Aggregators give Claude a small limit of their own unless one is named. */
+/** Aggregators apply a small default limit to Claude unless the request specifies one. */
 const chooseOutputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
   call.maxOutputTokens ??
   (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
@@ -176,7 +176,7 @@ const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
 const takesMarks = (call: ModelCall, route: Route): call is ModelCall & { readonly cache: PromptCache } =>
   call.cache !== undefined && abilities(route).cacheMarks === "envelope" && !carriesMarks(call.messages)
 
-/** Models of Alibaba keep a prefix for five minutes and refuse an hour. */
+/** Models of Alibaba cache a prefix for five minutes and refuse an hour. */
 const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.CacheControl =>
   CacheMarks.toCacheControl(model.includes("qwen") ? { ttl: "5m" } : cache)
 

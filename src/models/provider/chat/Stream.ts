@@ -11,9 +11,9 @@
  *   concatenated. A call is announced as soon as its id and name are known; a call that never gets an id has one
  *   derived at the end.
  * - Pieces of `reasoning_details` belong together when their type and index are the same, or when they follow each
- *   other without an index. Text, summary and data are concatenated; of every other field the last value stands, which
- *   is how a signature that comes at the end finds its text. Blocks that come after the reasoning they belong to, as
- *   signatures of tool calls do, make an empty reasoning part of their own.
+ *   other without an index. Text, summary and data are concatenated; of every other field the last value is used, so
+ *   that a signature that arrives at the end is attached to its text. Blocks that arrive after their reasoning, such as
+ *   signatures of tool calls, create a separate empty reasoning part.
  * - A stream is whole when it named a finish reason or ended with `[DONE]`; one that just stops was cut.
  *
  * Source: `hermes-llm.md` §4.1, §14.3, §15.5.

@@ -18,7 +18,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Decode from "../chat/Decode.ts"
 import type * as SdkError from "../SdkError.ts"
 
-/** One call of a tool. Arguments that are text are sent as they stand, valid JSON or not. */
+/** One call of a tool. Arguments that are text are sent unchanged, valid JSON or not. */
 export interface Call {
   readonly id: string
   readonly name: string
@@ -130,7 +130,7 @@ export const nothing: Omit<ModelResponse, "raw"> = {
 export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.fromResult(Decode.decode(raw, context))
 
-/** A text in pieces of one word and the space behind it. */
+/** A text in pieces of one word and the space after it. */
 export const splitIntoWords = (text: string): ReadonlyArray<string> =>
   text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
@@ -175,8 +175,8 @@ export const streamResponse = (response: ModelResponse, split: Split = splitInto
 ]
 
 /**
- * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays as
- * it was sent.
+ * Streams pieces through `onPart` one after the other. The answer consists of the parts that `onPart` returns; its body
+ * is the original one.
  */
 export const playBatches = Effect.fnUntraced(function* <E, R>(
   sent: ModelResponse,

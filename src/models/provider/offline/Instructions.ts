@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * A sentence that fits no pattern is kept in `unclear`: the stand-in says that it did not do it.
+ * A sentence that matches no pattern is stored in `unclear`: the stand-in says that it did not do it.
  */
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"

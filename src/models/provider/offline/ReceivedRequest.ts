@@ -29,7 +29,7 @@ interface Conversation {
   readonly nextId: number
 }
 
-/** Begins the ids of the calls of the stand-in. */
+/** Prefix of the ids of the stand-in's calls. */
 export const idPrefix = "call_offline_"
 
 const readText = (content: unknown): string =>
@@ -46,7 +46,7 @@ const injected =
 /** A user's text without the context that the runtime puts around it. */
 const readUserText = (content: unknown): string => readText(content).replace(injected, "").trim()
 
-/** Files of tool results come in a user message of their own, which is not a turn of the user. */
+/** Files of tool results arrive in a separate user message, which is not a turn of the user. */
 const carriesFiles = (content: unknown): boolean =>
   Array.isArray(content) &&
   (Json.readString(Json.readFields(content[0])["text"]) ?? "").startsWith("Files from the result of ")

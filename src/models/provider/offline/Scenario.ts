@@ -32,7 +32,7 @@ import * as ReceivedRequest from "./ReceivedRequest.ts"
 
 const ToolCall = Schema.Struct({
   name: Schema.NonEmptyString,
-  /** An object, or text that is sent as it stands. */
+  /** An object, or text that is sent unchanged. */
   arguments: Schema.optional(Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)])),
   id: Schema.optional(Schema.NonEmptyString)
 })

@@ -1,14 +1,14 @@
 /**
- * Reads a body of the Responses API, and writes parts as its output. Whatever a server or a middleware answers is
- * either a model response or an `AiError` that says what is wrong with it; free of the SDK.
+ * Reads a body of the Responses API, and writes parts as its output. Any answer of a server or a middleware becomes
+ * either a model response or an `AiError` that describes the problem. Independent of the SDK.
  *
  * **Details**
  *
  * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds the fields of an item that are sent back:
  *
  * - of a reasoning item `encrypted_content`, and `summary` if it has more than one piece;
- * - of a message item `id`, `status` and `phase`: sent back exactly, they keep the prompt cache;
- * - of a function call `id`, its `fc_…` name beside the call id;
+ * - of a message item `id`, `status` and `phase`: sent back unchanged, they preserve the prompt cache;
+ * - of a function call `id`, its `fc_…` name in addition to the call id;
  * - of a compacted conversation `compaction`, its encrypted form.
  *
  * | the response | finish reason |
@@ -16,7 +16,7 @@
  * | was cut by the output limit | `length` |
  * | was stopped by the filter, or is a refusal | `content-filter` |
  * | has tool calls | `tool-calls` |
- * | is incomplete otherwise, or thought and said nothing | `pause`: the model is to go on |
+ * | is incomplete otherwise, or thought and said nothing | `pause`: the model is to continue |
  * | else | `stop` |
  *
  * Source: `hermes-llm.md` §4.3, §12.2, §14.5, §15.1.

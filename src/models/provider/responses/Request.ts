@@ -88,7 +88,7 @@ const toModelName = (model: string): string => {
   return name.slice(name.lastIndexOf("/") + 1)
 }
 
-/** Grok models that think as they like and refuse to be told how hard. */
+/** Returns `true` for Grok models that choose their own reasoning effort and reject a requested one. */
 const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
 
 /** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
