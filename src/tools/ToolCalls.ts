@@ -51,7 +51,7 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /**
    * Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record
-   * once it is stored. `reason` says what kept a call from running.
+   * once it is stored. `reason` explains why a call did not run.
    */
   readonly settled: (
     call: Prompt.ToolCallPart,
@@ -116,7 +116,7 @@ const closeCall = <E>(
   return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
 
-/** Tells the listeners how a call ended, and gives the result as they want the model to see it. */
+/** Notifies the hooks of the end of a call and returns the result, as transformed by them for the model. */
 const notifyToolEnd = (
   { hooks }: Interceptors,
   { announced, context }: Prepare.ReadyCall,

@@ -66,10 +66,9 @@ export const NestedCalls = Context.Reference<NestedRun | undefined>("hermes-effe
 })
 
 /**
- * Completes when the user asks the run to stop: a command that runs then ends at once and gives back what it has, with
- * exit code 130, and the run waits a moment for that. A call that it completes for is closed as `cancelled`, with that
- * result. Each run provides its own. Interruption of the fiber needs none of this; it takes the command down, and no
- * result comes back.
+ * Completes when the user asks the run to stop. A running command then ends at once and returns its output so far with
+ * exit code 130; the run waits briefly for it. The call is closed as `cancelled`, with that result. Each run provides
+ * its own. Interruption of the fiber does not use it: the command is terminated and returns no result.
  */
 export const StopRequested = Context.Reference<Effect.Effect<void>>("hermes-effect/tool/builtin/StopRequested", {
   defaultValue: () => Effect.never

@@ -26,8 +26,8 @@ import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-// Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the
-// arguments that really reach the tool.
+// Refuses calls that must never run, regardless of any flag, mode or approval. It is checked last, at the handler,
+// with the arguments that the tool receives.
 //
 // Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
 
@@ -61,7 +61,7 @@ const runAboveFloor = <A, E, R>(
         }
       )
 
-/** A call that may ask while it runs: to leave its wall, for a host that it is sent on to. */
+/** Lets a running call request approval: to leave its sandbox, or to follow a redirect to another host. */
 const serveRequests = <A, E, R>(
   run: Effect.Effect<A, E, R>,
   approvals: Approvals.Service,
@@ -140,7 +140,7 @@ const defaultTimeout = Duration.minutes(5)
 const resolveTimeout = ({ facts }: ReadyCall["bound"]): Duration.Duration =>
   facts.timeout ?? (facts.interactive ? Duration.infinity : defaultTimeout)
 
-/** Runs the handler of a tool behind the border, with arguments of its own. */
+/** Runs the handler of a tool in isolation, with its own copy of the arguments. */
 const runHandler = (
   bound: ReadyCall["bound"],
   args: ToolArguments,

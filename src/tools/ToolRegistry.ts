@@ -1,16 +1,16 @@
 /**
- * The tools of a runtime, in the order in which they were registered. A step works on a snapshot: tools that come or go
- * while it runs are seen by the next one.
+ * The tools of a runtime, in order of registration. Each step uses a snapshot: tools that are added or removed while it
+ * runs are visible to the next step.
  *
  * **Details**
  *
- * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a
- * built-in. As long as nothing was registered or removed, the same selection gives the same snapshot object, so that
- * its derived values (a provider's tool list) are made once. A tool that reports that it is unavailable is left out.
+ * If several tools have the same name, the first is used; later ones are omitted and reported, so that nothing silently
+ * replaces a built-in. Until a tool is registered or removed, the same selection returns the same snapshot object, so
+ * that derived values (a provider's tool list) are computed once. A tool that reports itself unavailable is omitted.
  *
  * **Gotchas**
  *
- * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of its own, once, at
+ * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of those tools once, at
  * level info.
  *
  * **Example** (What an agent may use)
@@ -100,7 +100,7 @@ export interface Selection {
 /** The tools of one step. */
 export interface Snapshot {
   readonly definitions: ReadonlyArray<ToolDefinition>
-  /** By the exact name that the model was told. */
+  /** Finds a tool by the exact name that the model received. */
   readonly get: (name: string) => BoundTool | undefined
   readonly names: ReadonlyArray<string>
   /** Explains why a registered tool is not offered to this run; undefined for every other name. */

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be
- * read-only, and tools whose path arguments do not overlap with the paths of a call that writes. Anything else makes
- * the whole batch sequential. The decision is the run event `ToolsScheduled`, shown with the tool lines when they are
- * `verbose`; {@link explain} summarises it in a line.
+ * A batch runs in parallel only if all of its calls can safely run at the same time: calls of tools declared read-only,
+ * and of tools whose path arguments do not overlap with the paths of a writing call. Otherwise the whole batch is
+ * sequential. The decision is the run event `ToolsScheduled`, shown with the tool lines when they are `verbose`;
+ * {@link explain} summarises it in a line.
  *
  * **Example** (Why two calls do not run side by side)
  *

@@ -1,6 +1,6 @@
 /**
  * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)`
- * work unchanged; a toolset binds each toolkit to handlers of its own, so that two tools of one name never share a
+ * work unchanged; a toolset binds each toolkit to its own handlers, so that two tools of one name never share a
  * handler.
  *
  * **Example** (A toolset of one tool)
@@ -71,7 +71,7 @@ export interface BoundTool {
     callId: string,
     onProgress?: (output: unknown) => Effect.Effect<void>
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
-  /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
+  /** Finds reasons to ask about a call, from its arguments and the state of this machine. No reasons when absent. */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
   /** Selects the findings in one call that an undo does not cover; when absent, an undo covers nothing. */
   readonly uncovered?: Uncovered | undefined
@@ -82,7 +82,7 @@ export interface BoundTool {
    * those.
    */
   readonly mayBeSentOn?: boolean | undefined
-  /** Hosts that its commands reach behind that wall. */
+  /** Hosts that its commands can reach inside the sandbox. */
   readonly reach?: CommandEnvironment.Service["reach"] | undefined
 }
 
@@ -182,13 +182,13 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
 })
 
 /**
- * A toolset with handlers of its own: the Layer is built for this toolset alone and closed with the registry.
+ * Makes a toolset with its own handlers: the Layer is built for this toolset alone and closed with the registry.
  *
  * **Gotchas**
  *
- * Calls of one message run side by side only where every tool of them was stated to be read-only (`Tool.Readonly`), or
- * where their paths do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight
- * times as long as one; the registry says which tools these are, at debug level.
+ * Calls of one message run in parallel only if all of their tools are declared read-only (`Tool.Readonly`) or if their
+ * paths do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight times as
+ * long as one; the registry logs the names of these tools at debug level.
  */
 export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name: string,
@@ -292,7 +292,7 @@ export const withUndo = <E, R, R2>(
   )
 })
 
-/** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */
+/** Makes a toolset from tools that are already bound, for example by a plugin or by the server that offers them. */
 export const fromBound = <E, R>(
   name: string,
   tools: ReadonlyArray<Tool.Any>,

@@ -107,7 +107,7 @@ export const listTools = (name: string, entries = catalogue): ReadonlySet<string
   return new Set(names.flatMap((name) => [...expandToolset(entries, name, new Set())]))
 }
 
-/** The toolsets of the catalogue that have one of these tools of their own. */
+/** Finds the toolsets of the catalogue that directly contain one of these tools. */
 export const findByTools = (tools: ReadonlySet<string>): ReadonlySet<string> =>
   new Set(
     Object.entries(catalogue).flatMap(([name, entry]) =>

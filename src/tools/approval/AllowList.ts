@@ -11,8 +11,8 @@
  *   if all of its commands match, unless a redirection reads or writes a file, a variable is set for a program, or a
  *   program is called by a path outside the system's directories: the matched text does not include these.
  *
- * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of
- * that kind pass. Such entries are dropped, with one warning.
+ * Until version 0.1 a permanent approval was stored as a kind of danger (`recursive delete`), which allowed every
+ * command of that kind. Such entries are dropped, with one warning.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), which overrides `hermes-llm.md` §19.7 here.
  */
@@ -40,7 +40,7 @@ export interface Target {
   readonly text: string
 }
 
-/** The entry that an approval for good is kept as. */
+/** Formats the entry that stores a permanent approval. */
 export const formatEntry = ({ kind, text }: Target): string =>
   kind === "prefix" ? CommandPrefix.toGlob(text) : `${kind}: ${text}`
 
@@ -55,7 +55,7 @@ interface ParsedEntries {
 
 const isExact = (entry: string): boolean => /^(?:command|path|host|tool|call): ./s.test(entry)
 
-/** Kinds of danger as they were kept. */
+/** Kinds of danger as stored by former versions. */
 const formerKinds: ReadonlySet<string> = new Set([
   "SQL DELETE without WHERE",
   "SQL DROP",
@@ -169,12 +169,12 @@ export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
       `Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r ` +
       'build" or "git push*".'
 
-// Approvals given before: for a session, or for good, each for one command, path or call. Approvals for good are kept
-// by a port, so that they hold after a restart.
+// Earlier approvals, for a session or permanent, each for one command, path or call. A port stores permanent approvals,
+// so that they hold after a restart.
 //
 // Source: `hermes-llm.md` §19.7 (choices), cases 163 and 164, `ARCHITECTURE.md` §7 (approvals).
 
-/** The port that keeps approvals for good, as entries of `command_allowlist`. */
+/** Port that stores permanent approvals as entries of `command_allowlist`. */
 export interface AllowListStore {
   readonly add: (entries: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
@@ -208,7 +208,7 @@ export interface Approval {
 export interface Memory {
   readonly knows: (session: string, approved: Approval) => boolean
   readonly rememberSession: (session: string, approved: ReadonlyArray<Approval>) => void
-  /** For good. When it can not be kept, it holds for this process, and a warning says why. */
+  /** Remembers permanently. If storing fails, the approval holds for this process, and a warning says why. */
   readonly rememberAlways: (targets: ReadonlyArray<Target>) => Effect.Effect<void>
   readonly forget: (session: string) => void
 }

@@ -4,9 +4,8 @@
  *
  * **Details**
  *
- * Each request that memory does not settle is one `pre_approval_request` and one `post_approval_response`, whatever
- * happens in between. A terminal shows one question of a session at a time; one that was settled while it waited is not
- * shown at all.
+ * Each request that memory does not settle causes exactly one `pre_approval_request` and one `post_approval_response`.
+ * A terminal shows one question of a session at a time; a question that was settled while it waited is not shown.
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
@@ -76,7 +75,7 @@ const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" |
 const renderUnshowableDenial = (reason: string): string =>
   `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
 
-/** The judge said no; from the third denial in a row on, the model is told to stop. */
+/** Renders the denial of a judge. From the third denial in a row, it instructs the model to stop. */
 const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
   `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
   (inARow < 3
@@ -89,7 +88,7 @@ interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** Target of an approval, for concerns that name none of their own. */
+  /** Target of an approval, for concerns without their own target. */
   readonly target: Target
   /** Finds the rules that store a permanent approval. Without them, it is stored in the allow-list. */
   readonly offeredRules?:
@@ -140,8 +139,8 @@ interface Parties {
 }
 
 /**
- * An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not
- * offered.
+ * True if a permanent approval, which is written to disk, may be offered: the text is shown unchanged and does not
+ * contain a secret.
  */
 const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 
@@ -316,7 +315,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     ({ target: whole }: Request) =>
     ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
 
-  /** Holds for whatever the prefix covers. */
+  /** Makes an approval of all commands that the prefix covers. */
   const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
 
   const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>

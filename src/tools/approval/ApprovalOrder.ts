@@ -127,7 +127,7 @@ const isOnAllowList = (
       lines.every(CommandPrefix.isPlainLine)
     : findFirstMatch(globs, [tool]) !== undefined)
 
-/** Findings that are asked about: behind a wall no loss that an undo covers. */
+/** Selects the findings to ask about. In a sandbox, losses that an undo covers are excluded. */
 const selectFindings = (
   { policy }: JudgementState,
   call: Call,
@@ -276,8 +276,8 @@ const judgeCall = Effect.fnUntraced(function* (
 })
 
 /**
- * Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason
- * to ask.
+ * True if the call needs no further check: it does not run a command, and neither a rule nor the call itself is a
+ * reason to ask.
  */
 const isPlain = (
   { policy }: JudgementState,

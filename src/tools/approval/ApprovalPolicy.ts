@@ -33,7 +33,7 @@ export interface Call {
   /** True when it runs in a container or on a separate machine; no approval is then needed. */
   readonly contained?: boolean | undefined
   /**
-   * True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked
+   * True when a sandbox of the operating system confines its commands: only effects inside the sandbox are asked
    * about.
    */
   readonly isConfined?: boolean | undefined
@@ -41,11 +41,11 @@ export interface Call {
   readonly uncovered?:
     | ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>)
     | undefined
-  /** Hosts that its commands reach behind that wall. */
+  /** Hosts that its commands can reach inside the sandbox. */
   readonly reach?: BoundTool["reach"] | undefined
   /** True when its tool says that it only reads. */
   readonly isReadonly?: boolean | undefined
-  /** True when it asks to leave its wall, which is asked about in place of an unknown command. */
+  /** True when it asks to leave its sandbox. The question is then about this, not about an unknown command. */
   readonly leavesWall?: boolean | undefined
 }
 
@@ -116,7 +116,7 @@ export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** True when a list allows it: only a rule that refuses or asks keeps it back. */
+  /** True when a list allows it: only a rule that refuses or asks can stop it. */
   readonly isListed?: boolean | undefined
   readonly sessionKey?: string | undefined
 }
@@ -125,7 +125,7 @@ export interface Request {
 export interface Service {
   /** The whole order, for one call. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
-  /** Asks about concerns, whatever the text of a call says; memory and mode count. */
+  /** Asks about concerns regardless of the text of a call; remembered approvals and the mode apply. */
   readonly request: (
     request: Request
   ) => Effect.Effect<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string | undefined }>

@@ -27,7 +27,7 @@ import { type Question, type Reply, parseReply } from "./Question.ts"
 
 /** Answers requests for an approval. */
 export interface Approver {
-  /** Place where the question is shown, as hooks are told: `cli`, `gateway`, … */
+  /** Place where the question is shown, as passed to hooks: `cli`, `gateway`, … */
   readonly surface: string
   /** True when questions wait for one another; false shows them all at once. */
   readonly order: "one at a time" | "all at once"
@@ -97,8 +97,8 @@ interface WaitingQuestion {
 }
 
 /**
- * A queue for each session, for those who answer later. `notify` tells the other side of a question; when it fails, the
- * question is denied.
+ * Makes a queue for each session, for clients that answer later. `notify` informs the client of a question; if it
+ * fails, the question is denied.
  */
 export const makePendingQueue = (options: {
   readonly surface: string

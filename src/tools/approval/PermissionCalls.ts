@@ -24,7 +24,7 @@ import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { Concern, OfferedRules, Outcome } from "./Question.ts"
 
-/** Rules that decide about a call; `allowsHost` tells of one that a command reaches. */
+/** Rules that decide about a call; `allowsHost` returns `true` if they allow a host that its command reaches. */
 export interface CallJudgement extends Permissions.Judgement {
   readonly allowsHost?: ((host: string) => boolean) | undefined
 }
@@ -156,8 +156,7 @@ interface AskedCall {
 }
 
 /**
- * Finds the rules that an approval of a call for good may be kept as: those that allow this call, and say so in one
- * line each.
+ * Finds the rules that can store a permanent approval of a call: rules that allow this call and fit in one line each.
  */
 export const findOfferedRules = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
@@ -219,7 +218,7 @@ export const judgeRequest = Effect.fnUntraced(function* (
   return isAllowed ? { outcome: "once", by: "permission" } : undefined
 })
 
-/** Rules that an approval of hosts for good may be kept as. */
+/** Finds the rules that can store a permanent approval of hosts. */
 export const findOfferedHostRules = (
   { kept }: Permissions.Service,
   concerns: ReadonlyArray<Concern>

@@ -186,7 +186,7 @@ export const isPathMatch = (glob: string, base: PathBase, path: string): boolean
   if (pattern === undefined) return false
   const names = pattern.split("/").slice(1)
   const parts = normalizePath(path).split("/").slice(1)
-  /** Positions in the path at which the next name of the glob may stand. */
+  /** Positions in the path at which the next name of the glob may match. */
   let places: ReadonlySet<number> = new Set([0])
   for (const name of names) {
     const next = new Set<number>()
@@ -232,7 +232,7 @@ export const matchCommand = (
   if (called.text === "" && !called.unknown && called.commands.length === 0) return "no"
   const wanted = toProgramName(name)
   if (program !== wanted && toProgramName(called.text) !== wanted) return isOpen(called) ? "perhaps" : "no"
-  /** Numbers of words of the rule that may stand before the next argument; `-1` takes the value of a flag. */
+  /** Possible counts of rule words matched before the next argument; `-1` expects the value of a flag. */
   let found: ReadonlySet<number> = new Set([0])
   for (const { text } of fields) {
     const next = new Set<number>()

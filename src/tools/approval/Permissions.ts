@@ -168,7 +168,7 @@ const isMove = ({ program }: Command): boolean => /^(?:cd|pushd|popd|chdir)$/.te
  */
 const counter = /^[a-z]{1,6}$/
 
-/** True when a command changes no variable that a program beside it may read. */
+/** True when a command does not change a variable that another program of the line may read. */
 const setsCounters = ({ assignments, called, fields, program }: Command): boolean =>
   (called.text !== "" || assignments.every(([name]) => counter.test(name))) &&
   (program !== "read" || fields.every(({ text }) => text.startsWith("-") || counter.test(text)))

@@ -1,6 +1,6 @@
 /**
- * Asks whether files may stay that a command made and from which something would run later. The wall has renamed them
- * by then; a yes gives them back their names, and without one the model is told what they are called now.
+ * Asks whether to keep files that a command created and that would later cause a program to run. The sandbox has
+ * already renamed them. An approval restores their names; otherwise the model receives the new names.
  *
  * **Details**
  *

@@ -61,7 +61,7 @@ const findGitConcerns = Effect.fnUntraced(function* ({
   return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* findTreeRoot((yield* ToolContext).cwd))
 })
 
-/** A command that failed at the wall. */
+/** A command that the sandbox stopped. */
 interface StoppedCommand {
   readonly reason: string
   /** Reason for the model that it stays inside; undefined where the user lets it run outside. */
@@ -69,10 +69,10 @@ interface StoppedCommand {
 }
 
 /**
- * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other.
- * `refused` are the hosts that it was kept from, `line` the command and its directory: repositories in which the wall
- * did not keep the settings of git may have got some that run programs outside. `origin` is the call that it belongs
- * to, where that is not the one that is served.
+ * Asks about a failed command if its output shows that the sandbox stopped it; otherwise returns `undefined`.
+ * `refused` are the hosts that the sandbox refused. `line` is the command and its directory: repositories whose git
+ * settings the sandbox did not protect may now have settings that run programs outside. `origin` is the call that the
+ * command belongs to, if it differs from the served call.
  */
 export const handleWallStop = Effect.fnUntraced(function* (
   { explain, outside }: Environment,

@@ -5,8 +5,8 @@
  *
  * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in
  * which the removal of secrets would hide its operands. Values that the runtime holds and keys of known shapes are
- * masked anywhere. A value that only the name beside it makes a secret must not hide a command, a word, a path, the
- * target of a redirection, or an operand of a command that is dangerous or changes files. The refusal names an
+ * masked anywhere. A value that is a secret only because of an adjacent name must not hide a command, a word, a path,
+ * the target of a redirection, or an operand of a command that is dangerous or changes files. The refusal names an
  * alternative for the model.
  */
 import { findNamedValues, redactKeys, redactText } from "../../base/domain/Redaction.ts"
@@ -25,7 +25,7 @@ export const mostOfCommand = 20_000
 /** Characters of a call with arguments that a question shows at most: contents of files are among them. */
 const mostOfCall = 200_000
 
-/** Tools whose questions are about what they run, whatever an approval would hold for. */
+/** Tools whose questions are about the commands that they run, regardless of the scope of the approval. */
 const runningTools: ReadonlySet<string> = new Set(["terminal", "process", "execute_code"])
 
 /** A call as it is shown, and the reason why it cannot be approved that way. */

@@ -1,5 +1,5 @@
 /**
- * The tool `delegate_task`: gives work to child agents and waits for their summaries, or has one work in the
+ * The tool `delegate_task`: assigns tasks to child agents and waits for their summaries, or runs one child in the
  * background.
  *
  * **Example** (An agent that may hand work on)

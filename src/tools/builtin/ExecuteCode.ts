@@ -1,5 +1,5 @@
 /**
- * The toolset `code_execution`: a script in a process of its own that calls tools, so that many small steps cost one
+ * The toolset `code_execution`: runs a script that calls tools in a separate process, so that many small steps cost one
  * call.
  *
  * **Details**
@@ -181,7 +181,7 @@ const runScript = Effect.fnUntraced(function* (
   const { stderr, stdout } = makeBuffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
     Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
-      // The pipe broke: the output ends here, and the exit code still tells how the script ended.
+      // The pipe broke: the output ends here, but the exit code is still available.
       Effect.ignore,
       Effect.forkScoped
     )

@@ -24,21 +24,21 @@ import * as ReadFile from "./ReadFile.ts"
 import * as SearchFiles from "./SearchFiles.ts"
 import * as WriteFile from "./WriteFile.ts"
 
-// Long results that the runtime keeps on this machine, read there whichever machine the tools work on and whatever a
-// sandbox hides.
+// Long results that the runtime stores on this machine. They are always read here, even if the tools work on another
+// machine or a sandbox hides the files.
 //
 // Source: `hermes-llm.md` §19.9.
 
 const hasPath = ({ directories }: StoredTexts, path: string): boolean =>
   directories.some((directory) => path === directory || path.startsWith(`${directory}/`))
 
-/** The file system that has a path: the runtime's own for a kept result. */
+/** Finds the file system that contains a path: the runtime's own for a stored result. */
 const findOwner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
   Effect.flatMap(ResultKeeper, ({ kept = Effect.undefined }) =>
     Effect.map(kept, (found) => (found !== undefined && hasPath(found, path) ? found.files : inside))
   )
 
-/** A file system whose kept results can be read; nothing is written there. */
+/** Makes a file system from which stored results can also be read, but not written. */
 const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
   const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) =>
     Effect.flatMap(findOwner(inside, path), read)
@@ -62,7 +62,7 @@ const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSyste
   }
 }
 
-/** A toolset that reads kept results beside the files that it is bound over. */
+/** Lets a toolset read stored results in addition to the files that it is bound to. */
 const includeKeptResults = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, FileSystem.FileSystem | R> => ({
   ...toolset,
   bind: FileSystem.FileSystem.use((files) =>

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Entries are added, replaced or removed, one at a time or several as one change (`operations`), which is made whole or
- * not at all. A change that does not fit is an error with the current entries, so that the model can shorten them.
- * After three failures in one turn the model is told to stop.
+ * Entries are added, replaced or removed, one at a time or several as one atomic change (`operations`). A change that
+ * does not fit is an error with the current entries, so that the model can shorten them. After three failures in one
+ * turn the model is instructed to stop.
  *
  * **Example** (An agent that remembers)
  *

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * Mode `replace` puts one text in the place of another (`patch/Replace.ts`), mode `patch` applies a V4A patch
- * (`patch/V4A.ts`, `patch/Plan.ts`). Both first work out what every file becomes and then put all of it in place or
- * none (`patch/Change.ts`). Line ends and the byte order mark of a file are kept.
+ * Mode `replace` replaces one text with another (`patch/Replace.ts`), mode `patch` applies a V4A patch
+ * (`patch/V4A.ts`, `patch/Plan.ts`). Both first compute the new content of every file and then write all files or none
+ * (`patch/Change.ts`). Line endings and the byte order mark of a file are preserved.
  *
  * **Gotchas**
  *
- * A replacement that changes nothing is a failure with `no_change`: a model that is told of success goes on as if it
- * had changed something. Annotated as not destructive, see `WriteFile.ts`.
+ * A replacement that changes nothing fails with `no_change`: after a success the model would continue as if it had
+ * changed something. Annotated as not destructive, see `WriteFile.ts`.
  *
  * Source: `hermes-product.md` §2.3, cases 34 and 35.
  */

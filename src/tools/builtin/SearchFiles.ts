@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * An implementation of its own, and never another program: the same search gives the same answer on every machine, in
- * the order of the paths. It knows `.gitignore`, passes over version control, `node_modules`, binary files and
- * credentials, and streams, so that its memory does not depend on the files. Five matches or more are given as a text
+ * The search is implemented here and does not call another program: the same search returns the same result on every
+ * machine, in path order. It respects `.gitignore`, skips version control, `node_modules`, binary files and
+ * credentials, and streams, so that its memory does not depend on file sizes. Five matches or more are returned as text
  * grouped by file.
  *
  * **Gotchas**
@@ -170,7 +170,7 @@ interface Page {
   readonly limit: number
 }
 
-/** Results up to the end of the page, and one that tells that there are more. */
+/** Number of results up to the end of the page, plus one to detect further results. */
 const countNeededResults = ({ limit, offset }: Page): number => offset + limit + 1
 
 const takePage = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> =>
@@ -184,7 +184,7 @@ const makeGlobTest = (glob: string): ((entry: Entry) => boolean) => {
     : ({ name }) => Glob.match(compiled, name)
 }
 
-/** The test of a name: a glob, or a part of the name whatever its case. */
+/** Makes the test of a name: a glob, or a case-insensitive part of the name. */
 const makeNameTest = (pattern: string): ((entry: Entry) => boolean) => {
   if (/[*?[{/]/.test(pattern)) return makeGlobTest(pattern)
   const part = pattern.toLowerCase()
@@ -202,7 +202,7 @@ const renderHint = (page: Page, more: boolean, notes: Pattern.Notes, empty: stri
   return hints.length === 0 ? undefined : hints.join(" ")
 }
 
-/** Adds the fields that every answer has beside its results. */
+/** Builds the fields that every answer has in addition to its results. */
 const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, empty?: string) => {
   const hint = renderHint(page, more, notes, total === 0 ? empty : undefined)
   return {

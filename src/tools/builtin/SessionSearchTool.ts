@@ -191,7 +191,7 @@ const removeCompactedCopies = Effect.fnUntraced(function* (hits: ReadonlyArray<H
 
 const isCron = ({ source }: Pick<Session, "source">): boolean => source === "cron"
 
-/** The scheduled jobs' sessions behind all others, the order kept otherwise. */
+/** Moves sessions of scheduled jobs to the end and otherwise preserves the order. */
 const sortCronLast = <A>(items: ReadonlyArray<A>, session: (item: A) => Session): ReadonlyArray<A> => [
   ...items.filter((item) => !isCron(session(item))),
   ...items.filter((item) => isCron(session(item)))
@@ -205,7 +205,7 @@ const selectFirstPerSession = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => 
   return [...first.values()]
 }
 
-/** Characters around a hit that a summary is made of. */
+/** Characters around a hit that a summary is based on. */
 const summaryChars = 40_000
 
 /** The messages nearest to a hit, in their order, as text of so many characters. */

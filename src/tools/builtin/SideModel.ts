@@ -29,7 +29,7 @@ export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-e
   { message: Schema.String, cause: Schema.optional(Schema.Defect()) }
 ) {}
 
-/** A task with a model of its own in the settings. */
+/** A task whose model can be set separately. */
 export type Task = "vision" | "web_extract" | "mcp" | "session_search"
 
 /** Asks the model of a task on behalf of a tool call. */

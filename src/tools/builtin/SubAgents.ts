@@ -1,10 +1,10 @@
 /**
- * The tool `Agent`: gives a message to one of the sub-agents that an agent file names, and waits for its report.
+ * The tool `Agent`: sends a message to one of the sub-agents that an agent file names, and waits for its report.
  *
  * **Details**
  *
- * The sub-agent is a child of the run (`Delegator`), with the system prompt, model, tools and middleware of its own
- * file. Its names are part of the tool's parameters, so that the model sees them.
+ * The sub-agent is a child of the run (`Delegator`), with the system prompt, model, tools and middleware from its own
+ * file. The names of the sub-agents are part of the tool's parameters, so that the model sees them.
  *
  * Source: `hermes-product.md` §3.1.
  */
@@ -19,7 +19,7 @@ import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import { ofSubAgents } from "../Toolsets.ts"
 
-/** A sub-agent as the model is told of it. */
+/** A sub-agent as described to the model. */
 export interface AgentDescription {
   readonly name: string
   readonly description?: string | undefined

@@ -120,7 +120,7 @@ const transformOutput = Effect.fnUntraced(function* (
   return replacement ?? output
 })
 
-/** The code that a command's end is told as. */
+/** Returns the exit code reported for the outcome of a command. */
 const toExitCode = (outcome: Outcome): number => {
   switch (outcome._tag) {
     case "Exited":
@@ -344,8 +344,8 @@ const make = Effect.gen(function* () {
   const path = yield* Path.Path
 
   /**
-   * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection`
-   * is what the model is told.
+   * Returns the directory to run in, if the command may run: `workdir` relative to the directory of the call.
+   * `objection` is the reason against running, reported to the model.
    */
   const admitDirectory = Effect.fnUntraced(function* (
     { workdir }: typeof Parameters.Type,

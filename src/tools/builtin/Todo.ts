@@ -74,7 +74,7 @@ export const Item = Schema.Struct({ id: Schema.String, content: Schema.String, s
 /** See {@link Item}. */
 export type Item = typeof Item.Type
 
-/** An item as the model gives it. */
+/** An item as passed by the model. */
 const Given = Schema.Struct({
   id: Schema.String.annotate({ description: "Short id, unique in the list" }),
   content: Schema.optionalKey(Schema.String.annotate({ description: "What is to be done; needed for a new item" })),
@@ -216,7 +216,7 @@ export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Laye
             message.content.some((part) => part.type === "tool-result" && part.name === tool.name)
         )
         if (list.length > 0 || isThere) return Effect.succeed(list)
-        // A compaction may have left the list behind.
+        // After a compaction, the list may be stored under the previous session.
         return Effect.flatMap(get(session), (found) => {
           const before = Option.getOrUndefined(found)?.continues
           return before === undefined ? Effect.succeed(list) : readStoredList(before)

@@ -59,7 +59,7 @@ export const tool = Tool.make("vision_analyze", {
   .annotate(Tool.Destructive, false)
   .annotate(Timeout, Duration.infinity)
 
-/** The media type that the first bytes tell. Pure. */
+/** Detects the media type from the first bytes. Pure. */
 export const detectMediaType = (bytes: Uint8Array): string | undefined => {
   const readAscii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
   if (readAscii(1, 4) === "PNG" && bytes[0] === 0x89) return "image/png"

@@ -169,7 +169,7 @@ const withoutCode = (html: string): string => {
   return open === undefined ? out + html.slice(from) : out
 }
 
-/** A page that no parser can stand, without its tags. */
+/** Removes the tags of a page that a parser cannot handle. */
 const stripTags = (html: string): string => collapseBlanks(withoutCode(html).replaceAll(/<[^<>]*>/g, " "))
 
 type Parse = (html: string) => { readonly document: unknown }

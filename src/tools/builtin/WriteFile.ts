@@ -69,7 +69,7 @@ export const make = Effect.gen(function* () {
       const before = yield* Change.statFile(target)
       const changed = before !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, toStamp(before)))
       const bytes = new TextEncoder().encode(params.content)
-      // A file that is too large to be kept is not read.
+      // A file that is too large to be stored is not read.
       const held =
         before === undefined || Number(before.size) > ChangeContents.maxBytes
           ? undefined

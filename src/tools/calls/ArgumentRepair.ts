@@ -257,7 +257,7 @@ const readSyntaxError = (text: string): string => {
   }
 }
 
-/** Longest text that is examined: arguments beyond it are malformed whatever they say. */
+/** Maximum length of a text that is examined: longer arguments always count as malformed. */
 const longestText = 2_000_000
 
 /** Makes an object of a text that is not a JSON object, where that is possible. */

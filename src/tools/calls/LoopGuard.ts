@@ -1,6 +1,6 @@
 /**
- * Notices when a run goes in circles: the same call fails again and again, one tool keeps failing, or a read-only call
- * keeps giving the same answer. First the model is told, on the result; where hard stops are on, the run is halted.
+ * Detects loops in a run: the same call fails repeatedly, one tool keeps failing, or a read-only call keeps returning
+ * the same answer. The model first receives a warning with the result; if hard stops are enabled, the run then stops.
  *
  * **Details**
  *
@@ -73,7 +73,7 @@ const toCanonical = (value: unknown): unknown => {
 
 const makeSignature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(toCanonical(args))}`
 
-/** True when a result tells of a failure, also where the tool returned it as its result. */
+/** True when a result reports a failure, even if the tool returned it as a success. */
 const isFailedResult = ({ isFailure, name, output }: FinishedCall): boolean => {
   if (isFailure) return true
   if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000))

@@ -33,7 +33,7 @@ export interface NormalisedCalls {
 
 /** Limits of one message. */
 interface Limits {
-  /** `delegate_task` calls of one message that are kept. */
+  /** Maximum number of `delegate_task` calls in one message. */
   readonly delegations: number
 }
 
@@ -116,8 +116,8 @@ const dropRepeated = (): Step => {
 }
 
 /**
- * Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of
- * one id.
+ * Renames a call that has the id of another call in the message: ids distinguish results, and providers refuse
+ * duplicates.
  */
 const renameDuplicateIds = (): Step => {
   const taken = new Set<string>()

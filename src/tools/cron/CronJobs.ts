@@ -1,16 +1,16 @@
 /**
- * The scheduled jobs of a user: made, changed, and taken for a run by one process at a time.
+ * The scheduled jobs of a user: created, changed, and claimed for a run by one process at a time.
  *
  * **Details**
  *
- * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lease of the file, so
- * that two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease
- * that its holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
+ * A run is {@link Service.claim}ed before it begins: the job's next time is then set under the lease of the file, so
+ * that a scheduled time never runs twice, even with two tickers or after a crash. A claim is a lease that its holder
+ * renews; a job whose lease has expired counts as failed. {@link Service.settle} records the result of a run.
  *
- * Runs that were missed are made up for once, however many times it was, and only within the schedule's grace
- * (`When.graceMillis`); later, the moment is counted as missed.
+ * Any number of missed runs is made up for by one run, and only within the schedule's grace period
+ * (`When.graceMillis`); later, the run is counted as missed.
  *
- * A job that is done stays in the list as `completed`; of those the last {@link keptCompleted} are kept.
+ * A finished job remains in the list as `completed`; the last {@link keptCompleted} of these are retained.
  *
  * **Example** (A job of every morning)
  *
@@ -64,7 +64,7 @@ export interface Service {
   readonly find: (reference: string) => Effect.Effect<Job, CronError>
   /** `draft.timezone` is the machine's when absent. */
   readonly create: (draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
-  /** Changes what is given, and keeps the rest. */
+  /** Changes the given fields and preserves the others. */
   readonly update: (reference: string, draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
   readonly pause: (reference: string) => Effect.Effect<Job, CronError>
   /** Goes on with the next moment that comes. */

@@ -78,7 +78,7 @@ export const Job = Schema.Struct({
   last_output: Schema.NullOr(Schema.String),
   last_session_id: Schema.NullOr(Schema.String),
   running: Schema.NullOr(Running),
-  /** Message shown to the user about what keeps the job from running. */
+  /** Message for the user that explains why the job cannot run. */
   alert: Schema.NullOr(Schema.String)
 })
 /** A scheduled job. */
@@ -141,7 +141,7 @@ export const toRecord = (job: Job) => ({
   ...(job.missed === 0 ? {} : { missed: job.missed })
 })
 
-// Claims of jobs: a run takes one, renews it and gives it back. Pure: every function makes a new job out of an old one.
+// Claims of jobs: a run acquires, renews and releases a claim. Pure: every function returns a new job.
 
 /** Length of time that a claim is good without being renewed. */
 export const leaseMillis = 180_000
@@ -172,8 +172,8 @@ export type Settlement =
       readonly _tag: "Settled"
       readonly job: Job
       /**
-       * True when the user has not been told of this yet, or asked for it; only what keeps a job from running is told
-       * once.
+       * True when the user has not been notified of this yet, or asked for it. Only reasons why a job cannot run are
+       * reported once.
        */
       readonly isNews: boolean
     }

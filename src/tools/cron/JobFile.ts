@@ -1,11 +1,11 @@
 /**
- * The file that jobs are kept in: read whole, replaced whole, changed by one process at a time.
+ * The file that stores jobs: read whole, replaced whole, changed by one process at a time.
  *
  * **Details**
  *
- * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that cannot be read is
- * kept as it is and told as a problem; the others work. A file that is not JSON, or of a later version, is never
- * written over.
+ * `jobs.json` is accessible to its owner only. The new file is flushed to disk before it replaces the old one. An
+ * unreadable entry is preserved and reported as a problem; the others work. A file that is not JSON, or of a later
+ * version, is never overwritten.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -15,7 +15,7 @@ export interface Field {
   readonly splits: boolean
   /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean
-  /** Commands whose output it is made of, or that it names as a file. */
+  /** Commands whose output it includes, or that it names as a file. */
   readonly commands: ReadonlyArray<Command>
 }
 
@@ -113,7 +113,7 @@ export type Family =
 /** A danger of a command. */
 export interface Finding {
   readonly family: Family
-  /** `floor` never runs, whatever allows it; `ask` runs when it is approved. */
+  /** `floor` never runs, regardless of any permission; `ask` runs if approved. */
   readonly gravity: "floor" | "ask"
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string

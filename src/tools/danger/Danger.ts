@@ -109,12 +109,12 @@ const inside: ReadonlySet<Family> = new Set([
 const unknown: Finding = makeFinding("unknown", "command that is not known to only read")
 
 /**
- * Surroundings of a command: a wall, one with all of the network, or nothing and this rule about commands that are not
- * known to only read.
+ * Surroundings of a command: a sandbox, a sandbox with full network access, or no sandbox and this rule for commands
+ * that are not known to only read.
  */
 export type Surroundings = "confined" | "connected" | "ask" | "allow"
 
-/** Findings that a user is asked about: behind a wall those that it does not stop. */
+/** Selects the findings to ask a user about: in a sandbox, only findings that it does not stop. */
 export const selectAskedFindings = (
   { findings, onlyReads }: Verdict,
   surroundings: Surroundings

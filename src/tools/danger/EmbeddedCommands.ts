@@ -1,5 +1,5 @@
 /**
- * Shell scripts that programs receive as text: behind a flag that runs it, in a variable or setting that names a pager
+ * Shell scripts that programs receive as text: after a flag that runs it, in a variable or setting that names a pager
  * or an editor, in the code of another language, typed into another terminal. Each is judged as a separate script.
  *
  * **Gotchas**
@@ -13,11 +13,11 @@ import { joinFields } from "./WordExpansion.ts"
 /** Programs that read a script: shells. */
 export const shells = parseNames("sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash pwsh powershell")
 
-/** Programs that run code in a language of their own. */
+/** Programs that run code in their own language. */
 export const interpreters =
   /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 
-/** Programs that show, search or write text, whatever it says. */
+/** Programs that show, search or write text without running it. */
 const textual = parseNames(`
   echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[
   mkdir cp mv open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis
@@ -40,7 +40,7 @@ const runSetting = new RegExp(
   "i"
 )
 
-/** Flags whose value is run, and letters behind which text of several words is. */
+/** Flags whose value is run, and letters after which text of several words is run. */
 const runFlag = new RegExp(
   "^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|" +
     String.raw`\w+-filter|split-string)$`
@@ -139,7 +139,7 @@ const listArgumentCommands = ({ args, program }: Command): ReadonlyArray<string>
   )
 }
 
-/** Shell commands that a program is handed in ways of its own. */
+/** Lists shell commands that a program receives in a program-specific way. */
 export const listEmbeddedCommands = (command: Command): ReadonlyArray<string> => {
   const { args, assignments, program, stdin } = command
   const settings = assignments.flatMap(([name, value]) => (runSetting.test(name) ? [stripMarks(value)] : []))

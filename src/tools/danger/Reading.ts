@@ -1,6 +1,6 @@
 /**
- * Commands that are known to do nothing but look: at files, at a repository, at the machine. Without a sandbox, every
- * other one is asked about.
+ * Commands that are known to only read: files, a repository, the state of the machine. Without a sandbox, every other
+ * command is asked about.
  *
  * **Details**
  *
@@ -56,7 +56,7 @@ const isOpen = (field: Field): boolean => isRuntime(field) || (field.glob && /^[
 
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
 
-/** Values of flags and paths behind a colon (`HEAD:.env`) are paths too. */
+/** Values of flags and text after a colon (`HEAD:.env`) are also treated as paths. */
 const listPathParts = (arg: string): ReadonlyArray<string> => {
   const parts = [arg.slice(arg.indexOf("=") + 1), arg.slice(arg.lastIndexOf(":") + 1), arg.replace(/^-[A-Za-z]/, "")]
   return [arg, ...parts.filter((part) => part !== arg)]
@@ -110,7 +110,7 @@ const isPlainSetting =
 const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean =>
   open === "values" || fields.every((field) => (open === "files" ? !isRuntime(field) : !isOpen(field)))
 
-/** True when the words behind the first one, which says what the program does, only read. */
+/** True when the first word names a subcommand that only reads with the words after it. */
 const isVerbMatch = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
   const [verb, ...rest] = command.fields
   const grammar = verb === undefined || verb.unknown || verb.varies ? undefined : table.get(verb.text)

@@ -160,7 +160,7 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
         const value = readVariable(part, scope)
         now.splits ||= !part.quoted && !now.started && !wellKnown.has(part.name)
         if (value === undefined) appendUnknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
-        // A list keeps its items apart, quoted or not.
+        // The items of a list remain separate, quoted or not.
         else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
         break
       }

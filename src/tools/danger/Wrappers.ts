@@ -12,10 +12,10 @@ const wrappers = parseNames(`
   eatmydata fakeroot setpriv prlimit systemd-run coproc winpty numactl choom valgrind entr xvfb-run
 `)
 
-/** Those with a word of their own before the program. */
+/** Wrappers with an operand before the program. */
 const skipping = parseNames("timeout gtimeout chroot flock taskset gosu su-exec chrt setarch faketime ssh mosh")
 
-/** Programs that run another one behind a word of theirs: `bundle exec`. */
+/** Programs that run another one after a subcommand: `bundle exec`. */
 const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
   [/^(?:npm|pnpm|yarn|bun|mise|asdf|bundle|direnv|kubectl)$/, /^(?:exec|x|dlx)$/],
   [/^(?:poetry|pipenv|pdm|hatch|rye|uv|conda)$/, /^run$/],
@@ -102,7 +102,7 @@ export const listExecuted = (program: string, args: ReadonlyArray<Field>): Reado
     let end = index + 1
     while (end < args.length && args[end]?.text !== ";" && args[end]?.text !== "+") end++
     out.push(args.slice(index + 1, end))
-    // Words before the end belong to this command, whatever they look like.
+    // Words before the end belong to this command, regardless of their form.
     index = end
   }
   return out

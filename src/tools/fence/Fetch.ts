@@ -35,7 +35,7 @@ interface Options {
   readonly method?: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Bytes of the answer that are kept, after decompression. */
+  /** Maximum number of retained bytes of the response, after decompression. */
   readonly maxBytes: number
 }
 
@@ -50,7 +50,7 @@ const describeError = (error: unknown): string => {
   return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message
 }
 
-/** Sends one request to one of the addresses that were admitted, whatever the name resolves to meanwhile. */
+/** Sends one request to one of the admitted addresses, even if the name now resolves to another one. */
 const pinnedTransport: Send = {
   send: ({ addresses, url }, { body, headers, maxBytes, method = "GET" }) =>
     Effect.tryPromise({

@@ -112,8 +112,8 @@ interface Repository {
 const maxSubmodules = 64
 
 /**
- * Reasons for which git, run in a directory, would run programs of a repository's settings: by a command that only
- * looks, or, where `own` is the root of a tree whose settings a wall has kept, by any in a repository below it.
+ * Finds reasons why git, run in a directory, would run programs from a repository's settings: in a read-only command
+ * or, if `own` is the root of a tree whose settings a sandbox protected, in any command in a repository below it.
  */
 export const findReasons = Effect.fnUntraced(function* (
   cwd: string,
@@ -180,7 +180,7 @@ export const findReasons = Effect.fnUntraced(function* (
   }
 })
 
-/** True when git is in a command line, by its name or behind quotes that only a shell takes off. */
+/** True when git is in a command line, by its name or inside quotes that only a shell removes. */
 const runsGit = (command: string): boolean =>
   /\bgit\b/.test(command) || ScriptInterpreter.read(command).commands.some(({ program }) => program === "git")
 

@@ -102,7 +102,7 @@ const systemSecrets = [
 const machineSecret = new RegExp(String.raw`^(?:\/private)?\/etc\/(?:${systemSecrets})$|${processSecret}`)
 
 /**
- * True when a path in lower case is a secret wherever it stands: an environment file, a private key, a secret of the
+ * True when a path in lower case is a secret in any directory: an environment file, a private key, a secret of the
  * machine.
  */
 export const isPlainSecret = (path: string): boolean =>

@@ -45,7 +45,7 @@ export const findConcerns = Effect.fnUntraced(function* (
   const entries = (searchPath ?? "").split(":").map((entry) => path.resolve(cwd, entry))
   const isWithin = (entry: string, directory: string): boolean =>
     entry === directory || entry.startsWith(`${directory}/`)
-  // A write to a directory of programs of the user is asked about, whatever the working tree is.
+  // A write to a directory of the user's programs is asked about, regardless of the working tree.
   const isGuarded = (entry: string): boolean =>
     home !== undefined &&
     isWithin(entry, home) &&

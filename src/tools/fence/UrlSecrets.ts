@@ -1,19 +1,18 @@
 /**
- * Finds secrets in addresses: in the text as it is, and in the forms that would carry them past a look at the text.
+ * Finds secrets in addresses, in plain text and in encoded forms.
  *
  * **Details**
  *
- * Looked at are the address as it was written (the host of a parsed one is in lower case) and as it is sent, both
- * without percent-encoding, however often it was applied; words of base64 and hexadecimal in them, decoded; and, for
- * values that the runtime holds, the text without the punctuation by which a value can be spread over labels, folders
- * and parameters.
+ * The search covers the address as written (parsing lowercases the host) and as sent, both with all layers of
+ * percent-encoding removed; base64 and hexadecimal words in them, decoded; and, for values that the runtime holds, the
+ * text without the punctuation by which a value can be spread over labels, folders and parameters.
  *
  * Pure, bounded, never throws.
  *
  * **Gotchas**
  *
- * A model can be told to encode in unforeseen ways. This keeps secrets from leaving by accident and by the usual
- * tricks; the question about the host is the boundary.
+ * A model can be instructed to encode in unforeseen ways. This prevents leaks by accident and by common tricks; the
+ * question about the host is the boundary.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"

@@ -36,8 +36,8 @@ import { redactText } from "../../base/domain/Redaction.ts"
 import { resolveAddresses } from "../../base/platform/Network.ts"
 import * as UrlSecrets from "./UrlSecrets.ts"
 
-// Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short
-// forms, IPv6 with an IPv4 address inside.
+// Classification of the machine behind an IP address in any notation: decimal, octal and hexadecimal IPv4, short forms,
+// IPv6 with an embedded IPv4 address.
 //
 // Source: `hermes-llm.md` §19.5.
 
@@ -125,7 +125,7 @@ const isZero = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(
 const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
   const low = bytes.slice(12)
   if (isZero(bytes, 0, 10) && (hasPrefix(bytes.slice(10), 0xff, 0xff) || isZero(bytes, 10, 12))) {
-    // `::` and `::1` are addresses of their own.
+    // `::` and `::1` do not embed an IPv4 address.
     return isZero(bytes, 10, 15) && (bytes[15] ?? 0) < 2 ? undefined : low
   }
   if (isZero(bytes, 0, 8) && hasPrefix(bytes.slice(8), 0xff, 0xff, 0, 0)) return low
@@ -244,7 +244,7 @@ const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\
  */
 export const formatHost = (url: URL): string => (url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`)
 
-/** Judges a URL by its text; gives the URL and its host when nothing is wrong. */
+/** Checks a URL by its text and returns the URL and its host if it is valid. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return makeBlocked(text, "it is not a URL with a scheme and a host")

@@ -1,6 +1,6 @@
 /**
- * Bytes of a server as lines of bounded length. A longer line is thrown away as it arrives; its two ends are kept,
- * because one of them tells which request it would have answered.
+ * Splits the bytes of a server into lines of bounded length. A longer line is discarded as it arrives; its two ends are
+ * retained, because one of them identifies the request that it would have answered.
  */
 
 /** One line, or the ends of one that was too long. */
@@ -45,7 +45,7 @@ const closeLine = (open: OpenLine): Line =>
     ? { _tag: "Line", text: decoder.decode(concatBytes(open.parts)) }
     : { _tag: "TooLong", head: decoder.decode(open.head), tail: decoder.decode(open.tail) }
 
-/** Takes bytes, gives the lines that they complete. */
+/** Accepts bytes and returns the lines that they complete. */
 export const make = (maxBytes: number): ((chunk: Uint8Array) => ReadonlyArray<Line>) => {
   const openLine = (): OpenLine => ({ _tag: "Short", parts: [], length: 0 })
   let open = openLine()

@@ -108,7 +108,7 @@ export interface Connection {
   readonly protocol: string
   /** Id of the session that a server with an address gave. */
   readonly session?: (() => string | undefined) | undefined
-  /** Name and version that the server gives itself. */
+  /** Name and version reported by the server. */
   readonly server: string
   readonly offers: Offers
   readonly listTools: Effect.Effect<ReadonlyArray<Descriptor>, McpError>

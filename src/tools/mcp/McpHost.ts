@@ -82,7 +82,7 @@ const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedToo
   }
 })
 
-/** Answers requests over HTTP, each by a server of its own, as long as the scope lives. */
+/** Answers requests over HTTP, each with a separate server, until the scope closes. */
 export const makeHandler = Effect.fnUntraced(function* (
   tools: ReadonlyArray<OfferedTool>
 ): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {

@@ -26,7 +26,7 @@ import * as ServerFetch from "./ServerFetch.ts"
 
 /** A login, as the client that made it wants it back. */
 const Login = Schema.Struct({
-  /** The server's address: another one is another server, whatever its name. */
+  /** The server's address. A different address is a different server, regardless of its name. */
   url: Schema.String,
   client: Schema.optionalKey(Schema.Unknown),
   tokens: Schema.optionalKey(Schema.Unknown),
@@ -363,7 +363,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
     })
   if ((yield* authorize({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
-  // Every user and program of the machine reaches the page: without the state nothing that it was told counts.
+  // Every user and program of the machine can reach the page: a result without the right state is refused.
   if (answer.get("state") !== state)
     return yield* makeRefusal(name, "the login was completed for another request: try again")
   const error = answer.get("error")

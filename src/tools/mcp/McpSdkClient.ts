@@ -96,8 +96,8 @@ const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uin
 }
 
 /**
- * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may
- * go on for days.
+ * `fetch` with responses of bounded size. In an event stream the bound applies to each event, because the stream itself
+ * may last for days.
  */
 export const makeBoundedFetch =
   (fetch: Fetch, maxBytes: number): Fetch =>
@@ -112,8 +112,7 @@ export const makeBoundedFetch =
 const traced = /"_meta":\{[^{}]*"traceparent":"/u
 
 /**
- * `fetch` whose requests have the trace of their message in headers too, so that what stands between here and the
- * server can tell whom a request belongs to.
+ * `fetch` that also sends the trace context of a message in headers, so that proxies can attribute the request.
  */
 const makeTracedFetch =
   (fetch: Fetch): Fetch =>
@@ -318,7 +317,7 @@ const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, w
       )
     )
   )
-  // Not before: a way that failed is closed by the client, and that is no reason of its own.
+  // Not before: the client closes a failed transport, and this close is not a separate reason.
   Object.assign(client, {
     onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.makeClosedError(config.name)))
   })

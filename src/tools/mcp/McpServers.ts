@@ -135,7 +135,7 @@ const supervise = Effect.fnUntraced(function* (
     tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
   })
 
-  /** A connection in a scope of its own, with its tools in the registry. */
+  /** A connection in a separate scope, with its tools in the registry. */
   const connect = Effect.gen(function* () {
     const scope = yield* Scope.fork(parent, "sequential")
     const connected = yield* connector.connect(config).pipe(

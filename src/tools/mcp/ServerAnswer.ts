@@ -13,7 +13,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import type { Block, CallResult } from "./McpConnection.ts"
 
-/** Characters of a result that are kept. */
+/** Maximum number of retained characters of a result. */
 const maxResultChars = 1_000_000
 
 const maxMediaChars = 8_000_000

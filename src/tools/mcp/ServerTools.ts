@@ -76,7 +76,7 @@ interface SanitizedDescription {
   readonly inputSchema: Descriptor["inputSchema"]
 }
 
-/** Sanitises a server's description of its tools. `fallback` stands where the server says nothing. */
+/** Sanitises a server's description of its tools. `fallback` is used if the server does not provide one. */
 export const sanitizeDescription = (
   { description, inputSchema, name }: Descriptor,
   fallback: string
@@ -153,7 +153,7 @@ const makeDynamicTool = (
         ? `to believe its server, set mcp_servers.${config.name}.trust to annotations`
         : `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`
     )
-    // Results of a server are data, whatever they say.
+    // Results of a server are always data, never instructions.
     .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
 }
@@ -191,7 +191,7 @@ const runWithRecord = <A>(
   )
 }
 
-/** The server's own tools that the configuration lets through, each with a name of its own. */
+/** The server's own tools that the configuration allows, each with a unique name. */
 export const makeEntries = (
   config: ServerConfig,
   use: Use,

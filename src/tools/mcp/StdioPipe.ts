@@ -8,8 +8,8 @@
  * the connection continues. Other output lines are tolerated, but {@link maxStrayLines} of them before the first
  * message end the connection.
  *
- * Closing ends the program's input and gives it a moment to exit. Then its process group gets SIGTERM, and remaining
- * processes get SIGKILL.
+ * Closing ends the program's input and waits briefly for it to exit. Then its process group receives SIGTERM, and
+ * remaining processes receive SIGKILL.
  *
  * **Gotchas**
  *
@@ -118,7 +118,7 @@ const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, str
     for (const line of frame(chunk)) {
       if (line._tag === "TooLong") {
         const id = Framing.readAnsweredId(line)
-        // The request cannot be told from the others: none of them may wait for an answer that does not come.
+        // If the request cannot be identified, all open requests fail, so that none of them waits forever.
         for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) handleMessage(makeTooLargeError(lost))
         continue
       }

@@ -60,7 +60,7 @@ export interface Settings {
   readonly engine?: (typeof engines)[number] | undefined
   /** Share of the window from which on a conversation is compacted; 0.5 when absent. */
   readonly threshold?: number | undefined
-  /** Share of that which the newest messages keep; 0.2 when absent. */
+  /** Share of the threshold reserved for the newest messages; 0.2 when absent. */
   readonly targetRatio?: number | undefined
   /** First messages that stay, the system prompt aside; 3 when absent. */
   readonly protectFirst?: number | undefined
@@ -158,7 +158,7 @@ interface Engine {
   readonly summarise: Summarise
   readonly provider: ProviderCompaction
   readonly sessions: Map<SessionId, SessionState>
-  /** True once the user was told that the route does not offer the engine of the settings. */
+  /** True once the user was notified that the route does not offer the configured engine. */
   hasWarned: boolean
 }
 
@@ -181,7 +181,7 @@ const touchSessionState = ({ sessions }: Engine, id: SessionId): SessionState =>
 /** True when a compaction saved less than its least share. */
 const isIneffective = (before: number, after: number): boolean => after > before * (1 - leastSaving)
 
-/** Pauses compactions of a session after a model could not write the note, and tells the user. */
+/** Pauses compactions of a session after a model failed to write the note, and notifies the user. */
 const pauseAfterFailure = (
   known: SessionState,
   now: number,
@@ -192,7 +192,7 @@ const pauseAfterFailure = (
   return notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`)
 }
 
-/** True when the route offers the engine of the settings; tells the user once that it does not. */
+/** True when the route offers the configured engine; otherwise notifies the user once. */
 const isAvailable = Effect.fnUntraced(function* (engine: Engine, notify: Notify) {
   const { engine: name } = engine.settings
   const needs = name === "context_editing" ? "edits" : name === "responses_compact" ? "item" : undefined

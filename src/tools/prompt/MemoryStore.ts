@@ -1,12 +1,11 @@
 /**
- * Memory that lasts over sessions: entries of `MEMORY.md` (facts about machine and work) and `USER.md` (the user).
+ * Memory that persists across sessions: entries of `MEMORY.md` (facts about machine and work) and `USER.md` (the user).
  *
  * **Details**
  *
- * Entries are separated by a line with `§`; duplicates count once. A change is made under the lease of the file, over
- * all processes, and replaces the file whole. Several operations are one change: all of them or none, judged by the
- * size that they end with. A file that was edited by hand in a way that a writer would lose is kept beside the new one
- * first.
+ * Entries are separated by a line with `§`; duplicates count once. A change holds the lease of the file across all
+ * processes and replaces the whole file. Several operations are one atomic change; the size limit applies to the
+ * result. If a write would lose an edit made by hand, the old file is first preserved as a copy.
  *
  * Prompts show the blocks that {@link Service.blocks} reads when a session begins; later writes change the file and the
  * tool's answers, not that prompt. An entry that looks like an injected instruction is not stored. If it was written
@@ -181,7 +180,7 @@ export const applyOperations = (
     : Result.succeed(next)
 }
 
-/** The entries of a text that a person wrote, or why they cannot be kept. */
+/** Returns the entries of a text written by a person, or the reason why they cannot be stored. */
 const parseRewrittenEntries = (
   before: ReadonlyArray<string>,
   text: string,
@@ -242,8 +241,8 @@ export interface Service {
     operations: ReadonlyArray<Operation>
   ) => Effect.Effect<Saved, ConfigError | MemoryRefused>
   /**
-   * Puts the entries of a text in the place of `before`, all or none. Refused where the file has other entries since,
-   * or where an entry cannot be kept.
+   * Replaces `before` with the entries of a text, all or none. Fails if the entries of the file have changed since, or
+   * if an entry cannot be stored.
    */
   readonly rewrite: (
     target: Target,

@@ -4,14 +4,13 @@
  *
  * **Details**
  *
- * `name` and `description` are needed; `license`, `compatibility`, `metadata` and `allowed-tools` are optional. Beside
- * them this reads `platforms`, the conditions (`requires_tools`, `requires_toolsets`, `fallback_for_tools`,
- * `fallback_for_toolsets`) and the variables of the environment that a skill needs, at the top level or in
+ * `name` and `description` are required; `license`, `compatibility`, `metadata` and `allowed-tools` are optional. In
+ * addition, `platforms`, the conditions (`requires_tools`, `requires_toolsets`, `fallback_for_tools`,
+ * `fallback_for_toolsets`) and the environment variables that a skill needs are read, at the top level or in
  * `metadata.hermes`.
  *
- * The text of a skill is what a model is told to do. A file with text that wants to command the model against its user
- * is refused ({@link findRefusals}); commands that deserve a look before a skill is installed are warnings
- * ({@link findWarnings}).
+ * The text of a skill instructs a model. A file whose text tries to turn the model against its user is refused
+ * ({@link findRefusals}); commands to review before a skill is installed are warnings ({@link findWarnings}).
  *
  * **Gotchas**
  *
@@ -69,7 +68,7 @@ export type Facts = typeof Facts.Type
 /** A parsed `SKILL.md`. */
 export interface SkillFile {
   readonly facts: Facts
-  /** The text behind the frontmatter. */
+  /** The text after the frontmatter. */
   readonly body: string
 }
 
@@ -156,7 +155,7 @@ export const parse = (yaml: Yaml, given: string): Result.Result<SkillFile, strin
   })
 }
 
-/** Points in which a readable skill departs from the open format, or that keep it from being used as it is meant. */
+/** Deviations of a readable skill from the open format, and problems that prevent its intended use. */
 export const listRemarks = ({ body, facts }: SkillFile, directory: string): ReadonlyArray<string> => [
   ...(facts.name === "" ? ["it has no name in its frontmatter"] : []),
   ...(facts.name !== "" && !isName(facts.name)

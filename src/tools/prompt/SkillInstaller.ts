@@ -1,11 +1,11 @@
 /**
- * Brings skills into the user's directory: from a folder, a repository, a tarball or a package. Nothing of them is run.
+ * Installs skills into the user's directory from a folder, a repository, a tarball or a package, without running them.
  *
  * **Details**
  *
- * A source is copied beside its place first, and only the copy is examined: links and special files, text that wants to
- * command the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} tells what would be
- * installed, with the commands that deserve a look; {@link installSkill} puts one skill in place, whole.
+ * A source is first copied next to its destination, and only the copy is examined: links and special files, text that
+ * tries to turn the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} lists the
+ * skills to install and the commands to review; {@link installSkill} installs one skill atomically.
  *
  * A source is one skill, or a folder of several.
  *

@@ -60,7 +60,7 @@ export type Proposal = typeof Proposal.Type
 export interface Service {
   /** The oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Proposal>, ConfigError>
-  /** Keeps a change, and gives its id. */
+  /** Stores a change and returns its id. */
   readonly add: (change: Change) => Effect.Effect<string, ConfigError>
   /** Removes a change; returns false if the id is unknown. */
   readonly remove: (id: string) => Effect.Effect<boolean, ConfigError>

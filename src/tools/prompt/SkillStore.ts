@@ -70,12 +70,13 @@ export interface Options {
   /** Directories of further skills, absolute; they are never written. */
   readonly externalDirectories?: ReadonlyArray<string> | undefined
   /**
-   * Directories of the project, asked for each time, behind those; never written. A refusal says why one is not used.
+   * Directories of the project, read on each use and searched after the others; never written. A refusal says why one
+   * is not used.
    */
   readonly projectDirectories?:
     | Effect.Effect<ReadonlyArray<Pick<SkillIndex.Source, "directory" | "refusal">>>
     | undefined
-  /** File that keeps the index over processes; without one every process reads all skills. */
+  /** File that shares the index between processes; without it, every process reads all skills. */
   readonly snapshot?: string | undefined
   /** Name of the system as Node has it: `linux`, `darwin`, `win32`. */
   readonly os: string
@@ -132,7 +133,7 @@ export interface Service {
   readonly listed: Effect.Effect<ReadonlyArray<ListedSkill>>
   /** Everything that there is for this system and is not turned off. */
   readonly catalogue: Effect.Effect<SkillIndex.Catalogue>
-  /** Reads a skill, by its name, or by category and name; or a file beside its `SKILL.md`. */
+  /** Reads a skill by its name, or by category and name, or a file in the directory of its `SKILL.md`. */
   readonly view: (name: string, options?: ViewOptions) => Effect.Effect<View, SkillRefused>
   readonly change: (change: Change) => Effect.Effect<ChangeResult, ConfigError | SkillRefused>
   /** Fails as the change would now; nothing is changed. */

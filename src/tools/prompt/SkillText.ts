@@ -32,7 +32,7 @@ export const isOffered = (
   !fallbackForTools.some((tool) => offered.has(tool)) &&
   !fallbackForToolsets.some((toolset) => toolsets.has(toolset))
 
-/** A text of a file in one line of a prompt: it ends nothing that stands around it. */
+/** Formats text from a file as one line of a prompt that cannot close the surrounding markup. */
 const toInlineText = (text: string): string =>
   TextCut.shorten(
     TextHygiene.stripFences(TextHygiene.withoutControls(text))

@@ -12,8 +12,8 @@
  * their tools instead of announcing actions, unless the settings disable this; some families get a second text about
  * their typical mistakes.
  *
- * Texts of the machine and of the user's files come from {@link PromptSources}: nothing for an agent of an application,
- * unless it provides {@link layerSources}; the whole of it in the program.
+ * Texts about the machine and from the user's files come from {@link PromptSources}: an agent of an application has no
+ * sources unless it provides {@link layerSources}; the program uses all of them.
  *
  * **Example** (An agent of an application that follows a project's `AGENTS.md`)
  *
@@ -82,7 +82,7 @@ const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
 const listToolAdvice = (tools: ReadonlySet<string>): ReadonlyArray<string> =>
   ofTools.flatMap(([tool, text]) => (tools.has(tool) ? [text] : []))
 
-/** Parts of the names of models that are told to use their tools, where the setting is `auto`. */
+/** Parts of the names of models that are instructed to use their tools if the setting is `auto`. */
 const families = [
   "gpt",
   "codex",
@@ -230,7 +230,7 @@ export class PromptSources extends Context.Reference<(place: PromptLocation) => 
   { defaultValue: () => () => Effect.succeed({}) }
 ) {}
 
-/** Data that a system prompt is made of. */
+/** Data that a system prompt is built from. */
 export interface Parts extends PromptLocation {
   /** Replaces the identity of the sources and the built-in one. */
   readonly identity?: string | undefined
@@ -287,7 +287,7 @@ export const render = (prompt: ReadonlyArray<PromptLayer>): string => joinTexts(
 
 /** Choice of the sources that an agent reads. */
 export interface SourceOptions {
-  /** Home directory of the agent, in which `SOUL.md` stands; absent: the built-in identity. */
+  /** Home directory of the agent, which contains `SOUL.md`. The built-in identity is used when absent. */
   readonly home?: string | undefined
   /** True when the instructions of the project of a session's working directory are read. */
   readonly project?: boolean | undefined

@@ -1,6 +1,6 @@
 /**
- * A shell script as a tree: simple commands, their words made of text, variables and substitutions, their redirections
- * and here-documents. Nothing is expanded here, and compound commands stay a flat list in which reserved words are
+ * A shell script as a tree: simple commands, their words (text, variables and substitutions), their redirections and
+ * here-documents. Nothing is expanded here, and compound commands remain a flat list in which reserved words are
  * ordinary first words.
  *
  * **Details**
@@ -110,7 +110,7 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
       cursor.at += 2
       words.push([readArithmetic(cursor, false)])
     } else if (char === "(") {
-      // `name () { … }` is a definition: the word is kept and marked as one.
+      // `name () { … }` is a definition: the word is stored and marked as one.
       const definition = words.length === 1 && /^\([ \t]*\)/.exec(text.slice(cursor.at, cursor.at + 16))
       if (definition) {
         words.push([{ _tag: "Text", text: "()", quoted: false }])

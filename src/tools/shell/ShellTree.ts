@@ -74,7 +74,7 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   v: "\v"
 }
 
-/** Reads the text behind a backslash in `$'…'` and in `printf`: number of characters taken, and their value. */
+/** Reads the text after a backslash in `$'…'` and in `printf`: number of characters consumed, and their value. */
 export const readEscape = (after: string): readonly [taken: number, value: string] => {
   const coded = /^(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3}))/.exec(after)
   if (coded !== null) {

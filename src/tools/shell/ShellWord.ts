@@ -98,7 +98,7 @@ export const readArithmetic = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Variable", name: "((", operator: "", operand, quoted }
 }
 
-/** `$(…)`, and `<(…)` that gives a file. */
+/** `$(…)`, and `<(…)`, which expands to a file name. */
 const readSubstitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
   const commands = cursor.nested(() => cursor.commands(cursor, true), [])
   return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }

@@ -175,7 +175,7 @@ export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string,
   })
 )
 
-/** Text as notebooks keep it: whole or in lines. */
+/** Text as stored in notebooks: a single string or a list of lines. */
 const NotebookSource = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
 const NotebookOutput = Schema.Struct({

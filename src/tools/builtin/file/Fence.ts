@@ -180,7 +180,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
 
 const maxPathChars = 4_096
 
-/** The file system and no more in the context, so that a call keeps its own. */
+/** Context with only the file system and its paths, so that a call keeps its own services. */
 const platformOfFiles = Effect.gen(function* () {
   return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
     Context.add(Path.Path, yield* Path.Path)
@@ -316,7 +316,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
       const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
       return {
         cwd: at,
-        // A wall stands around the working tree already: a question about what it stops would have no effect.
+        // A sandbox already confines writes to the working tree: approving a write that it blocks would have no effect.
         roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
         temporary: [
           ...systemTemporary,
@@ -375,7 +375,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     })
 
     const command: WorkingTree["command"] = Effect.fnUntraced(function* ({ command, workdir }) {
-      // Behind a wall its secrets are not there to be read.
+      // In a sandbox, secrets cannot be read.
       if (typeof command !== "string" || isConfined) return []
       const around = yield* readSurroundings(typeof workdir === "string" ? workdir : undefined)
       const secrets = Boundary.listSecretReads(command, around).map(({ path, reason }): Concern => ({

@@ -141,9 +141,9 @@ export const makePlainText = (text: string): Text => ({ text, bom: false, crlf: 
 // **Details**
 //
 // A line is its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the text of a
-// file of up to 999 999 lines aligned, so that the model sees the indentation as it is. A line keeps its line end only
-// if it has one: a missing final newline shows. CRLF is shown as LF, a byte order mark is not shown, bytes that are not
-// UTF-8 show as U+FFFD. Lines before and after the window are only counted.
+// file of up to 999 999 lines aligned, so that the model sees the actual indentation. A missing final newline is
+// preserved. CRLF is shown as LF, a byte order mark is not shown, and bytes that are not UTF-8 are shown as U+FFFD.
+// Lines before and after the window are only counted.
 //
 // Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
 
@@ -179,11 +179,11 @@ interface LineReader {
   readonly end: () => LineWindow
 }
 
-/** Lines beside a window that are examined: a value that is wrapped has fewer. */
+/** Lines examined before and after a window: a wrapped value has fewer. */
 const nearLines = 64
 const newline = 0x0a
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
-/** A UTF-16 unit takes three bytes of UTF-8 at most; one more character tells a cut line from a whole one. */
+/** A UTF-16 unit is at most three bytes of UTF-8; one more character distinguishes a cut line from a whole one. */
 const estimateBytes = (chars: number): number => chars * 3 + 4
 
 const formatNumberedLine = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
@@ -193,14 +193,14 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
   const last = offset + limit - 1
   const kept = new Uint8Array(estimateBytes(maxLineChars))
   const lines: Array<string> = []
-  /** Lines before and behind the window, in which a value may stand that reaches into it. */
+  /** Lines before and after the window that may contain part of a value inside it. */
   const before: Array<string> = []
   const behind: Array<string> = []
   const cut: Array<number> = []
   let chars = 0
   let overflow = false
   let invalid = false
-  /** The line that is being read, its bytes kept so far, and how many bytes it has. */
+  /** Number of the line being read, its bytes stored so far, and its total bytes. */
   let current = 1
   let held = 0
   let length = 0

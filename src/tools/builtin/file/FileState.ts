@@ -64,8 +64,8 @@ export interface Service {
   /** Number of times in a row, this one included, that the session asked for exactly this. */
   readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
   /**
-   * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0
-   * where the text has to be given, because it is new, changed, or not held by the conversation (`isHeld`).
+   * Records that the conversation requests a text and returns how many stubs replaced it so far, including this one: 0
+   * if the text must be returned, because it is new, changed, or not held by the conversation (`isHeld`).
    */
   readonly given: (session: SessionId, reading: Reading, isHeld: () => boolean) => Effect.Effect<number>
   /** The session knows this state of the file. */

@@ -1,11 +1,10 @@
 /**
- * The directories of this machine that the path rules speak of: the user's home, the agent's home, and the roots that
+ * The directories of this machine that the path rules refer to: the user's home, the agent's home, and the roots that
  * writes are confined to, if any.
  *
  * **Details**
  *
- * Each is kept as it was named and as it really is with symbolic links followed, so that a path is judged alike
- * whichever way it is written.
+ * Each is stored as named and as resolved through symbolic links, so that all spellings of a path are judged alike.
  *
  * **Example** (File tools that write below one directory only)
  *

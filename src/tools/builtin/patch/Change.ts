@@ -21,8 +21,8 @@ import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import type { Target } from "../file/Fence.ts"
 
-// Replaces the content of a file atomically: writes a file beside it, flushes it, renames it over the old one and reads
-// it back.
+// Replaces the content of a file atomically: writes a temporary file in the same directory, flushes it, renames it over
+// the old one and reads it back.
 //
 // **Details**
 //
@@ -31,8 +31,7 @@ import type { Target } from "../file/Fence.ts"
 //
 // **Gotchas**
 //
-// The file becomes another inode: hard links to it keep the old content, and its owner becomes the user of this
-// process.
+// The file gets a new inode: hard links to it keep the old content, and its owner becomes the user of this process.
 
 type Files = FileSystem.FileSystem | Path.Path
 
@@ -228,9 +227,8 @@ export const commit: (
   return done
 }, Effect.uninterruptible)
 
-// A quick look at whether a written file still parses, where a parser is at hand: JSON, YAML and TOML. Files of any
-// other kind are not checked, and neither are JSON files that customarily have comments. A YAML file may have several
-// documents and tags of its own.
+// Checks quickly whether a written JSON, YAML or TOML file still parses. Other files are not checked, nor are JSON
+// files that customarily have comments. A YAML file may have several documents and custom tags.
 //
 // Source: `hermes-product.md` §2.3 (`lint`).
 

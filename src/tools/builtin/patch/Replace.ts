@@ -39,7 +39,7 @@ interface Piece {
   readonly end: number
 }
 
-/** A text with pieces of it rewritten. Only those that became something else are kept, so that most texts have few. */
+/** A text with rewritten pieces. Only pieces that changed are stored, so that most texts have few. */
 interface FoldedText {
   readonly text: string
   readonly pieces: ReadonlyArray<Piece>
@@ -100,14 +100,14 @@ const findInFolded = (
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
 
-/** True when a place begins or ends in the middle of a word that goes on outside of it. */
+/** True when a place begins or ends in the middle of a word. */
 const isSplittingWord = (text: string, start: number, end: number): boolean =>
   (isWord(text[start - 1]) && isWord(text[start])) || (isWord(text[end - 1]) && isWord(text[end]))
 
 const takeLeadingBlanks = (text: string): string => text.slice(0, text.length - text.trimStart().length)
 const takeTrailingBlanks = (text: string): string => text.slice(text.trimEnd().length)
 
-/** A replacement without what stood before and after the wanted text and is not replaced. */
+/** Removes the text before and after the wanted text, which is not replaced, from a replacement. */
 const trimReplacement = (replacement: string, before: string, after: string): string => {
   const head = replacement.startsWith(before) ? replacement.slice(before.length) : replacement.trimStart()
   return head.endsWith(after) ? head.slice(0, head.length - after.length) : head.trimEnd()
@@ -252,7 +252,7 @@ export const matchLineTrimmed: Matcher = makeBlockMatcher(
 
 const collapseBlanks = (text: string): string => text.replace(/\s+/g, " ")
 
-/** Indentation is not compared, and neither is how many blanks stand between words. */
+/** Ignores indentation and the number of blanks between words. */
 export const matchIndentationFlexible: Matcher = makeBlockMatcher(
   acceptEveryLine(
     (found, wanted) =>
@@ -266,15 +266,15 @@ const maxCompared = 400
 const computeLikeness = (a: Line, b: Line): number =>
   a.trimmed === b.trimmed ? 1 : similarity(a.trimmed.slice(0, maxCompared), b.trimmed.slice(0, maxCompared))
 
-/** True when a line tells its place: a lone bracket or a blank line does not. */
+/** True when a line is distinctive: a lone bracket or a blank line is not. */
 const isTelling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(trimmed)
 
 /** Mean likeness that the lines between two anchors must have. */
 const anchored = 0.7
 
 /**
- * The first and the last of at least three lines are the same and at least one tells its place; those between are
- * alike.
+ * Matches at least three lines if the first and the last are the same, at least one of these is distinctive, and the
+ * lines between are similar.
  */
 export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
   const [head, tail] = [wanted[0], wanted[wanted.length - 1]]

@@ -3,8 +3,7 @@
  *
  * **Details**
  *
- * Lines are put together from pieces; a line of which more than `maxKept` characters were read keeps only its
- * beginning.
+ * Lines are assembled from chunks; only the beginning of a line with more than `maxKept` characters is retained.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -237,7 +236,7 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
-/** A search gives what it has after this time. */
+/** A search returns the matches found so far after this time. */
 export const deadline = "30 seconds"
 const concurrency = 8
 

@@ -76,7 +76,7 @@ const maxLineChars = 8192
 const maxLines = 20
 const maxShownChars = 500
 
-/** Characters of several lines that are taken for the first part of a value which goes on. */
+/** Minimum number of characters of several lines that count as the first part of an unfinished value. */
 const shortestPart = 8
 
 /**
@@ -136,13 +136,13 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
 export interface Options {
   readonly command: string
   readonly cwd: string
-  /** Gives it a terminal of its own. */
+  /** Runs the process in its own terminal. */
   readonly terminal?: Maker | undefined
   readonly sessionId: SessionId
   readonly taskId: TaskId
-  /** The end of the process is told to its session. */
+  /** True when the session is notified of the end of the process. */
   readonly notifyOnComplete: boolean
-  /** Lines of output with one of these texts are told to its session. */
+  /** The session is notified of output lines that contain one of these texts. */
   readonly watchPatterns: ReadonlyArray<string>
 }
 
@@ -158,7 +158,7 @@ class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/
   message: Schema.String
 }) {}
 
-/** The lines of an output that are still kept. */
+/** The retained lines of an output. */
 interface KeptLines {
   readonly lines: ReadonlyArray<string>
   /** Index of the first of them in the whole output. */
@@ -181,7 +181,7 @@ export interface BackgroundProcess {
   /** The end of its output; redacted where `redact` says so, as its lines are. */
   readonly tail: (chars: number, redact: boolean) => string
   readonly lines: (redact: boolean) => KeptLines
-  /** Hosts that the wall around it kept it from. */
+  /** Hosts that its sandbox refused. */
   readonly refused: Iterable<string>
 }
 
@@ -230,8 +230,8 @@ const makeWatcher = (
 }
 
 /**
- * Starts a process in a scope of its own below the given one. Closing the given scope takes it down; it needs nothing
- * of the fiber that starts it.
+ * Starts a process in a child scope of the given one. Closing the given scope terminates it; it does not depend on the
+ * fiber that starts it.
  */
 export const start = Effect.fnUntraced(function* (
   shell: Shell.Shell,

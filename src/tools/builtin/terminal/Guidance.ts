@@ -45,7 +45,7 @@ const extractProgram = (words: ReadonlyArray<string>): ReadonlyArray<string> => 
   return first === undefined ? [] : [first.slice(first.lastIndexOf("/") + 1), ...rest]
 }
 
-/** The text of a word, with `$name` for a variable and `$` for a substitution; none for a file that a command gives. */
+/** Renders a word, with `$name` for a variable and `$` for a substitution; `undefined` for a process substitution. */
 const renderWord = (word: Word): string | undefined => {
   if (word.some((part) => part._tag === "Substitution" && part.asFile)) return undefined
   return word

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A text that has to be cut is redacted before (`redact`): a cut through a secret would leave a part of it that nothing
- * recognises. Where bytes are gone already, so is what stands next to the gap and may be such a part.
+ * A text is redacted (`redact`) before it is cut: a cut through a secret would leave an unrecognisable part of it. If
+ * bytes were already dropped, text next to the gap that may be such a part is removed as well.
  *
  * Source: `hermes-product.md` §2.3 (40 % head, 60 % tail).
  */
@@ -47,7 +47,7 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
   }
 
   const pushTail = (chunk: Uint8Array): void => {
-    // Until the ring has its full size it is filled from the start, so growing keeps the order.
+    // Until the ring has its full size, it is filled from the start, so growing preserves the order.
     ring = growBuffer(ring, past, Math.min(limits.tail, past + chunk.length), limits.tail)
     const last = chunk.length > limits.tail ? chunk.subarray(chunk.length - limits.tail) : chunk
     const at = (past + chunk.length - last.length) % limits.tail
@@ -82,7 +82,7 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
 
 const headShare = 0.4
 
-/** Characters beside a gap that a secret is looked for in that the gap cuts through. */
+/** Characters next to a gap that are searched for a secret cut by the gap. */
 const gapChars = 1024
 
 /**
@@ -90,7 +90,7 @@ const gapChars = 1024
  */
 const estimateBytes = (chars: number): number => chars * 3 + 4
 
-/** A buffer that keeps all that {@link renderBounded} shows of `limit` characters. */
+/** Makes a buffer that retains everything that {@link renderBounded} needs for `limit` characters. */
 export const makeBuffer = (limit: number): OutputBuffer =>
   make({ head: estimateBytes(limit * headShare + gapChars), tail: estimateBytes(limit - limit * headShare + gapChars) })
 
@@ -141,10 +141,10 @@ const cutAfterGap = (text: string): string => {
   return text.slice(at === 0 ? gapChars : at)
 }
 
-/** The shortest last word of an output that goes on that may be the first part of a secret. */
+/** Minimum length of the last word of an unfinished output that may be the first part of a secret. */
 const longWord = 16
 
-/** A text that goes on, without a last word that may be the first part of a secret; prompts are left as they are. */
+/** Removes the last word of an unfinished text if it may be the first part of a secret. Prompts are unchanged. */
 const dropOpenWord = (text: string): string => {
   const end = Math.min(getCurrentRegistry().cut(text, text.length), findWordStart(text, text.length))
   return text.length - end < longWord ? text : text.slice(0, end)
@@ -164,8 +164,8 @@ const readTexts = (kept: BufferedBytes, redact: boolean): readonly [head: string
 }
 
 /**
- * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a
- * notice between, redacted where `redact` says so.
+ * Returns at most `limit` characters of the retained output: all of it unchanged, or its first 40 % and last 60 % with
+ * a notice between, redacted if `redact` is true.
  */
 export const renderBounded = (kept: BufferedBytes, limit: number, redact: boolean): string => {
   const headLimit = Math.floor(limit * headShare)
@@ -192,7 +192,7 @@ interface Reading {
   readonly goesOn: boolean
 }
 
-/** Reads the text behind the gap, redacted where `redact` says so. */
+/** Returns the text after the gap, redacted if `redact` is true. */
 export const renderKept = (bytes: BufferedBytes, { goesOn, redact }: Reading): string => {
   const [head, tail = head] = readTexts(bytes, redact)
   if (!redact) return tail

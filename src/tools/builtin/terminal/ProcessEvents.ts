@@ -24,7 +24,7 @@ interface Base {
   readonly at: number
 }
 
-/** A process that was asked to tell of its end has ended. */
+/** A process whose end was to be reported has ended. */
 export interface ProcessCompleted extends Base {
   readonly _tag: "ProcessCompleted"
   readonly exitCode: number
@@ -44,7 +44,7 @@ export interface WatchMatched extends Base {
   readonly suppressed: number
 }
 
-/** A process matched too often: from now on it only tells of its end. */
+/** A process matched too often: from now on only its end is reported. */
 export interface WatchDemoted extends Base {
   readonly _tag: "WatchDemoted"
 }
@@ -66,7 +66,7 @@ export interface Service {
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** The service that keeps events of background processes. */
+/** The service that stores events of background processes. */
 export class ProcessEvents extends Context.Service<ProcessEvents, Service>()(
   "hermes-effect/tool/builtin/ProcessEvents"
 ) {}

@@ -137,7 +137,7 @@ export const make: Effect.Effect<
       Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId)
     )
 
-  // A process that was started is registered, whatever happens to the fiber that asked for it.
+  // A started process is registered even if the fiber that requested it is interrupted.
   const makeStarter =
     (shell: Shell.Shell, publish: Publish): Service["start"] =>
     (options) =>

@@ -1,5 +1,5 @@
 /**
- * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
+ * Starts a command line in a new shell, reads its output, and terminates its whole process tree with its scope.
  *
  * **Details**
  *
@@ -47,13 +47,13 @@ interface Command {
   readonly cwd: string
   readonly stdin: ChildProcess.CommandInput
   readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
-  /** Gives it a terminal of its own ({@link Shell.terminal}). */
+  /** Runs the command in its own terminal ({@link Shell.terminal}). */
   readonly terminal?: PseudoTerminal.Maker | undefined
   /** Marks everything that it starts, so that nothing of it outlives the scope. */
   readonly mark?: string | undefined
 }
 
-/** Exit of a command. One that died of a signal has the code that a shell gives it, 128 + the signal's number. */
+/** Exit of a command. After a signal, the code is 128 + the signal's number, as in a shell. */
 export interface Exit {
   readonly code: number
   readonly signal: string | undefined
@@ -68,9 +68,7 @@ interface RunningCommand {
   readonly kill: Effect.Effect<void>
 }
 
-/**
- * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
- */
+/** Starts a command line in a new shell, reads its output, and terminates its whole process tree with its scope. */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
   /** Finds a program in a directory that provides commands with a terminal, if any. */
@@ -205,7 +203,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
           "file"
       })
     }
-    // A terminal has a session of its own, out of reach of the group.
+    // A terminal has a separate session, which signals to the process group do not reach.
     const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.makeHex(32))
     const handle = yield* spawn({ ...command, mark }, words).pipe(
       Effect.retry({ schedule: retries, while: isTransient }),
@@ -219,7 +217,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       received += chunks.length
       return command.onOutput(chunks)
     }).pipe(
-      // The pipe broke: the output ends here, and the exit code still tells how the command ended.
+      // The pipe broke: the output ends here, but the exit code is still available.
       Effect.ignore,
       Effect.forkScoped
     )

@@ -25,7 +25,7 @@ import { ProcessRegistry } from "./ProcessRegistry.ts"
 /** Characters of an unfinished line that are judged again. */
 const longestLine = 8_192
 
-/** Keys of the deletions of a text, also of those that are not asked about where a snapshot stands around a command. */
+/** Returns the keys of the deletions in a text, including deletions that are not asked about if a snapshot exists. */
 const findDeletions = (text: string): ReadonlyArray<string> => {
   const { losses, unnamed } = DeletedPlaces.findDeletions(text)
   return [...losses.map(({ finding }) => finding.key), ...unnamed.map(({ key }) => key)]
@@ -61,7 +61,7 @@ const hasUnknownKeys = (edited: string): boolean =>
 const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
 
 const afterName = String.raw`\s{0,8}[(\s]`
-/** A call that deletes files, whatever names them. */
+/** A call that deletes files, regardless of how they are named. */
 const deletingCall = new RegExp(
   [
     String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)` +
@@ -92,8 +92,8 @@ const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> 
 }
 
 /**
- * Reasons to ask about a text that is typed behind an unfinished line into the process of a command, beside those that
- * the text has by itself.
+ * Finds reasons to ask about text that is typed after an unfinished line into the process of a command, in addition to
+ * the reasons in the text itself.
  */
 export const findConcerns = (unfinished: string, text: string, command: string): ReadonlyArray<Concern> => {
   const line = unfinished + text

@@ -5,7 +5,7 @@
  *
  * **Details**
  *
- * Flags are one text. `-abc` are three flags without a value. A value follows in a mark behind the name:
+ * Flags are one text. `-abc` are three flags without a value. A mark after the name describes the value:
  *
  * - `=` in the same word or in the next one, which does not begin with `-`;
  * - `=*` the same with any text, for flags that take a value in every version of the program;

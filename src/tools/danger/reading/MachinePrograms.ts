@@ -64,7 +64,7 @@ const pip = makeVerbTable([
 
 const dpkg = makeVerbTable([["-l -L -s -S", makeGrammar("")]])
 
-/** Programs whose first word says what they do, and the flags behind it. */
+/** Programs with subcommands, and the grammar of each subcommand. */
 export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
   ["docker", docker],
   ["systemctl", systemctl],
@@ -169,7 +169,7 @@ export const machinePrograms = makeTable<Grammar>([
   ]
 ])
 
-/** Programs that print their version, or a help, and do nothing else, in whatever directory they are called. */
+/** Programs that can print their version or help without any other effect, in any directory. */
 export const versioned = parseNames(`
   git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh
   openssl sqlite3 psql redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php

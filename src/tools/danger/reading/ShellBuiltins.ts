@@ -19,10 +19,10 @@ const isPlainFormat = ({ fields }: Command): boolean => {
 const unary = /^-[bcdefghknprstuwxzGLNOS]$/
 const binary = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$/
 
-/** Values of the shell that are numbers, whatever they are. */
+/** Shell parameters whose value is always a number. */
 const isNumber = ({ shown }: Field): boolean => /^\$[?#$!]$/.test(shown)
 
-/** True when the test has the same form whatever the values are that only the machine knows. */
+/** True when the test has the same form regardless of values that are known only at run time. */
 const hasOneForm = (fields: ReadonlyArray<Field>): boolean => {
   const words = fields[0]?.text === "!" && !fields[0].unknown ? fields.slice(1) : fields
   const isOpen = (field: Field | undefined): boolean => field !== undefined && field.unknown && !isNumber(field)
@@ -92,7 +92,7 @@ const wrapping = makeTable<Grammar>([
 /** True for a program that runs the rest of its words. */
 export const isWrapping = (program: string): boolean => wrapping.has(program)
 
-/** True when the own flags of a wrapper only say how, and the program behind them is the one that is judged. */
+/** True when the flags of a wrapper are harmless, so that only the program after them must be judged. */
 export const isPlainWrapper = ({ called, fields, program }: Command): boolean => {
   const grammar = wrapping.get(program)
   if (grammar === undefined) return false

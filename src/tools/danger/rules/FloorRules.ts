@@ -121,7 +121,7 @@ const findForkBomb: Rule = ({ inside, program, terminator }) =>
 
 const destructive: ReadonlyArray<Rule> = [findNamedDanger, findDeviceWrite, findTreeDeletion]
 
-/** The same behind a program that may run the rest of its words, known as a wrapper or not. */
+/** Applies the same rule to a program that may run the rest of its words, known as a wrapper or not. */
 const findHiddenDanger: Rule = (command) => {
   if (isProse(command) || containers.test(command.program)) return undefined
   const seen = new Set<string>()

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * An iteration is an answer with the user's messages before it and the results behind it; a user round goes from a
- * message of the user to the next answer without calls. Old results keep their calls, so that nothing is left without
- * its result. The newest message of the user stays word for word behind a summary. Where the old part is larger than
- * the model that writes it can hold, it is given in parts that end between two units, each with the summary so far.
+ * An iteration is an answer with the user's messages before it and the results after it; a user round extends from a
+ * user message to the next answer without calls. Old results keep their calls, so that every call has its result. The
+ * newest user message is preserved verbatim after a summary. If the old part exceeds the window of the summarising
+ * model, it is passed in parts that end between two units, each with the summary so far.
  *
  * Source: `nexau.md` §4.
  */
@@ -29,7 +29,7 @@ type Messages = ReadonlyArray<Prompt.Message>
 const hasCalls = (message: Prompt.Message): boolean =>
   message.role === "assistant" && message.content.some(({ type }) => type === "tool-call")
 
-/** The conversation behind the system prompt, in units. */
+/** The conversation after the system prompt, in units. */
 const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let isOpen = false

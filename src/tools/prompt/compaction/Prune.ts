@@ -1,11 +1,11 @@
 /**
- * Shortens what tools said long ago, without asking a model: old results become a line each, long arguments are cut,
- * and images are named.
+ * Shortens old tool output without a model: each old result becomes a line, long arguments are cut, and images are
+ * replaced with labels.
  *
  * **Details**
  *
- * Of results that are the same the newest stays. A shortened call keeps valid arguments. Nothing is removed: every call
- * keeps its result.
+ * The newest of several identical results is preserved. The arguments of a shortened call remain valid. Nothing is
+ * removed: every call keeps its result.
  *
  * Source: `hermes-llm.md` §10.5.
  */
@@ -16,7 +16,7 @@ import * as Json from "../../../base/domain/Json.ts"
 const shortResult = 200
 /** Characters of the arguments of a call that are short enough to stay. */
 const shortArguments = 500
-/** Characters that are kept of a text in longer arguments. */
+/** Maximum number of retained characters of a text in longer arguments. */
 const argumentChars = 200
 const commandChars = 80
 const errorChars = 200

@@ -71,7 +71,7 @@ export interface Parts {
   readonly tail: ReadonlyArray<Prompt.Message>
 }
 
-/** End of the head: behind the first messages, and behind the results of their calls. */
+/** End of the head: after the first messages and the results of their calls. */
 const findHeadEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: number): number => {
   let end = Math.min(messages.length, (messages[0]?.role === "system" ? 1 : 0) + protectFirst)
   while (messages[end]?.role === "tool") end++
@@ -88,7 +88,7 @@ export const split = (
   }: {
     readonly protectFirst: number
     readonly tailTokens: number
-    /** Newest exchanges of the tail, whatever their tokens. */
+    /** Number of newest exchanges in the tail, regardless of their tokens. */
     readonly keepExchanges?: number | undefined
   }
 ): Parts | undefined => {
