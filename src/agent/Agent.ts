@@ -67,7 +67,7 @@ import { type AgentServices, type MiddlewareFailure, Services } from "./Services
 import * as SessionOpening from "./SessionOpening.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
 
-/** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
+/** Number of events that a slow reader of {@link Service.stream} may lag behind before the run waits for it. */
 const streamBuffer = 256
 
 /**
@@ -107,10 +107,10 @@ export interface SessionEnd {
   readonly next?: string | undefined
 }
 
-/** The agent of a runtime. An application whose middleware adds failures gives its agent a key of its own. */
+/** The agent of a runtime. An application whose middleware adds failures defines a separate key for its agent. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
 
-/** Sessions that an agent keeps open; the one that was idle longest is given up for another one. */
+/** Maximum number of sessions that an agent keeps open. A further session closes the one idle longest. */
 const maxOpenSessions = 1000
 
 /** Parts of an agent, besides the services of its surroundings. */
@@ -157,7 +157,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         store: yield* SessionStore,
         record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
         interceptors: { stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? [])]), hooks },
-        // Calls that need an approval do not run if no one can give it.
+        // Without an approver, calls that need approval do not run.
         approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () =>
           Approvals.makeUnattended(hooks)
         ),
@@ -239,7 +239,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
         })
 
-      /** The session in which a compacted one goes on: the listeners are told, and it takes its place. */
+      /** Continues a compacted session in a new one: notifies the listeners and replaces the old session. */
       const continueInNewSession = (
         opened: RunStart.OpenedRun,
         input: SessionOpening.PromptInput & Pick<RunOptions, "systemPrompt">,
@@ -425,8 +425,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       yield* Effect.addFinalizer(() => finalizeAll)
 
       const service: Service<unknown> = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
-      // Failures of middleware pass through as they are, and the context of a run is merged whatever is in it: the
-      // types of the list say what both are.
+      // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
+      // the types of the list define both.
       return service as Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>
     })
   )

@@ -32,7 +32,7 @@ export type Outcome =
    * conversation.
    */
   | { readonly _tag: "BrokenOff"; readonly text: string }
-  /** The provider paused in the middle of an answer, which is kept; asked again, it goes on. */
+  /** The provider paused in the middle of the answer, which is in the conversation. Another request continues it. */
   | { readonly _tag: "Paused"; readonly text: string }
   /** Neither text nor calls; `reasoned` when there was reasoning, which is in the conversation then. */
   | { readonly _tag: "Empty"; readonly reasoned: boolean }
@@ -44,7 +44,7 @@ export type Outcome =
 /** See {@link Outcome}. */
 interface ContinueOutcome {
   readonly _tag: "Continue"
-  /** Text beside the calls. */
+  /** Text that accompanies the calls. */
   readonly text: string
   readonly tools: ReadonlyArray<string>
   /** True when a call of the step could not even be tried: an unknown tool, arguments that are no object. */
@@ -94,7 +94,7 @@ export const isBlank = (text: string): boolean => text.trim() === ""
 const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): ReadonlyArray<Prompt.AssistantMessagePart> =>
   content.filter(({ type }) => type !== "text")
 
-/** An answer that the output limit cut. One with calls is not kept: the same question is asked again. */
+/** Handles an answer cut by the output limit. One with cut calls is discarded, and the same question is asked again. */
 export const handleTruncatedAnswer = Effect.fnUntraced(function* (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,

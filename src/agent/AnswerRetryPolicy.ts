@@ -4,14 +4,14 @@
  *
  * **Details**
  *
- * Messages of an `Again` are sent and never stored: synthetic text does not reach the transcript. Every way of asking
- * again is bounded, and every bound ends the run with exactly what was said.
+ * Messages of an `Again` are sent and never stored: synthetic text does not reach the transcript. Every kind of retry
+ * is bounded, and reaching a bound ends the run with exactly the text so far.
  *
- * - `announcement`: a model of the Responses API says what it is going to look at in the user's files, before it ever
- *   called a tool. It is short, has words of intent and of action, and names something of a workspace.
- * - `cut off`: a GLM model behind Ollama stopped after tool results in the middle of a sentence.
+ * - `announcement`: a model of the Responses API announces that it will look at the user's files, before it has called
+ *   any tool. The text is short, contains words of intent and action, and names part of a workspace.
+ * - `cut off`: a GLM model served by Ollama stopped in the middle of a sentence after tool results.
  *
- * Both are guesses, and each costs a bounded number of questions when it is wrong.
+ * Both are heuristics, and a wrong one costs a bounded number of requests.
  *
  * Source: `hermes-llm.md` §13.3, §13.4 and §15.2–15.4, `ARCHITECTURE.md` §7.
  */
@@ -21,7 +21,7 @@ import type { RouteInfo } from "../base/domain/Route.ts"
 import type { Exit } from "../base/domain/RunEvent.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
 
-/** Kinds of a text that a model ended of its own accord. */
+/** Kinds of text that a model ended by itself. */
 type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** Input of the classification. */
@@ -69,7 +69,7 @@ const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
   return said.length >= shortestCut && /\s/.test(said) && !ending.test(said)
 }
 
-/** Classifies a text that a model ended of its own accord. */
+/** Classifies a text that a model ended by itself. */
 export const classifyAnswer = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"
 
@@ -121,7 +121,7 @@ interface Decision {
 export interface AnswerContext {
   /** True when one of the newest messages is a tool's result. */
   readonly afterTools: boolean
-  /** Kind of a text that the model ended of its own accord. */
+  /** Kind of the text if the model ended it by itself. */
   readonly answer: AnswerKind
 }
 
@@ -208,7 +208,7 @@ const decideFinished = (
   return decideEnd(state, "text_response", state.said + outcome.text)
 }
 
-/** Decides what follows an outcome, from the state so far; gives the next state and the action. */
+/** Returns the next state and the action for an outcome, based on the state so far. */
 export const decide = (state: State, outcome: Outcome, facts: AnswerContext): Decision => {
   switch (outcome._tag) {
     case "Continue":

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * Nothing is kept for it besides the sessions themselves. The result of the call that sent a child off names its
- * session, where everything it does is stored as it happens; a message that brings its report names the delegation.
- * Hence a session that is continued, by whichever process, knows what it was never told, at least once: of a child
- * whose process died in the middle the status is `unknown`.
+ * No state is stored apart from the sessions. The result of the call that started a child names the child's session,
+ * which stores everything the child does as it happens. The message with its report names the delegation. Hence any
+ * process that continues a session finds the undelivered reports and delivers each at least once. The status of a child
+ * whose process died midway is `unknown`.
  *
  * Source: `hermes-product.md` §3.4.
  */

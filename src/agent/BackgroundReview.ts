@@ -1,6 +1,6 @@
 /**
- * Reviews of a conversation after a turn: an agent of its own looks at it and keeps what later conversations need, in
- * the memory and in skills.
+ * Reviews a conversation after a turn: a separate agent reads it and stores information for later conversations in the
+ * memory and in skills.
  *
  * **Details**
  *
@@ -12,7 +12,7 @@
  * any other. The user is never asked: a call that needs an approval is denied, and a change of a skill is stored as a
  * proposal for the user (`SkillStore.proposals`).
  *
- * The session is neither read nor written by it: it works on a copy of the conversation's last part, as text.
+ * A review neither reads nor writes the session: it works on a text copy of the conversation's last part.
  *
  * **Gotchas**
  *
@@ -61,7 +61,7 @@ export interface Review {
   readonly startedAt: number
 }
 
-/** Outcome of a review that changed something, or was kept from it. */
+/** Outcome of a review that made a change or was prevented from making one. */
 export interface Report {
   readonly sessionId: Ids.SessionId
   /** One line. */

@@ -56,11 +56,11 @@ export interface Service {
   readonly stopAll: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
   /** Done as soon as something has to be said to a session or its user. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
-  /** Takes what has to be said, as messages, each of its own. */
+  /** Takes the pending reports, each as a separate message. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
-  /** Takes what the user is told and the model is not: a line of each review that did something. */
+  /** Takes the notices for the user only: one line for each review that did something. */
   readonly takeNotices: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
-  /** Waits for the processes of a session that are to tell when they ended. */
+  /** Waits for the processes of a session that have to report their end. */
   readonly settled: (sessionId: SessionId) => Effect.Effect<void>
   /** Waits for the review of a session. */
   readonly reviewed: (sessionId: SessionId) => Effect.Effect<void>
@@ -100,7 +100,7 @@ const make = Effect.gen(function* () {
   const listDescendants = Effect.fnUntraced(function* (sessionId: SessionId) {
     const sessions = new Set<string>([sessionId])
     const family = []
-    // Parents stand before their children.
+    // Parents precede their children.
     for (const child of yield* children.list) {
       if (!sessions.has(child.parentSessionId)) continue
       sessions.add(child.sessionId)

@@ -40,7 +40,7 @@ export interface Limits {
   readonly toolCalls?: number | undefined
 }
 
-/** Ledger of one run. The run writes into it, and so do its children, also those that go on in the background. */
+/** Ledger of one run. The run and its children write to it, including children that continue in the background. */
 export interface Budget {
   readonly parent: Budget | undefined
   readonly iterations: number
@@ -162,7 +162,7 @@ export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">
 /** Share of the time after which the model is asked to come to an end. */
 const wrapUpShare = 0.8
 
-/** Seconds that are left when the model has to be told of it, which is once; undefined otherwise. */
+/** Returns the seconds left if the model has to be notified, which happens once; otherwise `undefined`. */
 export const takeWrapUpSeconds = (budget: Budget, now: number): number | undefined => {
   const left = computeMillisLeft(budget, now)
   if (left === undefined || budget.toldOfTime) return undefined

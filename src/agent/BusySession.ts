@@ -13,9 +13,9 @@ const isBusy = <E>(error: E): error is Extract<E, SessionBusy> => error instance
 const looks = Schedule.min([Schedule.exponential("500 millis", 1.5), Schedule.spaced("5 seconds")])
 
 /**
- * Runs work on a session as soon as the session is free. While it fails with `SessionBusy` it is run again, without a
- * limit in time; the first wait is logged. Other failures pass. `work` is told whether it was waited for: then the
- * owner may have done the same work, and the stored session says how far it came.
+ * Runs work on a session as soon as the session is free. While it fails with `SessionBusy`, it is retried without a
+ * time limit; the first wait is logged. Other failures propagate. `work` receives true after a wait: the owner may then
+ * have done the same work, and the stored session shows its progress.
  */
 export const waitForSession = <A, E, R>(
   work: (hasWaited: boolean) => Effect.Effect<A, E, R>

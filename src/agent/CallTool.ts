@@ -24,7 +24,7 @@ import { Services } from "./Services.ts"
 export interface Call<R = never> {
   readonly name: string
   readonly args: unknown
-  /** The session that it is made for, which must exist; one of its own when absent. Nothing is stored in it. */
+  /** Session of the call, which must exist; a separate one when absent. Nothing is stored in it. */
   readonly sessionId?: string | undefined
   /** Absolute; the agent's when absent. */
   readonly cwd?: string | undefined

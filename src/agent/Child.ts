@@ -40,7 +40,7 @@ interface ToolSelectionInput {
   /** Names of all registered toolsets. */
   readonly registered: ReadonlyArray<string>
   readonly mayDelegate: boolean
-  /** True when the toolsets of MCP servers stay beside those that a task asks for. */
+  /** True if the toolsets of MCP servers stay available in addition to those that a task requests. */
   readonly keepMcp: boolean
 }
 
@@ -329,7 +329,7 @@ export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { g
   goal
 })
 
-/** Runs a child to its end, whatever that is; only interruption from outside is not a report. */
+/** Runs a child to its end. Every outcome is a report, except interruption from outside. */
 export const run = Effect.fnUntraced(function* (
   family: Family,
   child: Child
@@ -367,7 +367,7 @@ export const run = Effect.fnUntraced(function* (
             role: task.role,
             background: child.delegationId !== undefined
           })
-          // The record of a parent tells of its child before the child's own does.
+          // The parent's record reports its child before the child's own record starts.
           return recorder.flush
         })
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(

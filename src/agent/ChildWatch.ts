@@ -1,6 +1,4 @@
-/**
- * Observes a child while it runs, so that its report says what it did even when it never gives a result.
- */
+/** Observes a child while it runs, so that its report describes its work even if it never returns a result. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,7 +14,7 @@ export interface ChildProgress {
   /** Sessions of the child's own children, and of theirs. */
   readonly below: Array<string>
   steps: number
-  /** Use of the child and of its own children. */
+  /** Usage of the child and its children. */
   usage: Usage.Usage
   /** Text since its last tool call. */
   text: string
@@ -35,7 +33,7 @@ export const makeProgress = (): ChildProgress => ({
   lastTool: undefined
 })
 
-/** Notes the events of a child; `tell` gets what its parent's listeners see of it. */
+/** Records the events of a child; `tell` receives the events for its parent's listeners. */
 export const watch = (
   subagentId: string,
   watched: ChildProgress,
@@ -57,7 +55,7 @@ export const watch = (
         return undefined
       case "UsageReported":
         watched.usage = Usage.add(watched.usage, event.usage)
-        // Of its children too, who are told apart.
+        // Includes usage of its children, which retains its origin.
         return { ...event, origin: event.origin?.startsWith("sa-") === true ? event.origin : subagentId }
       case "ToolStarted":
         sizes.set(event.callId, JSON.stringify(event.params).length)

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A window that is not known triggers nothing. After tools the tokens of the prompt that the provider counted last
- * decide; its answer is not among them. Before the first call an estimate does, of a conversation that is long enough
- * for head and tail. Open items of the todo list are told again where their message went, and files count as unread.
+ * An unknown window triggers nothing. After tool calls, the decision uses the prompt tokens that the provider counted
+ * last, without its answer. Before the first call it uses an estimate, if the conversation is long enough for head and
+ * tail. After compaction, open items of a removed todo list are repeated, and files count as unread.
  *
  * Source: `hermes-llm.md` §10.4 and §10.6.
  */
@@ -76,9 +76,7 @@ const renderOpenTodos = (messages: ReadonlyArray<Prompt.Message>): string | unde
     : open.map(({ content, id, status }) => `- [${status === "in_progress" ? ">" : " "}] ${id}: ${content}`).join("\n")
 }
 
-/**
- * The compacted conversation, with the open items of a todo list that it no longer shows behind its first new message.
- */
+/** Returns the compacted conversation. Open items of a removed todo list are added after its first new message. */
 const withTodos = (
   before: ReadonlyArray<Prompt.Message>,
   after: ReadonlyArray<Prompt.Message>

@@ -1,5 +1,5 @@
 /**
- * The session in which a compacted conversation goes on.
+ * The session in which a compacted conversation continues.
  *
  * **Details**
  *
@@ -8,7 +8,7 @@
  * conversation that this one sent, and with a system prompt built from the current memory. Otherwise each run would
  * compact the whole session again.
  *
- * A store that cannot take it loses nothing: the session is whole, and the next run compacts it.
+ * If the store cannot save it, nothing is lost: the session is complete, and the next run compacts it.
  *
  * Source: `hermes-llm.md` §7.1 (2) and §10.6.
  */
@@ -31,7 +31,7 @@ import * as SessionOpening from "./SessionOpening.ts"
 /** Run options that the prompt of the new session depends on. */
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
-/** The conversation as a session keeps it. */
+/** The conversation as a session stores it. */
 const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
     if (History.isOnce(message)) return []

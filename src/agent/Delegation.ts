@@ -1,19 +1,19 @@
 /**
- * The agent's side of `delegate_task`: a child for each task, with the run's hooks and middleware, a part of its tools,
- * and a budget of its own.
+ * The agent's side of `delegate_task`: a child for each task, with the run's hooks and middleware, a subset of its
+ * tools, and a separate budget.
  *
  * **Details**
  *
  * Children run in parallel up to the limit, as fibers of the tool call: interrupting the call or the run interrupts
  * every descendant at once, and none outlives it. Reports of finished children are stored as the result of the call,
  * and the other children are reported as `interrupted`. A child that fails, exhausts its budget or time, or is stopped
- * alone produces a report, never a failed run; its siblings continue.
+ * individually produces a report, never a failed run; its siblings continue.
  *
- * `subagent_start` is told of every child before the first one runs, `subagent_stop` after the last one ended, both in
- * the order of the tasks.
+ * `subagent_start` is emitted for every child before the first one runs, `subagent_stop` after the last one ends, both
+ * in the order of the tasks.
  *
  * A child in the background is a fiber of {@link Children} instead: it outlives the run that asked for it and is not
- * interrupted with it. The limits of that run (tokens, money, time) hold for it all the same.
+ * interrupted with it. The limits of that run (tokens, money, time) still apply to it.
  *
  * Source: `hermes-product.md` §3, `hermes-llm.md` §13.9, `ARCHITECTURE.md` §7.
  */
@@ -40,7 +40,7 @@ const dispatchedNote =
   "The child works in the background. Do something else, or end your turn: its report comes as a message of its own. " +
   "Do not wait for it, and do not do its work."
 
-/** A task without secrets: a model wrote it, and it is what the child is told, stored with, and known by. */
+/** Masks secrets in a task: a model wrote it, and the child receives it, is stored with it, and is identified by it. */
 const withoutSecrets = Effect.fnUntraced(function* (task: Delegator.Task): Effect.fn.Return<Delegator.Task> {
   const secrets = yield* Secrets
   const mask = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask

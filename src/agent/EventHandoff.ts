@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 
 /** The two ends of a stream. */
 export interface EventHandoff<A, E> {
-  /** Gives events to the reader, or keeps them for it. Does nothing once the stream has ended or was closed. */
+  /** Passes events to the reader, or buffers them. Does nothing once the stream has ended or was closed. */
   readonly offer: (events: ReadonlyArray<A>) => Effect.Effect<void>
   /** Ends the stream as the run ended. */
   readonly end: (exit: Exit.Exit<unknown, E>) => Effect.Effect<void>
@@ -32,7 +32,7 @@ type PullResult<A, E> = Effect.Effect<Events<A>, E | Cause.Done>
 
 const isSome = <A>(events: ReadonlyArray<A>): events is Events<A> => events.length > 0
 
-/** `limit` is how many events are kept for a busy reader before the run waits. */
+/** `limit` is the number of events buffered for a busy reader before the run waits. */
 export const make = <A, E>(limit: number): EventHandoff<A, E> => {
   let kept: Array<A> = []
   let ended: Effect.Effect<never, E | Cause.Done> | undefined

@@ -58,7 +58,7 @@ const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | 
 const isApart = ({ source }: { readonly source?: string | undefined }): boolean =>
   source === "cron" || source === "batch"
 
-/** The block that stands before the user's text; undefined without one, and for messages that are more than text. */
+/** The block that precedes the user's text; undefined without one, and for messages that are not plain text. */
 export const recall = Effect.fnUntraced(function* (
   run: RunState,
   options: Pick<RunOptions, "source">
@@ -97,20 +97,20 @@ export const notifyCompaction = Effect.fnUntraced(function* (run: RunState): Eff
   yield* callProvider(provider.name, "compacting", () => tell({ sessionId, messages: messages.slice(1) }))
 })
 
-/** Tells the provider of turns, writes and ends of sessions, one after the other, beside the runs. */
+/** Notifies the provider of turns, writes and ends of sessions, one at a time, concurrently with the runs. */
 export interface MemoryNotifier {
   readonly tell: (
     run: RunState,
     options: Pick<RunOptions, "source">,
     result: RunResult
   ) => Effect.Effect<void, never, Services>
-  /** Runs an effect whose writes to the files that remember are told. */
+  /** Runs an effect and notifies the provider of its writes to the memory files. */
   readonly listening: <A, E, R>(
     run: RunState,
     options: Pick<RunOptions, "source">,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R | Services>
-  /** Tells of a session that is given up. */
+  /** Notifies the provider of a session that is given up. */
   readonly ended: (sessionId: SessionId) => Effect.Effect<void, never, Services>
 }
 

@@ -68,7 +68,7 @@ const retractAttempt = (run: RunState, progress: AnswerProgress.AnswerProgress):
   return isRead ? replaceText(run, run.steps.count, progress.text) : Effect.void
 }
 
-/** Takes back all that was shown of an answer that middleware refuses: nothing of it is kept. */
+/** Retracts all shown text of an answer that middleware refuses: no part of it is stored. */
 export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
   const { answer } = run.questions
   const { text } = answer

@@ -34,7 +34,7 @@ import { type RunState, reportUsage } from "./RunState.ts"
 import { Services } from "./Services.ts"
 import { isCall, toPromptPart } from "./AnswerOutcome.ts"
 
-/** Sessions whose counters are kept. */
+/** Maximum number of sessions whose counters are stored. */
 const maxSessions = 1_000
 
 /** Model calls of one review. */
@@ -61,7 +61,7 @@ const countStepsSince = ({ steps: { count, lastUse } }: RunState, tool: string):
   return last === undefined ? undefined : count - last
 }
 
-/** Counts a turn, and gives the subjects whose reviews are due. */
+/** Counts a turn and returns the subjects whose reviews are due. */
 const selectDueSubjects = (
   { counters }: Service,
   { memoryTurns = 0, skillSteps = 0 }: ReviewSettings,
@@ -69,7 +69,7 @@ const selectDueSubjects = (
   sessionId: Ids.SessionId,
   offered: ReadonlySet<string>
 ): ReadonlyArray<Subject> => {
-  // A process that continues a session goes on counting where the stored turns end.
+  // A process that continues a session resumes counting at the end of the stored turns.
   const before = counters.get(run.sessionId) ?? {
     turns: memoryTurns === 0 ? 0 : (countTurns(run.conversation.messages) - 1) % memoryTurns,
     steps: 0
@@ -119,14 +119,14 @@ const buildQuestion = (
 interface ReviewInput {
   readonly run: RunState
   readonly cwd: string
-  /** The session that goes on. */
+  /** The session that continues the conversation. */
   readonly sessionId: Ids.SessionId
   readonly auxiliary: SideTasks
   /** Skills for which it may propose changes; undefined if the agent has no skills. */
   readonly skills: Skills | undefined
 }
 
-/** Charges a side task to the run that is over, and to the sums of its session; the listener of the run is told. */
+/** Charges a side task to the finished run and to the totals of its session; notifies the listener of the run. */
 const makeCharge =
   ({ run, sessionId }: ReviewInput, store: SessionStore): Budget.Charge =>
   ({ cost, route: { model, provider }, usage }) => {
@@ -139,7 +139,7 @@ const makeCharge =
     ).pipe(Effect.andThen(reportUsage(run, [{ _tag: "UsageReported", step: run.steps.count, ...paid, origin: task }])))
   }
 
-/** Makes a review, call by call; gives its report. */
+/** Conducts a review, call by call, and returns its report. */
 const conductReview = Effect.fnUntraced(function* (
   given: ReviewInput,
   about: ReadonlyArray<Subject>,

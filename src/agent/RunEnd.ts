@@ -77,7 +77,7 @@ export const settleSession = (run: RunState, reason: string): Effect.Effect<void
     Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason))
   )
 
-/** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
+/** Returns the result as the user receives it: listeners may rewrite the final text, and are notified of it. */
 export const presentResult = Effect.fnUntraced(function* (run: RunState, result: RunResult) {
   if (result.text === "") return result
   const {

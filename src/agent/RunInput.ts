@@ -29,15 +29,15 @@ export interface RunOptions {
    */
   readonly goesOn?: boolean | undefined
   /**
-   * State in which the caller saw the session: its newest continuation, and the number of its messages (0 for a session
-   * that is not stored). The run owns the session before it compares; where another run came in between, it fails with
-   * `SessionBusy` and has done nothing. Absent, the run goes on from whatever is stored.
+   * State of the session as the caller saw it: its newest continuation, and the number of its messages (0 for a session
+   * that is not stored). The run acquires the session before it compares; if another run came in between, it fails with
+   * `SessionBusy` and has no effect. If absent, the run continues from the stored state.
    */
   readonly expectedSession?: { readonly sessionId: string; readonly messages: number } | undefined
   /**
-   * Treatment of the calls that the run before left open because its process died: the model is told of each (`close`,
-   * when absent), or those that did not begin are run, and those that began of tools that may be repeated
-   * (`Idempotent`); the model is told of the others.
+   * Treatment of the calls that the previous run left open because its process died. `close` (the default) informs the
+   * model of each. `run` runs the calls that did not begin, and repeats begun calls of tools that permit it
+   * (`Idempotent`); the model is informed of the others.
    */
   readonly openCalls?: "close" | "run" | undefined
   /**
@@ -59,7 +59,7 @@ export interface RunOptions {
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
   /** System prompt of a new session, as it is. */
   readonly systemPrompt?: string | undefined
-  /** Text behind the system prompt in the requests of this run; never stored. */
+  /** Text added after the system prompt in the requests of this run; never stored. */
   readonly ephemeralSystemPrompt?: string | undefined
   /** Absolute working directory of the tools; the agent's when absent. */
   readonly cwd?: string | undefined
@@ -121,7 +121,7 @@ export interface DelegationSettings {
   readonly route?: Route | undefined
   /** Reasoning effort of children; as their parent when absent. */
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** True when a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
+  /** True (the default) if a child retains the toolsets of MCP servers in addition to those that its task requests. */
   readonly inheritMcpToolsets?: boolean | undefined
   /** Sub-agents that a task can name; see `SubAgents`, the tool for them. */
   readonly agents?: ReadonlyArray<SubAgent> | undefined
@@ -150,8 +150,8 @@ export interface AgentSettings {
   /** Instructions added to a new session's system prompt. */
   readonly instructions?: string | undefined
   /**
-   * Models whose new sessions are told to act by their tools instead of announcing it: decided by the model's name
-   * (`auto`, when absent), all, none, or those whose names have one of these parts.
+   * Models that are instructed, in new sessions, to use their tools instead of announcing actions: chosen by the
+   * model's name (`auto`, the default), all, none, or those whose names contain one of these parts.
    */
   readonly toolUseEnforcement?: Enforcement | undefined
   /**

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Messages that a method adds to the conversation are stored; those that it leaves out are not sent any more in this
- * run, and the session keeps them.
+ * Messages that a method adds to the conversation are stored; those that it leaves out are no longer sent in this run,
+ * but stay in the session.
  *
  * Source: `ARCHITECTURE.md` §4.
  */

@@ -1,11 +1,11 @@
 /**
- * Starts a run: the session is found or made, the user's message is stored, the listeners are told, and the
- * conversation is put together as the model will see it.
+ * Starts a run: finds or creates the session, stores the user's message, notifies the listeners, and assembles the
+ * conversation for the model.
  *
  * **Details**
  *
- * Additions of `pre_llm_call` listeners stand before the user's text in the request alone; it is never stored, and
- * never added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
+ * Additions of `pre_llm_call` listeners precede the user's text in the request only. They are never stored, and never
+ * added to a message that is not plain text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -157,9 +157,9 @@ const makeRecorder = (
       )
 
 /**
- * Checks the model that a run is about to ask, and gives the user's warning, once for each model. A model that holds
- * too little is refused before anything is stored, unless the user named the number or the number was learnt from a
- * refusal: then the run has been working with it. Children may have smaller models.
+ * Checks the model of a run and returns the warning for the user, once for each model. A model whose window is too
+ * small is refused before anything is stored, unless the user set the size or it was learnt from a refusal: then the
+ * run has been working with it. Children may have smaller models.
  *
  * Source: `hermes-llm.md` §10.1.
  */

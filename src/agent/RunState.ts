@@ -86,7 +86,7 @@ export interface RunState extends RunFacts {
 export interface RunPhase {
   /** True if a stop was requested: running work may end, and nothing new starts. */
   isStopping: boolean
-  /** True when it ended: its listeners were told, and hear no more. */
+  /** True after the run ended: its listeners were notified and receive no further events. */
   isOver: boolean
 }
 

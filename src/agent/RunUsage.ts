@@ -144,7 +144,7 @@ export const noteOutputBase = (
   if (tokens.outputLimit !== undefined) return
   const { outputTokens } = Usage.fromResponse(usage)
   const changed: RunTokens = tokens
-  // An endpoint that was asked for no limit has one of its own: at least what it gave.
+  // Without a requested limit, the endpoint applies its default: at least the number of tokens it returned.
   changed.outputBase = asked ?? (outputTokens > defaultOutputTokens ? outputTokens : undefined)
 }
 

@@ -17,7 +17,7 @@ import type { Service as FileState } from "../tools/builtin/file/FileState.ts"
 import type { Service as Children } from "./Children.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
-/** A failure of middleware, whatever its type: the type of the agent names it, nothing here looks into it. */
+/** A failure of middleware of any type: the type of the agent names it, and it is not inspected here. */
 export type MiddlewareFailure = PhaseFailure | ForeignFailure
 
 interface ForeignFailure {

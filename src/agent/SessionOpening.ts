@@ -79,7 +79,7 @@ const resolveOpenCalls = Effect.fnUntraced(function* (
   }
 })
 
-/** The stored conversation as a run goes on from it: calls that it is going to run stay open. */
+/** The stored conversation from which a run continues: calls that the run will execute stay open. */
 const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
   const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
   return last === -1
@@ -190,7 +190,7 @@ export const openSession = Effect.fnUntraced(function* (
   return { id, conversationId: id, systemPrompt, history, ...nothingOpen, creation }
 })
 
-/** A session that a run goes on from has to end in something to answer, or in calls that are run. */
+/** Checks that a session to continue ends in a message to answer or in calls to run. */
 export const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
   const role = [...history, ...closing].at(-1)?.role
   return unfinished.length > 0 || role === "user" || role === "tool"
@@ -208,7 +208,7 @@ const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): str
     ? systemPrompt
     : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
 
-/** Returns the messages with which a run on a session begins. `ephemeral` is sent behind the system prompt. */
+/** Returns the messages with which a run on a session begins. `ephemeral` is sent after the system prompt. */
 export const makeFirstMessages = (
   session: OpenedSession,
   ephemeral: string | undefined

@@ -41,7 +41,7 @@ const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never,
     if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
     if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
     const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
-    // An unknown window is no reason to give less.
+    // An unknown window does not lower the limits.
     return Effect.map(known, ({ window: { source, tokens } }) =>
       ResultText.computeLimits(source === "default" ? undefined : tokens)
     )

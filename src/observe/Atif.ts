@@ -40,7 +40,7 @@ const Count = Schema.optionalKey(Schema.NullOr(Schema.Natural))
 const Cost = Schema.optionalKey(Schema.NullOr(Schema.Finite))
 const Name = Schema.String.check(Schema.isNonEmpty())
 
-/** Source of an image: a path beside the file, or a URL. */
+/** Source of an image: a path relative to the document, or a URL. */
 export const ImageSource = Schema.Struct({
   media_type: Schema.Literals(["image/jpeg", "image/png", "image/gif", "image/webp"]),
   path: Name

@@ -1,13 +1,12 @@
 /**
- * Makes trajectories out of a stream of events, one event at a time: of a run that is going on as well as of a file.
+ * Converts a stream of events to trajectories, one event at a time, from an active run or from a file.
  *
  * **Details**
  *
- * - A request makes a step of each message of the system and the user that is new in it; an answer makes one step of
- *   the agent. Attempts that failed are told in the step of the one that did not; when none did, in a step of the
- *   system.
- * - A result belongs to the step whose answer issued its call, by `tool_call_id`, whenever it arrives. A tool that no
- *   model asked for is a step of the agent with `llm_call_count` 0.
+ * - Each new system or user message in a request becomes a step; an answer becomes one agent step. Failed attempts are
+ *   recorded in the step of the successful one, or in a system step if all failed.
+ * - A result belongs to the step whose answer issued its call, by `tool_call_id`, regardless of when it arrives. A tool
+ *   call that no model requested is an agent step with `llm_call_count` 0.
  * - An agent under a tool scope is a child: its trajectory is embedded, and the result of that call points to it.
  * - An unknown payload becomes a step of the system that holds it; no payload is lost.
  *
@@ -63,7 +62,7 @@ export class ShapeMismatch extends Schema.TaggedError<ShapeMismatch>("hermes-eff
   { uuid: Schema.String, message: Schema.String }
 ) {}
 
-/** A conversion under way: takes events in order and gives the trajectories known so far. */
+/** An active conversion: takes events in order and returns the trajectories known so far. */
 export interface Converter {
   readonly add: (event: Atof.Event) => void
   /** The root agents, which no other agent started, by the uuid of their scope, as far as they are known. */
@@ -72,7 +71,7 @@ export interface Converter {
   readonly finish: () => void
   /** The trajectory as far as it is known, without a change to the conversion. Undefined while it has no step. */
   readonly trajectory: (root: string) => Atif.Trajectory | undefined
-  /** The trajectory of an agent scope that is a child, as a document of its own. */
+  /** The trajectory of a child agent scope, as a separate document. */
   readonly child: (sessionId: string) => Atif.Trajectory | undefined
   /** Forgets a root and all that is under it. */
   readonly forget: (root: string) => void
@@ -126,7 +125,7 @@ const placeChild = (
   }
 }
 
-/** Removes the placeholder of a child whose scope begins now, because the scope gives its exact place. */
+/** Removes the placeholder of a child whose scope begins now, because the scope determines its exact place. */
 const removeAnnouncedChild = (state: State, sessionId: string): void => {
   const known = state.announced.get(sessionId)
   if (known === undefined) return
@@ -153,7 +152,7 @@ const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
   placeChild(event, within, parent, agent.draft)
 }
 
-/** A child that is announced has a place before its scope: one that never began is told by its goal. */
+/** Places an announced child before its scope begins: one that never begins is described by its goal. */
 const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   const within = findEnclosing(state, event, state.tools)
   const parent = within?.agent ?? findEnclosing(state, event, state.agents)

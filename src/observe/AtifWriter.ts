@@ -1,5 +1,5 @@
 /**
- * Writes the trajectory of each session to a file of its own, after every run.
+ * Writes the trajectory of each session to a separate file, after every run.
  *
  * **Details**
  *
@@ -13,10 +13,10 @@
  * A template must contain `{session_id}`. Without it, the field is inserted before the extension, with a warning, so
  * that sessions do not overwrite each other. Characters of an id that are invalid in a file name become `_`.
  *
- * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A
- * session that goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2`
- * before the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written
- * over. So does the last file of a session that was compacted name the first one of the session in which it goes on.
+ * The runs of a session stay in memory until the session is abandoned, because its next run extends the same file. A
+ * session that continues later, or in another process, has its earlier runs as copied context, in a separate file with
+ * `-2`, `-3` and so on before the extension. The previous file names it in `continued_trajectory_ref`; no file is
+ * overwritten. Likewise, the last file of a compacted session names the first file of the session that continues it.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  */
@@ -79,8 +79,8 @@ const formatSegmentName = (name: string, n: number): string => {
 }
 
 /**
- * The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay
- * among them.
+ * The session whose compacted conversation a trajectory continues; `undefined` for all others, including copies for a
+ * replay.
  */
 const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined => {
   const { context_rewritten: rewritten, session_id: id } = toFields(extra?.["continues"])
@@ -88,8 +88,8 @@ const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined =>
 }
 
 /**
- * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one
- * names the first of the session that goes on from it.
+ * Returns trajectories with their file names: the files of one session are numbered, and each names the next; the last
+ * one names the first file of the session that continues it.
  */
 export const nameSegments = (
   template: string,
@@ -115,7 +115,7 @@ export const nameSegments = (
   })
 }
 
-/** Name of a picture beside the documents of a directory: by its bytes, so that each is there once. */
+/** Name of an image file next to the documents of a directory, derived from its bytes, so that each is stored once. */
 export const formatPictureName = (mediaType: string, bytes: Uint8Array): string =>
   `images/${Digest.toHex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
 
@@ -166,7 +166,7 @@ interface DocumentState {
   nextAt: number
 }
 
-/** Writes documents of the runs that it is told of. */
+/** Writes documents of the runs that it receives. */
 interface Writer {
   /**
    * Takes entries. Returns the milliseconds until it is to be called again, without entries if there are no new ones.
@@ -257,7 +257,7 @@ export const make = (
         yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
     }, catchWriteError)
 
-    /** File in which a session goes on, by the session before: a child in the background may end after that began. */
+    /** File of each continuation, by the previous session: a background child may end after the continuation began. */
     const continued = new Map<string, string>()
 
     const shown = new Set<string>()

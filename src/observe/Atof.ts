@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a moment. `parent_uuid` says where in
- * the tree an event belongs, `category_profile.tool_call_id` which call of the model it answers. Readers keep keys that
- * they do not know and accept any `0.Y`; {@link decode} says of a line that it refuses why.
+ * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a single moment. `parent_uuid` is the
+ * event's parent in the tree, `category_profile.tool_call_id` the model's call that it answers. Readers preserve
+ * unknown keys and accept any `0.Y`; {@link decode} reports why it refuses a line.
  *
  * **Gotchas**
  *

@@ -47,7 +47,7 @@ export interface Options {
   readonly mode: "append" | "overwrite"
   /** Bytes of a file before the next one begins; no limit when absent. */
   readonly maxBytes?: number | undefined
-  /** Full files that are kept; 5 when absent. */
+  /** Number of full files to retain; 5 when absent. */
   readonly maxFiles?: number | undefined
 }
 
@@ -186,7 +186,7 @@ export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.
     })
     const ending = yield* Deferred.make<void>()
     const paused = Effect.raceFirst(Effect.sleep(pause), Deferred.await(ending))
-    // The end of the queue is how the fiber is told to stop.
+    // Ending the queue stops the fiber.
     const worker = yield* Effect.forkScoped(
       Effect.catchTag(Effect.forever(Effect.andThen(drain, paused)), "Done", () => Effect.void)
     )

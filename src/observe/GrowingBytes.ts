@@ -5,7 +5,7 @@
  */
 const encoder = new TextEncoder()
 
-/** Bytes of the first buffer, and the most that {@link GrowingBytes.clear} keeps. */
+/** Bytes of the first buffer, and of the largest buffer that {@link GrowingBytes.clear} retains. */
 const [smallest, largest] = [4096, 4_194_304]
 
 /**

@@ -48,7 +48,7 @@ export class JoinedText {
   }
 }
 
-/** Bytes before the shown ones that are kept until they are dropped all at once. */
+/** Bytes before the shown ones that are retained until they are dropped all at once. */
 const maxBehind = 32_768
 
 /**

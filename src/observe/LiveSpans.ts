@@ -1,7 +1,7 @@
 /**
- * Spans of active runs, made of the run record outside the fibers of the runs: a writer of the record never waits. All
- * exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope, written entries are
- * processed and open spans are ended.
+ * Spans of active runs, built from the run record outside the fibers of the runs: a writer of the record never waits.
+ * All exporters share one tree of runs and create spans from its nodes. At the end of an exporter's scope, written
+ * entries are processed and open spans are ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
  */
@@ -30,7 +30,7 @@ export interface Sink {
   readonly close: (span: RunSpans.Span) => void
 }
 
-/** Spans of runs that go on, for all that show them: one tree of runs, of which each view makes spans of its own. */
+/** Spans of active runs for all exporters: one tree of runs, from which each view creates its own spans. */
 export interface LiveSpanTree {
   readonly add: (entries: ReadonlyArray<Entry>) => void
   /** Takes messages and tool sets of earlier runs of a session. */
@@ -44,10 +44,10 @@ export interface LiveSpanTree {
   readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
 }
 
-/** Runs that go on at once: of more, the one that nothing was heard of for longest is ended. */
+/** Maximum number of active runs; beyond it, the run that has been inactive longest is ended. */
 export const maxRuns = 256
 
-/** Sessions without a run that goes on whose messages are kept, for their next run. */
+/** Maximum number of sessions without an active run whose messages are retained for their next run. */
 export const idleSessions = 64
 
 /** Ends a node at a time in epoch milliseconds, unless it was ended. */
@@ -73,7 +73,9 @@ const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
   endWhole(run, at, end)
 }
 
-/** Makes spans of entries as they are written. `failed` is told of a view or a sink that failed; the others go on. */
+/**
+ * Makes spans of entries as they are written. `failed` receives the error of a failed view or sink; others continue.
+ */
 export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   const tree = RunTree.make()
   /** Views with their sinks. */
@@ -83,7 +85,7 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   /** Last run of each session that is over, the newest last. */
   const idle = new Map<string, RunTree.Run>()
 
-  /** Runs that go on, the one that was heard of last at the end. */
+  /** Active runs, the most recently active one last. */
   const going = new Map<RunTree.Run, number>()
 
   const endNode: NodeEnder = (node, at) => {

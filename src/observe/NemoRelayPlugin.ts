@@ -5,18 +5,18 @@
  *
  * **Details**
  *
- * Files that `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` ask for are written by our own writers, with the
- * library or without it. An exporter that the `plugins.toml` has takes the place of ours, each for itself, while its
- * components are on; when they cannot be turned on, ours write.
+ * Files requested by `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` are written by our own writers, with or
+ * without the library. An exporter in the `plugins.toml` replaces our corresponding writer while its components are on;
+ * if they cannot be turned on, ours writes.
  *
- * The library is told events of the run record, whole and without secrets, at the record's instants. Without an
- * adaptive component nothing wraps calls; with one, calls that the library executes are told by it alone, at its own
- * instants.
+ * The library receives events of the run record, complete and without secrets, with the record's timestamps. Without an
+ * adaptive component, calls are not wrapped; with one, the library alone reports the calls that it executes, with its
+ * own timestamps.
  *
  * **Gotchas**
  *
- * `observability/trace` writes the same files: enable one of the two, else they are written once and a warning says so.
- * A `plugins.toml` is read once, when the plugin is loaded.
+ * `observability/trace` writes the same files: enable only one of the two. With both, the files are written once and a
+ * warning is logged. A `plugins.toml` is read once, when the plugin is loaded.
  *
  * **Example** (In an application)
  *

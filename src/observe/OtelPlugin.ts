@@ -52,7 +52,7 @@ const readParentSpan = ({
   readonly start: Partial<TraceContext.Carrier> | undefined
 }): Tracer.AnySpan | undefined => TraceContext.parse(start?.traceparent, start?.tracestate)
 
-/** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
+/** Trace of a run under a span; the same for a call that begins and for the spans built from the record. */
 const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
   /** Run of the newest place, and its trace id: places of one run mostly follow each other. */
   let newest = { turnId: "", traceId: "" }

@@ -1,6 +1,6 @@
 /**
  * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters
- * give names and attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and
+ * supply names and attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and
  * from a store.
  *
  * **Details**
@@ -8,7 +8,7 @@
  * - Ids follow from the ids of the record, so a tool call is named in `traceparent` before its span is made.
  * - A child's span is under the call that delegated to it and also represents its run, which has no separate span.
  * - A call that a tool made is under the call of the tool, a side task under the call that asked or under its run.
- * - Parts of a run that were open when it ended are over with it, as interrupted.
+ * - Parts of a run that are open when it ends are ended with it, as interrupted.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), W3C Trace Context.
  */
@@ -83,7 +83,7 @@ export interface Span extends SpanHead {
 
 /** Names and attributes of an exporter's spans. */
 export interface View {
-  /** True if steps have spans of their own. */
+  /** True if steps have separate spans. */
   readonly hasSteps: boolean
   /** Place of a run that is not a child of another in the tree. */
   readonly trace: (run: RunTree.Run) => Trace

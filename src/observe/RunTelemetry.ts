@@ -12,17 +12,17 @@
  * | `execute_tool` | a tool call, from its preparation to its end |
  * | `approval` | a question, and how long the answer took |
  *
- * Attributes and metrics are named by the GenAI semantic conventions. Spans are made of the run record, so they are
- * complete however long a text is, and have its times. Model calls and tool calls run in their spans, so that
+ * Attributes and metrics are named by the GenAI semantic conventions. Spans are built from the run record, so they have
+ * its times and are complete regardless of text length. Model calls and tool calls run in their spans, so that
  * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
  * tracer in the fiber nothing is recorded.
  *
  * **Gotchas**
  *
- * It excludes the plugin `observability/otel`: the first of the two traces, and a warning says so.
+ * It excludes the plugin `observability/otel`: only the first of the two is active, and a warning is logged.
  *
  * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same
- * reason what runs inside of a call cannot annotate the span of the call, only spans of its own.
+ * reason, code inside a call can annotate only its own spans, not the span of the call.
  *
  * **Example** (An application that exports over OTLP)
  *
@@ -178,7 +178,7 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
       return { hooks: [], middleware: [] }
     const clock = yield* Clock.Clock
     const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
-    // The tracer gives ids and the place; these only name spans among themselves.
+    // The tracer assigns ids and parents; these only identify spans relative to each other.
     const makeTrace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
       traceId: RunSpans.makeTraceId(turnId),
       parentSpanId: undefined,

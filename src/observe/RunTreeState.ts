@@ -369,7 +369,7 @@ const addRunEvent = (
 }
 
 const endSession = (tree: TreeState, entry: Record.Entry, event: TaggedEvent<"SessionEnded">): void => {
-  // A session that goes on from another one may end under the turn of its beginning.
+  // A session that continues another one may end under the turn of its beginning.
   const last =
     tree.open.get(formatRunKey(entry))?.run ?? tree.roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
   if (last !== undefined) tree.changes.push({ _tag: "Noted", at: entry.at, run: last, event })

@@ -82,8 +82,8 @@ const readBeforeRecord = Effect.fnUntraced(function* (
 })
 
 /**
- * Entries with the messages that a killed process stored and did not record, each behind the run of the message before
- * it; those before the record are left out.
+ * Returns the entries with the messages that a killed process stored but did not record, each after the run of the
+ * previous message; messages before the record are left out.
  */
 const completeEntries = Effect.fnUntraced(function* (
   session: Session,

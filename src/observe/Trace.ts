@@ -24,7 +24,7 @@ export type Trace =
     }
   | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory; readonly notice?: string | undefined }
 
-/** Failure to read a text as a trace; the message gives the reason. */
+/** Failure to read a text as a trace; the message contains the reason. */
 class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/NoTrace")("NoTrace", {
   message: Schema.String
 }) {}

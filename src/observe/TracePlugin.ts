@@ -1,11 +1,11 @@
 /**
- * ATOF and ATIF exporters: one file for the stream of events, one file for the trajectory of each session, made of the
- * run record while it is written.
+ * ATOF and ATIF exporters: one file for the stream of events, one file for the trajectory of each session, built from
+ * the run record while it is written.
  *
  * **Details**
  *
- * Runs are not slowed down: a fiber of its own makes events and documents of the entries and writes them. When the
- * plugin is unloaded, or its runtime ends, everything that is open is ended and the files are complete.
+ * Runs are not slowed down: a separate fiber converts the entries to events and documents and writes them. When the
+ * plugin is unloaded, or its runtime ends, everything open is ended and the files are complete.
  *
  * **Example** (In an application)
  *
@@ -49,7 +49,7 @@ export interface TakenExporters {
   readonly atif: () => boolean
 }
 
-/** Writers beside these, of the same files. */
+/** Other writers of the same files. */
 export interface SiblingWriters {
   readonly taken: TakenExporters
   /** Passes entries on in the place of the record. */
@@ -70,8 +70,8 @@ const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) =>
 }
 
 /**
- * Hands groups of entries to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
- * that `handle` results in is how long it may wait for more.
+ * Passes groups of entries to `handle` in a separate fiber, in order; `finish` runs last. If `handle` returns a time in
+ * milliseconds, it is called again after that time at the latest.
  */
 const followEntries = Effect.fnUntraced(function* (
   label: string,
@@ -100,7 +100,7 @@ const followEntries = Effect.fnUntraced(function* (
     }
   )
   const work = Effect.forever(next).pipe(
-    // The end of the queue is how the fiber is told to stop.
+    // Ending the queue stops the fiber.
     Effect.catchTag("Done", () => finish)
   )
   const worker = yield* Effect.forkScoped(work)

@@ -1,5 +1,5 @@
 /**
- * The wall of Linux: bubblewrap with namespaces for users, processes, mounts and the network, no new privileges, no
+ * The Linux sandbox: bubblewrap with namespaces for users, processes, mounts and the network, no new privileges, no
  * capabilities. Each command has its own mounts, according to the rules. All commands of a sandbox share one network
  * namespace, so that a command reaches a server that another one started.
  */
@@ -21,7 +21,7 @@ import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 
 const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
 
-/** Finds the programs that build the wall. */
+/** Finds the programs that build the sandbox. */
 const findPrograms = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const findProgram = Effect.fnUntraced(function* (name: string) {
     for (const directory of programDirectories) {
@@ -242,8 +242,8 @@ const make: WallKind["make"] = (files) =>
   )
 
 const noWrite = /read-only file system|EROFS/i
-// A file that is held is a mount: it cannot be removed or renamed, and nothing is renamed into its directory. The empty
-// `.hermes`, which `git clean` tries to remove, is a part of the wall.
+// A protected file is a mount: it cannot be removed or renamed, and files cannot be renamed into its directory. The
+// empty `.hermes`, which `git clean` tries to remove, is a part of the sandbox.
 const noMove = /^(?!.*\.hermes\b).*(?:device or resource busy|EBUSY|cross-device link|EXDEV)/im
 const noNetwork =
   /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i

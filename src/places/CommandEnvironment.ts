@@ -1,16 +1,15 @@
 /**
- * The place where commands run and files live, for every tool that runs or opens what a model asks for.
+ * The place where commands run and files live, for every tool that runs commands or opens files for a model.
  *
  * **Details**
  *
  * An environment is two services of Effect: a `ChildProcessSpawner` that starts processes in it, and a `FileSystem`
- * that sees its files as those processes do. A tool that needs them takes them from {@link CommandEnvironment} by
- * {@link provide}, so that `terminal`, `execute_code` and the file tools agree on what there is, whichever environment
- * a runtime has:
+ * that sees its files as those processes do. A tool takes them from {@link CommandEnvironment} by {@link provide}, so
+ * that `terminal`, `execute_code` and the file tools share one view of the environment:
  *
  * - {@link layerLocal}: this machine as the user who runs the program; nothing is confined.
- * - `Sandbox.layer`: this machine behind a wall of the operating system, which decides what can be written, read and
- *   reached.
+ * - `Sandbox.layer`: this machine in a sandbox of the operating system, which restricts reads, writes and network
+ *   access.
  * - `Container.layer`: a container of Docker or Podman with the working tree in it.
  * - `SshHost.layer`: another machine, over the system's `ssh`.
  *
@@ -64,7 +63,7 @@ export interface PlantedFiles {
 
 /** The place where commands run and files live. */
 export interface Service {
-  /** Kind of environment, as hooks are told it (`env_type`). */
+  /** Kind of environment, as hooks receive it (`env_type`). */
   readonly name: "local" | "sandbox" | "docker" | "ssh"
   /** True if commands cannot do all that the user can. */
   readonly isConfined: boolean
@@ -73,8 +72,8 @@ export interface Service {
   /** Hosts that its commands reach: none, some, or all. */
   readonly reach: "none" | "hosts" | "all"
   /**
-   * Explains the output of a failed command that the environment stopped; undefined for every other. `refused` are
-   * hosts that it was kept from.
+   * Explains the output of a failed command that the environment stopped; `undefined` for all others. `refused` are the
+   * hosts that were denied to it.
    */
   readonly explain: (output: string, refused: ReadonlyArray<string>) => Explanation | undefined
   /**
@@ -142,7 +141,7 @@ export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notic
 export interface HostRequests {
   /** Asks whether a host may be reached; about a listed one only rules decide. */
   readonly ask: (host: string, port: number, isListed: boolean) => Effect.Effect<boolean>
-  /** Hosts that commands of the call were kept from. */
+  /** Hosts that were denied to commands of the call. */
   readonly refused: Set<string>
 }
 

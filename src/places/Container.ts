@@ -75,13 +75,13 @@ export interface Options {
   /** Program of the container engine. Default: `docker`, or `podman` if `docker` is not in the search path. */
   readonly binary?: string | undefined
   readonly image: string
-  /** Image for a working tree in the place of `image`; undefined for a tree without one of its own. */
+  /** Image for a working tree in place of `image`; `undefined` for a tree without its own image. */
   readonly findImage?: ((tree: string) => string | undefined) | undefined
   /** `read-only`: the working tree is not written. */
   readonly policy: "read-only" | "workspace-write"
   /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
   readonly workspace: "mount" | "copy"
-  /** `all`: the network that the engine gives. */
+  /** `all`: the network that the engine provides. */
   readonly network: "none" | "all"
   /** Bounds; those that are absent are the engine's. Memory and disk are megabytes. */
   readonly limits: {
@@ -253,7 +253,7 @@ const buildVolumeMounts = Effect.fnUntraced(function* (volumes: ReadonlyArray<st
   )).flat()
 })
 
-/** Text that names this process for as long as it runs; undefined where the system does not tell. */
+/** Text that identifies this process while it runs; `undefined` if the system does not report it. */
 const readOwner = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, pid: string) {
     const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
@@ -287,7 +287,7 @@ const reapContainers = Effect.fnUntraced(function* ({ program }: Engine, own: st
 /** Processes that one user may have with Podman, which counts those outside of the container too. */
 const podmanProcesses = 4096
 
-/** Ulimits that this process may give: Podman asks for more by itself, and fails. */
+/** Ulimits that this process may set: Podman requests higher ones by default, and fails. */
 const readUlimits = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const text = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const readHardLimit = (name: string): number =>

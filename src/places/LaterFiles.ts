@@ -1,7 +1,7 @@
 /**
- * Names of files from which programs of the user run commands later without a question: a shell that enters a
- * directory, an editor, git, a package manager, another agent. One table for the wall, for the file tools and for the
- * judge of commands. Pure.
+ * Names of files from which programs of the user later run commands without asking: a shell that enters a directory, an
+ * editor, git, a package manager, another agent. One table for the sandbox, the file tools and the judge of commands.
+ * Pure.
  *
  * **Gotchas**
  *

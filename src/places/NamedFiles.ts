@@ -62,7 +62,7 @@ export interface NamedContents {
   readonly files: ReadonlyMap<string, FileState>
   /** Parts that cannot be put back, each with its reason. */
   readonly gaps: ReadonlyArray<string>
-  /** Directories that are not kept because they can be made again. */
+  /** Directories that are not stored because they can be recreated. */
   readonly rebuilt: ReadonlyArray<string>
 }
 
@@ -75,7 +75,7 @@ export interface Surroundings {
   readonly home: string | undefined
   /** Maximum number of files of a place that are read; files beyond it are not counted. */
   readonly counted: number
-  /** True for a path of the tree whose content is never kept. */
+  /** True for a path of the tree whose content is never stored. */
   readonly isHidden: (path: string) => boolean
   /** Paths of files relative to the tree, as git lists them; `undefined` if git cannot list them. */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
@@ -83,7 +83,7 @@ export interface Surroundings {
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
 }
 
-/** Files that one command may name to be kept. */
+/** Maximum number of files that are stored for one command. */
 export const maxFiles = 2_000
 const maxBytes = 64 * 1024 * 1024
 const maxFileBytes = 10 * 1024 * 1024

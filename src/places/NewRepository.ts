@@ -40,7 +40,7 @@ const filterSettings = (config: string): string => {
   )
 }
 
-/** Files that lead git to others, and repositories kept in this one. */
+/** Files that point git to other places, and repositories stored in this one. */
 const elsewhere = new Set([
   "config",
   "config.worktree",
@@ -92,8 +92,8 @@ const placeRepository = Effect.fnUntraced(function* (
 })
 
 /**
- * The rules for one command, in whose scope it runs: an empty `.git` that cannot be written is one of its own. `forget`
- * is run when a repository was made.
+ * The rules for one command, in whose scope it runs: an empty read-only `.git` is replaced by a writable one. `forget`
+ * runs when a repository was created.
  */
 export const prepareRules = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,

@@ -1,17 +1,17 @@
 /**
- * The files of a machine elsewhere, as Effect's `FileSystem`: by scripts of POSIX tools, so that nothing has to be
+ * The files of a remote machine as Effect's `FileSystem`, through scripts of POSIX tools, so that nothing has to be
  * installed there.
  *
  * **Details**
  *
- * Short answers come from one shell that stays open ({@link RemoteShell}), in about two milliseconds beside the way
- * there; long files and those that are written go through a process of their own, as a stream. Contents are bytes,
- * never texts. A file that is opened for reading is examined in aligned blocks, of which the last is kept.
+ * Short answers come from one shell that stays open ({@link RemoteShell}), in about two milliseconds plus network
+ * latency; long files and writes are streamed through a separate process. Contents are bytes, never text. A file that
+ * is opened for reading is read in aligned blocks; the last one is cached.
  *
  * **Gotchas**
  *
- * An open file is its path: one that is replaced meanwhile is read from its new content on. Nothing is watched. The
- * machine needs `stat -c`, `readlink -f` and `mktemp`, which GNU and BusyBox have.
+ * An open file is its path: if it is replaced meanwhile, later reads return the new content. Files cannot be watched.
+ * The machine needs `stat -c`, `readlink -f` and `mktemp`, which GNU and BusyBox have.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ import { type Answer, joinBytes, quoteWord } from "./RemoteShell.ts"
 
 /** Bytes of a file that are fetched at once. */
 const blockBytes = 256 * 1024
-/** Exit code of a script that leaves its work to a process of its own. */
+/** Exit code of a script that leaves its work to a separate process. */
 const elsewhere = 77
 
 const decoder = new TextDecoder()
@@ -107,7 +107,7 @@ const parseInfo = (line: string): FileSystem.File.Info => {
   }
 }
 
-/** Explains why a path is not a directory that can be read; in one the shell stands afterwards. */
+/** Script that enters a readable directory, or explains why the path is not one. */
 const buildEnterScript = (path: string): string =>
   `stat -L -c x ${quotePath(path)} >/dev/null || exit 1
 [ -d ${quotePath(path)} ] || { echo "Not a directory" >&2; exit 1; }
@@ -127,7 +127,7 @@ export const make = (
   const runAction = (method: string, path: string, script: string): Effect.Effect<void, PlatformError> =>
     Effect.asVoid(readBytes(method, path, script))
 
-  /** A process of its own; `$1` is the path. */
+  /** Runs a separate process; `$1` is the path. */
   const runProcess = Effect.fnUntraced(function* (
     method: string,
     path: string,
@@ -404,7 +404,7 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
         ),
         (line) => line.replace(/\n$/, "")
       ),
-    // `readlink -f` gives a path whose last part is not there too.
+    // `readlink -f` also returns a path whose last part does not exist.
     realPath: (path) =>
       readText(
         "realPath",

@@ -1,13 +1,14 @@
 /**
- * Processes of a machine elsewhere, as Effect's `ChildProcessSpawner`: started by the client program that reaches the
+ * Processes of a remote machine as Effect's `ChildProcessSpawner`: started by the client program that reaches the
  * machine, with their own streams, exit codes, signals and process groups.
  *
  * **Details**
  *
  * The client runs one fixed script. It reads variables, directory and words from its standard input, so that they are
  * not visible in a command line. It reports the id and the process group of the process that it starts, and finally its
- * exit code, each behind a random mark in the standard output, from which these reports are removed. So a command that
- * leaves a process behind has ended when it ends, and a failed client can be distinguished from a failed command.
+ * exit code, each after a random mark in the standard output, from which these reports are removed. So the end of a
+ * command is detected even if it leaves a process behind, and a failed client can be distinguished from a failed
+ * command.
  *
  * Everything that a command starts has its mark as a variable of the environment. A signal goes to the process group;
  * when the scope of a process is closed, its group and everything with its mark is killed.
@@ -100,7 +101,7 @@ const toWords = ({ args, command, options }: ChildProcess.StandardCommand): Read
 const listDescriptors = (options: ChildProcess.CommandOptions) =>
   Object.entries(options.additionalFds ?? {}).map(([name, config]) => ({ fd: Number(name.slice(2)), config }))
 
-/** Script that runs a command and says how it goes on. */
+/** Script that runs a command and reports its progress. */
 const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsInput: boolean): string => {
   const buildReportLine = (text: string) => `printf '\\001%s ${text}\\n' ${mark}`
   const { cwd, env = {} } = command.options

@@ -122,11 +122,11 @@ export const readErrors = Effect.fnUntraced(function* (
     // The pipe broke: the text received until then is the result.
   }).pipe(Effect.ignore, Effect.forkScoped)
   const ended = Fiber.await(reader)
-  // A process that a client left behind may hold the pipe.
+  // A process that a client left behind may hold the pipe open.
   return { ended, text: Effect.map(Effect.timeoutOption(ended, "1 second"), () => decoder.decode(kept).trim()) }
 })
 
-/** Cuts a stream of bytes into answers. Pure but for the buffer that it keeps. */
+/** Cuts a stream of bytes into answers. Pure except for its buffer. */
 const makeAnswerReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Answer>) => {
   const begin = encoder.encode(`\u0001${mark} `)
   const end = encoder.encode(`\u0001${mark}.\n`)

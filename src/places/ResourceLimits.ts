@@ -48,8 +48,8 @@ export interface Limits {
 }
 
 /**
- * Default bound of temporary files in MB, by the bytes that are free for them: a tenth, 4 GB at least, but not more
- * than half (64 MB on a disk that is full). 4 GB where the system does not tell.
+ * Default bound of temporary files in MB, by the free bytes: a tenth, at least 4 GB, but not more than half (64 MB on a
+ * full disk). 4 GB if the free space is unknown.
  */
 export const chooseTemporaryBound = (free = Infinity): number =>
   free === Infinity ? 4096 : Math.max(64, Math.floor(Math.max(free / 10, Math.min(4096 * mega, free / 2)) / mega))

@@ -4,14 +4,14 @@
  *
  * **Details**
  *
- * Sandboxes use bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a
+ * Sandboxes use bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tested on a
  * real machine); both follow the same {@link SandboxRules}. Inside of the working tree these are read-only:
  * `.git/hooks`, `.git/config` (of nested repositories too), `.hermes` and the settings of editors, shells, package
  * managers and agents, which other programs run or read later. If a command creates such a file, it is renamed when the
  * command has ended (`planted` of the environment). The files of the running program are read-only everywhere. If
  * `.git` or `.hermes` is missing, an empty directory replaces it until the sandbox ends. A repository that a command
- * creates there is kept without the parts that run programs (Linux), or cannot be created (macOS). A working tree that
- * contains the user's home directory cannot be written.
+ * creates there is stored without the parts that run programs (Linux), or cannot be created (macOS). A working tree
+ * that contains the user's home directory cannot be written.
  *
  * The sandbox is tested when the layer is built. If it cannot be set up, the layer fails with a `ConfigError` that
  * names the missing part, and no command runs.
@@ -19,7 +19,7 @@
  * **Gotchas**
  *
  * On Linux, stopping a command kills it at once, without the grace period of `SIGTERM` on the host. A repository that a
- * command makes below the working tree has the settings and hooks that this command gave it: git of the user runs them
+ * command makes below the working tree has the settings and hooks that this command wrote: the user's git runs them
  * there. Later commands and file tools do not change them. The kernel is shared: the sandbox confines a faulty or
  * misled program, not an exploit of the kernel.
  *
@@ -114,7 +114,7 @@ const unset = Object.fromEntries(
   ].map((name) => [name, undefined])
 )
 
-/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
+/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy denied. */
 const makeExplainer =
   ({ network, policy }: Options, wall: WallKind, describeProgram: () => string | undefined): Environment["explain"] =>
   (output, refused) => {
@@ -221,7 +221,7 @@ const buildSandbox = Effect.fnUntraced(
 
     const spawner = makeSpawner((command) =>
       confinePipeline(command).pipe(
-        // The process that holds the network said something else than bubblewrap does: the wall is broken.
+        // The process that holds the network sent output that bubblewrap does not send: the sandbox is broken.
         Effect.catchTag("SchemaError", (error) => Effect.die(error)),
         Effect.flatMap(outer.spawn)
       )
@@ -318,7 +318,7 @@ const trial = [
   `if (: > "$2") 2>/dev/null; then echo "a command wrote outside of it" >&2; exit 1; fi`
 ].join("\n")
 
-/** Tries a wall from both sides, once for a machine. */
+/** Tests a sandbox from inside and outside, once per machine. */
 const trySandbox = Effect.fnUntraced(
   function* (sandbox: BuiltSandbox) {
     const { base, environment } = sandbox
@@ -351,7 +351,7 @@ const failWith =
   ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
     Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
 
-/** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
+/** Environment of a sandbox. If the sandbox cannot be set up, it fails with the error that `refused` returns. */
 export const make = (
   options: Options,
   refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)
@@ -368,7 +368,7 @@ export const layer = (
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Layer.effect(CommandEnvironment, make(options))
 
-/** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
+/** {@link layer} on a machine that was tested before: a sandbox that can no longer be set up fails each command. */
 export const layerTried = (
   options: Options
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>

@@ -116,7 +116,7 @@ export const makeRules = Effect.fnUntraced(function* (
     )
   )
 
-  /** Takes an empty `.git` or `.hermes` as one of its own: a sandbox that was killed left it. */
+  /** Adopts an empty `.git` or `.hermes` as a placeholder: a sandbox that was killed left it. */
   const claimEmptyDirectory = (directory: string): Effect.Effect<void> =>
     /\/\.(?:git|hermes)$/.test(directory)
       ? Effect.ignore(
@@ -223,7 +223,7 @@ export const makeRules = Effect.fnUntraced(function* (
           Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")),
           (list) => list.flat()
         ),
-        // Sockets of services: a container daemon's gives away the machine.
+        // Sockets of services: access to a container daemon's is access to the whole machine.
         Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
         Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat())
       ],

@@ -43,7 +43,7 @@ const describeMachine = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) 
     .join(" ")
 })
 
-/** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */
+/** Returns the stored result for this machine, or the current result of `obstacle`, which is stored in `file`. */
 export const find = Effect.fnUntraced(function* <E, R>(
   file: string,
   obstacle: Effect.Effect<string | undefined, E, R>

@@ -27,7 +27,7 @@ export const findRules = Effect.fnUntraced(function* (
   }
   const kept = files.filter((file) => isWritten(file) && !isNamed(file))
   const found = yield* Effect.forEach(kept, (file) => findRuleAt("read", file))
-  // A tree inside of the program. Packages, and files that tools put beside them, are not a part of it.
+  // A tree inside the program. Packages, and files that tools put next to them, are not a part of it.
   const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
   const inside = rules.filter(
     (rule) =>

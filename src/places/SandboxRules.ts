@@ -42,14 +42,14 @@ const sorted = Arr.sortBy(
 )
 
 /**
- * Directories between a path that is kept and the written one that holds it: each is mounted, because a mount cannot be
- * renamed.
+ * Directories between a protected path and the writable one that contains it: each is mounted, because a mount cannot
+ * be renamed.
  */
 const findAnchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.flatMap(({ allows, path }) => {
     if (allows === "write") return []
     const above = rules.findLast((rule) => rule.path !== path && isWithin(path, rule.path))
-    // A path that stands elsewhere on the host is mounted anew, whatever was renamed.
+    // A path with another source on the host is mounted anew, regardless of renames.
     if (above?.allows !== "write" || above.source !== undefined) return []
     const between = path
       .slice(above.path.length + 1)

@@ -12,7 +12,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type * as SandboxNetwork from "./SandboxNetwork.ts"
 import type { Rule } from "./SandboxRules.ts"
 
-/** A wall that does not stand. */
+/** Error raised when the sandbox cannot be set up. */
 export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", {
   reason: Schema.String,
   /**
@@ -39,7 +39,7 @@ export interface ConfinedCommand {
   readonly proxyPort: string | undefined
 }
 
-/** A wall that was built. */
+/** A sandbox that was set up. */
 export interface Wall {
   /** Sandbox-specific part of starting a command. Its remains are removed when the scope ends. */
   readonly confine: (
@@ -52,7 +52,7 @@ export interface Wall {
   readonly ports: "shared" | "own"
 }
 
-/** Parts of the sandbox that its wall is built with. */
+/** Parts that a sandbox is built from. */
 export interface Site {
   readonly spawner: ChildProcessSpawner["Service"]
   /** Directory of the sandbox, without links, which ends with it. */
@@ -69,7 +69,7 @@ export interface WallKind {
   readonly untried: string | undefined
   /** `mounted`: a directory can be mounted at another path; `judged`: paths are the paths of the machine. */
   readonly paths: "mounted" | "judged"
-  /** Part of the wall that stopped a command, by its output; undefined for every other failure. */
+  /** Part of the sandbox that stopped a command, by its output; `undefined` for every other failure. */
   readonly stoppedBy: (output: string) => "files" | "network" | undefined
   /** Finds its programs, and then builds it. */
   readonly make: (

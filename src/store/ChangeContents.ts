@@ -1,6 +1,5 @@
 /**
- * Contents of files before and after the changes of tools, by the SHA-256 of their bytes: each once, however often it
- * is named.
+ * Contents of files before and after changes by tools, keyed by the SHA-256 of their bytes: each is stored once.
  *
  * **Details**
  *

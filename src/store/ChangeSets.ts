@@ -88,7 +88,7 @@ interface SessionRuns {
     }
   >
   readonly reverted: Array<FileChange.FilesReverted>
-  /** The session that it goes on from, and how much of it. */
+  /** The session that it continues, and the position up to which it does. */
   origin: { readonly sessionId: SessionId; readonly position: number } | undefined
 }
 
@@ -157,7 +157,7 @@ const collectChanges = (
 export interface History {
   /** Runs that belong to the conversation as it is. */
   readonly runs: ReadonlyArray<ChangeSet>
-  /** Runs that it was forked before, which an undo left behind; oldest first. */
+  /** Runs after the fork point that an undo abandoned, oldest first. */
   readonly left: ReadonlyArray<ChangeSet>
 }
 

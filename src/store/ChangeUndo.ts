@@ -13,8 +13,8 @@
  *
  * **Gotchas**
  *
- * Files are written by path, each at once (a file beside it, renamed over it), and never through a directory that
- * became a link since. Directories of the working directory that become empty by it are removed.
+ * Files are written by path, each atomically (a temporary file in the same directory, renamed over it), and never
+ * through a directory that has since become a link. Directories in the working directory that become empty are removed.
  *
  * **Example** (Whether an undo would overwrite anything)
  *
@@ -302,7 +302,7 @@ export const apply = Effect.fnUntraced(function* (
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
   const left = [...lost, ...(isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason })))]
   const chosen = [...steps, ...(isOverwriting ? conflicts : [])]
-  // Removed files first: a directory may stand where a file has to be.
+  // Removed files first: a directory may exist at the path of a file that has to be restored.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
     const now = yield* Effect.result(inspectFile(step))
@@ -343,7 +343,7 @@ export const apply = Effect.fnUntraced(function* (
   return { changed: moved.map(({ path }) => path), left }
 })
 
-/** Writes that a run was left behind with its files as they are. */
+/** Records that a run was abandoned with its files unchanged. */
 export const recordAbandonedRun = Effect.fnUntraced(function* ({
   changes,
   sessionId,

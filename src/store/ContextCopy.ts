@@ -110,7 +110,7 @@ export const listLeftOut = (
   )
 }
 
-/** The turn under which the record has how a session began that goes on from a compacted one. */
+/** Makes the id of the turn under which the record stores the beginning of a session that continues a compacted one. */
 export const makeCompressionTurnId = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
 const toOrigin = ({ role }: Prompt.Message): Origin =>

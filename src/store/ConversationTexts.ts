@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning are the
- * agent's own, and clients keep them in other forms or not at all. Texts of one speaker behind each other are one text,
- * because a client may keep the texts of several steps as one answer.
+ * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning belong to
+ * the agent, and clients store them in other forms or not at all. Consecutive texts of one speaker are one text,
+ * because a client may store the texts of several steps as one answer.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
@@ -40,7 +40,7 @@ export type ConversationPlace =
   | { readonly _tag: "Earlier"; readonly position: number; readonly next: ReadonlyArray<SpokenText> }
   | { readonly _tag: "Other" }
 
-/** Finds the place of the conversation that a client kept in the stored one. */
+/** Finds the place of a client's conversation in the stored one. */
 export const findPlace = (
   stored: ReadonlyArray<Prompt.Message>,
   kept: ReadonlyArray<Prompt.Message>

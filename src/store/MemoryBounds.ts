@@ -1,11 +1,11 @@
 /**
- * Bounds of the session store in memory: which conversations it drops when it holds too much.
+ * Bounds of the in-memory session store, and the choice of conversations that it drops when it is full.
  *
  * **Details**
  *
- * A conversation is a session with its continuations and child sessions; it is kept or dropped as a whole, so that no
- * kept session names one that is gone. The conversation that was used least recently goes first. One that a run owns is
- * never dropped.
+ * A conversation is a session with its continuations and child sessions; it is retained or dropped as a whole, so that
+ * no retained session names a dropped one. The least recently used conversation is dropped first. A conversation that
+ * is owned by a run is never dropped.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId } from "../base/domain/Ids.ts"

@@ -1,14 +1,14 @@
 /**
- * A session store that lives as long as its scope: for tests, batch runs, and applications that keep nothing.
+ * A session store that lives as long as its scope: for tests, batch runs, and applications that persist nothing.
  *
  * **Details**
  *
- * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the
- * session, but a message with a secret in it (see `StoredForm`).
- * Counts, lists of sessions and search hits are computed when they are asked for.
+ * Appending stores a reference to each message: nothing is copied, checked or encoded, regardless of the length of the
+ * session, except for a message that contains a secret (see `StoredForm`). Counts, lists of sessions and search hits
+ * are computed on request.
  *
- * The store is bounded (`MemoryBounds`): when it holds too much, the conversations that were used least recently are
- * dropped, never one of a run that goes on. The first time is one warning.
+ * The store is bounded (`MemoryBounds`): when it is full, the least recently used conversations are dropped, but never
+ * a conversation of an active run. The first drop logs one warning.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

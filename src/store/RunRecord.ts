@@ -11,7 +11,7 @@
  *
  * **Gotchas**
  *
- * {@link layerMemory} keeps a bounded number of entries: the oldest go first.
+ * {@link layerMemory} retains a bounded number of entries: the oldest are dropped first.
  *
  * **Example** (What a run did)
  *
@@ -82,10 +82,10 @@ export interface Service {
   readonly together?: Together | undefined
 }
 
-/** Entries that the record in memory keeps. */
+/** Maximum number of entries in the in-memory record. */
 export const memoryCapacity = 50_000
 
-/** Characters of messages that the record in memory keeps. */
+/** Maximum number of message characters in the in-memory record. */
 const memoryCharacters = MemoryBounds.defaultBounds.characters
 
 const measureEntry = ({ event }: Entry): number =>

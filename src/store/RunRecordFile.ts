@@ -1,6 +1,6 @@
 /**
- * The run record as a file of JSON Lines: one entry a line, to be read by other programs, kept beside a bug report, or
- * read again here. A line is whole or is not there.
+ * The run record as a file of JSON Lines: one entry per line, to be read by other programs, attached to a bug report,
+ * or read again here. A line is either complete or absent.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * truncated line, or one of a newer version that this one cannot read, is skipped by `read` and counted by `unread`.
  * With `maxBytes` the oldest entries are removed when the file is full.
  *
- * **Example** (A file beside the program)
+ * **Example** (A file in the program's directory)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -47,8 +47,8 @@ export interface Options {
 }
 
 /**
- * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions:
- * tool definitions, and messages that are sent and not stored.
+ * Returns the newest lines that fit into `maxBytes`, at least one. They are preceded by the lines that were written
+ * once for their sessions: tool definitions, and messages that are sent and not stored.
  */
 const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   let first = lines.length

@@ -9,7 +9,7 @@ export interface Word {
   readonly end: number
 }
 
-// Scripts that do not put blanks between words: each sign is a word of its own.
+// Scripts without spaces between words: each character is a separate word.
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]/u
 
 const word =
@@ -28,7 +28,10 @@ export const isUnspaced = (word: string): boolean => unspaced.test(word)
 
 const everyUnspaced = new RegExp(unspaced, "gu")
 
-/** The signs of a text that are words of their own, folded; those that folding leaves nothing of are left out. */
+/**
+ * Returns the characters of a text that are separate words, folded. Characters that are empty after folding are left
+ * out.
+ */
 export const listSigns = (text: string): ReadonlyArray<string> =>
   // Folded with blanks between them, so that they stay apart.
   unspaced.test(text)

@@ -31,7 +31,7 @@ const parseClient = (source: string): string | undefined => {
   return served === undefined ? undefined : source.slice(served.length + 1)
 }
 
-/** Tests whether a client may go on with a stored session, by its source. */
+/** Tests if a client may continue a stored session, by the session's source. */
 export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
 
 /** The named key that a session belongs to, also as work for another session. */

@@ -7,16 +7,16 @@
  * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a
  * program that never looks at a session does not pay for it. If that fails, the next operation tries again.
  *
- * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several
- * processes may use one file, and wait for each other. The file is readable by its owner alone.
+ * Messages are durable once `append` has returned, even after `kill -9`; see `sqlite/Database.ts` for power failures.
+ * Several processes may use one file, and wait for each other. The file is readable by its owner alone.
  *
- * In Postgres a session has one owner over all machines; see `base/platform/PostgresLeases.ts`. A server that goes away is
- * waited for.
+ * In Postgres, a session has one owner across all machines; see `base/platform/PostgresLeases.ts`. If the server
+ * becomes unavailable, operations wait for it.
  *
  * **Gotchas**
  *
- * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at
- * a time.
+ * `node:sqlite` is synchronous: while another process holds the write lock, this one is blocked for up to a second at a
+ * time.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */

@@ -1,6 +1,6 @@
 /**
- * A conversation that compaction carried over several sessions, and its sums. Each session has the usage of its own
- * runs alone, so what the conversation took is the sum over its sessions, each counted once.
+ * A conversation that spans several sessions because of compaction, and its sums. Each session stores the usage of its
+ * own runs alone, so the usage of a conversation is the sum over its sessions, each counted once.
  *
  * **Example** (Tokens of a conversation)
  *
@@ -38,7 +38,7 @@ import * as StoredForm from "./StoredForm.ts"
 /** Sessions that are followed back, so that a damaged database ends too. */
 const maxSessions = 10_000
 
-/** The sessions that a session goes on from, the oldest first, and itself as the last. */
+/** Returns the sessions that a session continues, oldest first, followed by the session itself. */
 export const readChain = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<ReadonlyArray<Session>, SessionStoreError, SessionStore> {
@@ -54,7 +54,7 @@ export const readChain = Effect.fnUntraced(function* (
   return Array.from(found.values()).toReversed()
 })
 
-/** The session that goes on from a session; undefined of the last one of its conversation. */
+/** Returns the session that continues a session, or `undefined` for the last one of its conversation. */
 export const findNext = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<Session | undefined, SessionStoreError, SessionStore> {
@@ -82,7 +82,7 @@ export interface Sums {
   readonly compactions: number
 }
 
-/** Sums of a session with those that it goes on from. */
+/** Returns the sums of a session and the sessions that it continues. */
 export const sumUsage = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
@@ -98,7 +98,7 @@ export const sumUsage = Effect.fnUntraced(function* (
         cost: Cost.sum(sum.cost, one.cost)
       }))
   )
-  // A session that asked nothing yet has no status to tell.
+  // A session without requests has no cost status to report.
   const paid = chain.filter(({ usage }) => usage.requestCount > 0)
   return {
     usage: chain.reduce((sum, { usage }) => Usage.add(sum, usage), Usage.zero),
@@ -145,9 +145,9 @@ const identifyMessage = (message: Prompt.Message): string =>
   JSON.stringify([message.role, StoredForm.extractSearchText(message)])
 
 /**
- * Messages that compaction left out of a conversation, the oldest first, as the record has it. Of sessions that are
- * older than their record it is those that a session has more often than the one that goes on from it. A result that
- * was shortened is among them as it was.
+ * Returns the messages that compaction left out of a conversation, oldest first, according to the record. For a session
+ * that is older than its record, these are the messages that it has more often than its continuation. A result that was
+ * shortened is included in its original form.
  */
 export const readRemoved = Effect.fnUntraced(function* (
   session: Session
@@ -163,7 +163,7 @@ export const readRemoved = Effect.fnUntraced(function* (
     if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
     const kept = new Map<string, number>()
     for (const text of (all[index + 1] ?? []).map(identifyMessage)) kept.set(text, (kept.get(text) ?? 0) + 1)
-    // Of messages that say the same the newest stayed.
+    // Of equal messages, the newest remained.
     return messages
       .toReversed()
       .filter((message) => {

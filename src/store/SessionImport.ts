@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Each line is one session and is added whole or not at all; a line that cannot be read or added is told by its number,
- * and the others go on. A session is never added over one of the same id: it is refused, or gets a new id. A title that
- * is taken is left out.
+ * Each line is one session and is added as a whole or not at all; a line that cannot be read or added is reported with
+ * its number, and the import continues. A session never replaces one with the same id: it is refused, or gets a new id.
+ * A title that is already taken is left out.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -129,7 +129,7 @@ export interface ImportResult {
   readonly refused: number
 }
 
-/** Adds the sessions of a text. `newIds` gives each session whose id exists a new one. */
+/** Adds the sessions of a text. With `newIds`, a session whose id already exists gets a new id. */
 export const addSessions = Effect.fnUntraced(function* (
   text: string,
   { newIds }: { readonly newIds: boolean }

@@ -29,7 +29,7 @@ export interface SourceCount {
 export interface Stats {
   /** Conversations, as in {@link SourceCount}. */
   readonly sessions: number
-  /** Sessions that go on from a compacted one. */
+  /** Sessions that continue a compacted one. */
   readonly continuations: number
   readonly messages: number
   readonly toolCalls: number
@@ -40,7 +40,7 @@ export interface Stats {
   readonly oldestAt: number | undefined
   readonly newestAt: number | undefined
   readonly fileBytes: number
-  /** Part of the file that holds nothing; `optimize` gives it back. */
+  /** Unused part of the file; `optimize` releases it. */
   readonly freeBytes: number
   /** Text of the messages as stored. */
   readonly messageBytes: number
@@ -70,7 +70,7 @@ export interface Service {
     session: ForeignSession,
     messages: ReadonlyArray<Prompt.Message>
   ) => Effect.Effect<void, SessionStoreError>
-  /** Merges the segments of the search index and gives free space back to the file system. */
+  /** Merges the segments of the search index and releases free space to the file system. */
   readonly optimize: Effect.Effect<OptimizeResult, SessionStoreError>
 }
 
@@ -84,7 +84,7 @@ export interface RepairReport {
   readonly problems: ReadonlyArray<string>
   /** Empty for a check. */
   readonly done: ReadonlyArray<string>
-  /** The damaged file, kept beside the new one, where the file had to be recreated. */
+  /** Path of the damaged file, preserved next to the new one, if the file had to be recreated. */
   readonly keptAt: string | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Retention: which stored sessions are old enough to go, and how they are removed, each with the run record, the
- * changes and the messages that belong to it.
+ * Retention: selects stored sessions that are old enough and removes them, each with its run record, changes and
+ * messages.
  *
  * **Details**
  *
@@ -91,11 +91,11 @@ export interface Settings {
 /** Milliseconds that the end of a program waits for a removal that is under way; the next program continues with it. */
 const endMillis = 3000
 
-/** Start of the days that are kept, in epoch milliseconds. */
+/** Returns the start of the retained days, in epoch milliseconds. */
 export const computeCutoff = (days: number): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
-/** Removes what the limit means and gives the space back if the user wants that. */
+/** Removes the sessions beyond the limit, and releases their space if `vacuum` is set. */
 export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult, SessionStoreError, SessionRetention> =>
   SessionRetention.use((retention) =>
     Effect.tap(retention.prune(limit), ({ removed }) => (removed > 0 && vacuum ? retention.compact : Effect.void))
@@ -104,8 +104,8 @@ export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult,
 const formatSessionCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
 
 /**
- * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings.
- * `open` is the stored session that the program continues with; no process removes it as long as the scope lives.
+ * Removes old sessions in the background, if the user enabled it, at most once in the interval of the settings. `open`
+ * is the stored session that the program continues; no process removes it until the scope closes.
  */
 export const layerAuto = (
   { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,

@@ -1,14 +1,14 @@
 /**
- * The port to where conversations are kept. A run appends each message as soon as it exists, so that a session is
- * readable after a crash at any point; it never rewrites what is there.
+ * The port to the store of conversations. A run appends each message as soon as it exists, so that a session is
+ * readable after a crash at any point; it never rewrites stored messages.
  *
  * **Details**
  *
- * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a
- * call without a result is known to have started or not. A store of many runs may collect other writes than `begin` for
- * some milliseconds, in their order; then it has `committed`. Messages are `Prompt.Message`s; a layer
- * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
- * `Conversation.closeOpenCalls` makes it fit to be sent.
+ * `append` returns when the message is durable, even after a `kill -9`. The same holds for `begin`, so that a call
+ * without a result is known to have started or not. A store of many runs may collect writes other than `begin` for some
+ * milliseconds, in their order; then it has `committed`. Messages are `Prompt.Message`s; a layer that serializes them
+ * wraps each in a versioned envelope. Reading returns the messages as written, open calls included;
+ * `Conversation.closeOpenCalls` prepares them for sending.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
  */
@@ -33,9 +33,9 @@ export interface Session {
   /** Built once and replayed byte for byte. */
   readonly systemPrompt: string
   readonly parentId: SessionId | undefined
-  /** The compacted session that this one goes on from; its parent too. */
+  /** The compacted session that this one continues; also its parent. */
   readonly continues: SessionId | undefined
-  /** True when the caller of its first run gave the system prompt, which is then never rebuilt. */
+  /** True if the caller of its first run provided the system prompt, which is then never rebuilt. */
   readonly hasOwnPrompt: boolean
   readonly title: string | undefined
   readonly cwd: string | undefined
@@ -57,7 +57,7 @@ export interface NewSession {
   readonly model: string
   readonly systemPrompt: string
   readonly parentId?: SessionId | undefined
-  /** The session that it goes on from; that has at most one such. */
+  /** The session that it continues. A session has at most one continuation. */
   readonly continues?: SessionId | undefined
   /** False when absent. */
   readonly hasOwnPrompt?: boolean | undefined
@@ -85,7 +85,7 @@ export interface Continuation {
   readonly endReason: string
 }
 
-/** Tokens, model and cost of one call to a provider, kept per session and model. */
+/** Tokens, model and cost of one call to a provider, stored per session and model. */
 export interface UsageRecord {
   readonly provider: string
   readonly model: string
@@ -106,7 +106,7 @@ export const defaultLimit = 20
 /** Positions of messages in their session, from 0. */
 export interface MessageRange {
   readonly from: number
-  /** First position behind the range. */
+  /** First position after the range. */
   readonly to: number
 }
 
@@ -125,7 +125,7 @@ interface OwnedSession {
 }
 
 /**
- * Stores and reads sessions and their messages. Reading a session that does not exist gives nothing; writing to it
+ * Stores and reads sessions and their messages. Reading a session that does not exist returns nothing; writing to it
  * fails.
  */
 export interface Service {
@@ -146,16 +146,17 @@ export interface Service {
    */
   readonly append: (id: SessionId, messages: ReadonlyArray<Prompt.Message>) => Effect.Effect<number, SessionStoreError>
   /**
-   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child
-   * agent are added to its session and to every one above it, so sums over several sessions take those without a
-   * parent, and those that go on from another one.
+   * Adds the usage of one model call to the session's sums. An unknown cost changes no sum. The calls of a child agent
+   * are added to its session and to every session above it, so totals over several sessions include only those without
+   * a parent and those that continue another one.
    */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
   /**
-   * Ends a session with the reason `compression` and makes the one that goes on from it: its child, of the same source,
-   * directory and title with the next number. All or nothing; fails when the session has a continuation already.
+   * Ends a session with the reason `compression` and makes its continuation: a child with the same source and
+   * directory, and the same title with the next number. All or nothing; fails if the session already has a
+   * continuation.
    */
   readonly continueIn: (id: SessionId, continuation: Continuation) => Effect.Effect<Session, SessionStoreError>
   /** Returns the last session that continues this one, or the id itself if none does. */

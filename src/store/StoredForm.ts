@@ -42,7 +42,7 @@ export interface Problem {
   readonly cause: unknown
 }
 
-/** Tests for a value that JSON gives back as it is. */
+/** Tests if a value survives a JSON round trip unchanged. */
 const isJson = (value: unknown): boolean => {
   if (typeof value === "object" && value !== null) {
     return Array.isArray(value) ? value.every(isJson) : isPlainObject(value) && Object.values(value).every(isJson)
@@ -115,8 +115,8 @@ const encodePlainMessage = (message: Prompt.Message): string | undefined => {
 }
 
 /**
- * The stored form of a message. Types are trusted where that gives the same text as the schema, and checked when it is
- * read.
+ * Encodes a message to its stored form. Types are trusted if that produces the same text as the schema, and are checked
+ * when the message is read.
  */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> => {
   const plain = encodePlainMessage(message)
@@ -329,7 +329,7 @@ const maskValue = (
     if (typeof item !== "string" && typeof item !== "object") continue
     const safe = maskValue(item, mask, depth + 1, key)
     if (safe === item) continue
-    // Symbols that tell what it is stay.
+    // Symbols that identify its type are preserved.
     changed ??= Object.assign(Object.create(Object.getPrototypeOf(value)), value)
     if (changed !== undefined) changed[key] = safe
   }
@@ -363,7 +363,7 @@ interface Masks {
   readonly held: (text: string) => string
   /** Masks keys of known shapes as well. */
   readonly said: (text: string) => string
-  /** Messages without secrets, by the messages that they were made of. */
+  /** Messages without secrets, keyed by their original messages. */
   readonly messages: WeakMap<Prompt.Message, Prompt.Message>
   readonly redact: boolean
   /** Version of the registry that they were made for. */
@@ -446,7 +446,9 @@ const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => 
 const replaceMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
   message === event.message ? event : { ...event, message }
 
-/** Entries of the run record as they are kept: a message as in its session, every other text without keys. */
+/**
+ * Returns entries of the run record in their stored form: a message as in its session, every other text without keys.
+ */
 export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
   useMasks((known) =>
     given.map((entry) => {

@@ -21,7 +21,7 @@ export const normalise = (title: string): string =>
     .replace(/\s+/gu, " ")
     .trim()
 
-/** A title as it is kept, or the error that says what to change. */
+/** Returns a title in its stored form, or fails with an error that says what to change. */
 export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
   const line = normalise(title)
   const length = Array.from(line).length

@@ -53,7 +53,7 @@ export class ClaimedReadonly extends Context.Service<ClaimedReadonly, boolean>()
   "hermes-effect/tool/ClaimedReadonly"
 ) {}
 
-/** Advice for the user that keeps the tool from being asked about again; follows the reason of a question. */
+/** Advice to the user on avoiding further questions about the tool; follows the reason of a question. */
 export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
 
 /** The tool talks to the user, or otherwise must never share a batch. */
@@ -78,7 +78,7 @@ export interface ToolFacts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined
   readonly idempotent: boolean | undefined
-  /** Its results come from outside, from the web or from a server: they are data, whatever they say. */
+  /** Its results come from outside, from the web or from a server: they are data, regardless of their content. */
   readonly foreign: boolean
   readonly interactive: boolean
   readonly ownApproval: boolean

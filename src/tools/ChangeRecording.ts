@@ -1,11 +1,11 @@
 /**
- * Changes of files that tool calls make: told as events, kept with their contents so that they can be undone.
+ * File changes by tool calls: reported as events, and stored with their contents so that they can be undone.
  *
  * **Details**
  *
  * A file tool reports the files it wrote ({@link report}). Changes by a command or a script are found by a snapshot of
  * the working tree before and after it ({@link observeCommand}), unless contents are not stored. Each change is a
- * `FileChanged` of the current call. The parts that a snapshot skipped are reported once for a runtime.
+ * `FileChanged` of the current call. The parts that a snapshot skipped are reported once per runtime.
  *
  * **Example** (An agent whose changes can be undone)
  *
@@ -38,7 +38,7 @@ import type { Finding } from "./danger/Command.ts"
 import { isPlainSecret } from "./fence/SensitivePaths.ts"
 import { ToolContext } from "./ToolContext.ts"
 
-/** Receives what is told of changes, for one call. */
+/** Receives the reported changes and notices of one call. */
 export interface Sink {
   readonly changed: (changes: ReadonlyArray<Omit<FileChange.FileChanged, "callId">>) => Effect.Effect<void>
   readonly notice: (message: string) => Effect.Effect<void>
@@ -91,7 +91,7 @@ const readStateText = (state: TreeSnapshot.FileState | undefined): FileChange.Co
 const hashState = ({ content }: TreeSnapshot.FileState): string | undefined =>
   content === undefined ? undefined : ChangeContents.computeHash(content)
 
-/** A state as it is kept; its content is kept first. */
+/** Stores the content of a file state, then returns the state. */
 const storeFileState = Effect.fnUntraced(function* (
   path: string,
   state: TreeSnapshot.FileState | undefined
@@ -110,7 +110,7 @@ const storeFileState = Effect.fnUntraced(function* (
   return { type, mode, size, hash, ...(notKept === undefined ? {} : { notKept }) }
 })
 
-/** A change as it is told. */
+/** Describes a change for its report. */
 const describeChange = Effect.fnUntraced(function* (
   name: string,
   { after, before, path }: FileWritten,
@@ -129,7 +129,7 @@ const describeChange = Effect.fnUntraced(function* (
     path,
     ...(one === undefined ? {} : { before: one }),
     ...(other === undefined ? {} : { after: other }),
-    // Never what a secret looks like, whatever a result may show: the difference is stored and exported.
+    // Secrets are always masked, even if results may show them: the difference is stored and exported.
     diff: Redaction.redactText(diff),
     ...FileChange.countLines(diff),
     by
@@ -198,7 +198,7 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
   reported: ReadonlyMap<string, string>
 ) {
   const { changes, more, rebuilt, unseen } = yield* snapshot.since
-  // A file tool that was called on the way has told of its own.
+  // A file tool that was called meanwhile has reported its own changes.
   const own = changes.filter(({ after, path }) => {
     const known = reported.get(path)
     return known === undefined || known !== (after === undefined ? gone : hashState(after))
@@ -286,8 +286,8 @@ export const selectUncovered = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed
- * meanwhile, and of those at the places that its line names, ignored ones too.
+ * Runs a command and reports files in the working tree of a directory that were created, changed or removed meanwhile,
+ * and files at the paths that its command line names, including ignored ones.
  */
 export const observeCommand =
   (directory: string, line?: string) =>

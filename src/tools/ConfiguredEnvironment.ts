@@ -1,10 +1,11 @@
 /**
- * The place where the commands of a program run, chosen by its settings: `terminal.backend` and related keys.
+ * The environment in which the commands of a program run, selected by its settings: `terminal.backend` and related
+ * keys.
  *
  * **Details**
  *
- * Without a choice it is the sandbox, where this machine can build one (`SandboxProbe`), else this machine as it is;
- * the user is told of that once. A sandbox that is asked for by name or required and cannot be built stops the run with
+ * By default, this is the sandbox if this machine can build one (`SandboxProbe`), otherwise the machine itself; the
+ * user is notified of that once. If a sandbox is requested by name or required and cannot be built, the run fails with
  * one line.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
@@ -49,7 +50,7 @@ const toCachePaths = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 /** Places below the home directory, by the operating system. */
 interface UserPlaces {
-  /** Package managers keep there what they fetched. */
+  /** Caches of package managers. */
   readonly caches: ReadonlyArray<string>
   /** Profiles of browsers, key stores, and sockets of agents of keys and of container machines. */
   readonly hidden: ReadonlyArray<string>
@@ -204,7 +205,7 @@ export const selectSandboxOptions = (
   )
 }
 
-/** Starts the user's programs behind the walls that their settings name. */
+/** Starts the user's programs in the sandboxes that their settings name. */
 export const makeUserPrograms = Effect.fnUntraced(function* (
   settings: Values,
   host: Host
@@ -298,8 +299,8 @@ const findContradiction = ({ terminal }: Values): ConfigError | undefined =>
     : undefined
 
 /**
- * The settings as they hold in the directory of the commands: one that has files of its own and is not trusted is only
- * read, unless the settings name a policy. `distrusted` has those files and the remedy.
+ * Returns the settings that apply in the directory of the commands: an untrusted directory with its own project files
+ * is read-only, unless the settings name a policy. `distrusted` names those files and the remedy.
  */
 const applyFolderTrust = Effect.fnUntraced(function* (settings: Values, host: Host) {
   const { home } = host

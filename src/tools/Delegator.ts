@@ -68,7 +68,7 @@ export const Dispatched = Schema.Struct({
 /** See {@link Dispatched}. */
 export type Dispatched = typeof Dispatched.Type
 
-/** Refusal of a delegation. `message` tells the model what to do instead. */
+/** Error raised when a delegation is refused. `message` tells the model what to do instead. */
 export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("hermes-effect/DelegationRefused")(
   "DelegationRefused",
   { message: Schema.String }

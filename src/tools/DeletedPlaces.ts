@@ -46,7 +46,7 @@ export interface Deletions {
   readonly unnamed: ReadonlyArray<Finding>
 }
 
-/** Wrappers behind which a path is another one. */
+/** Wrapper commands that change the meaning of a path. */
 const elsewhere = parseNames("chroot docker podman nerdctl kubectl docker-compose ssh mosh unshare nsenter su runuser")
 const searches = /^(?:find|gfind|bfs)$/
 const removes = /^(?:rm|grm|unlink|rmdir|rimraf)$/

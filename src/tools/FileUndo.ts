@@ -1,8 +1,8 @@
 /**
- * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let
- * be written stays.
+ * Undo and redo of the files of a run, in the environment in which its tools worked: files that its sandbox does not
+ * allow to be written remain unchanged.
  *
- * **Example** (The last run of a session is taken back, unless its files were changed since)
+ * **Example** (Undoing the last run of a session, unless its files were changed since)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -43,7 +43,7 @@ export interface Service {
   readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
   /** Differences of changes, each file once. */
   readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.computeDiffs>
-  /** Notes that a run was left behind with its files as they are. */
+  /** Records that a run was abandoned with its files unchanged. */
   readonly leave: (set: ChangeSet) => Effect.Effect<void>
   /** Does it. */
   readonly apply: (
@@ -55,7 +55,7 @@ export interface Service {
 /** Undo and redo of the files of a run. */
 export class FileUndo extends Context.Service<FileUndo, Service>()("hermes-effect/tool/FileUndo") {}
 
-/** Over the environment, the record, and the contents that are kept ({@link ChangeContents}). */
+/** Uses the environment, the record, and the stored contents ({@link ChangeContents}). */
 export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path | RunRecord> = Layer.effect(
   FileUndo,
   Effect.gen(function* () {

@@ -85,8 +85,8 @@ interface EndedCall {
 }
 
 /**
- * Asks the `after_tool` methods, last to first; gives the text for the model. An explicit text wins over a changed
- * result.
+ * Calls the `after_tool` methods, last to first, and returns the text for the model. An explicit text takes precedence
+ * over a changed result.
  */
 const runAfterTool = Effect.fnUntraced(function* (
   lifecycle: LifecycleStack,

@@ -197,7 +197,7 @@ interface StoppedCall {
   readonly halted?: string | undefined
 }
 
-/** Middleware may keep what it gets, so that even a request middleware counts. */
+/** Middleware may retain its input, so even a request middleware counts. */
 const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: Interceptors["stack"]): boolean =>
   lifecycle !== undefined || toolExecution.length + toolRequest.length + wrapToolCall.length > 0
 
@@ -354,8 +354,8 @@ export const notifyRefusedCall = Effect.fnUntraced(function* (
 })
 
 /**
- * A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md`
- * §2.9).
+ * Refuses a tool that the run may not use: `pre_tool_call` listeners are not asked, the others are notified
+ * (`hermes-contract.md` §2.9).
  */
 const refuseOutOfScope = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: CallEnvironment,

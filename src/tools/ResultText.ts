@@ -6,8 +6,8 @@
  *
  * It is made once, when the call ends, so that all receivers see the same bytes. Structured results are cleaned value
  * by value before they become JSON, because rules cannot see text that is escaped twice. A finding in a result from the
- * web or from a server becomes a `warning` beside the fields of an object, so that it stays JSON for scripts, and a
- * line in front of any other text.
+ * web or from a server becomes a `warning` field of an object, so that it remains JSON for scripts, or a line before
+ * any other text.
  *
  * Text that is longer than its bound is stored in a file that the model can page through, and replaced by a preview. If
  * a file cannot be written, only the preview with a note about the missing text remains. The limit of one result is set
@@ -157,7 +157,7 @@ export const computeLimits = (windowTokens: number | undefined): Limits => {
   }
 }
 
-/** Tools whose results are never kept in a file: it would be read by them again. */
+/** Tools whose results are never stored in a file, because they would have to read that file again. */
 const pinned = new Set(["read_file"])
 
 /** The limit of a tool's results; `stated` is what its annotation says. */
@@ -166,17 +166,20 @@ export const resolveLimit = (tool: string, stated: number | undefined, limits: L
     ? Number.POSITIVE_INFINITY
     : Math.min(stated ?? limits.perResult, limits.perResult)
 
-/** Place of kept texts on this machine. */
+/** Location of stored texts on this machine. */
 export interface StoredTexts {
   /** Absolute, as it is named and as it really is. */
   readonly directories: ReadonlyArray<string>
   readonly files: FileSystem.FileSystem
 }
 
-/** The port that keeps a text; the answer is an absolute path that `read_file` can read. */
+/** The port that stores a text and returns an absolute path that `read_file` can read. */
 export interface Keeper {
   readonly keep: (callId: string, text: string) => Effect.Effect<string, unknown>
-  /** Place that `read_file` reads on this machine, whichever the tools work on; undefined while nothing was kept. */
+  /**
+   * Location that `read_file` reads on this machine, regardless of the tools' environment; undefined if nothing is
+   * stored.
+   */
   readonly kept?: Effect.Effect<StoredTexts | undefined> | undefined
 }
 
@@ -198,7 +201,7 @@ export interface Result {
 
 const previewChars = 1_500
 
-/** The beginning of a text, up to a line end where that keeps more than half. */
+/** Returns the beginning of a text, up to a line end if that preserves more than half. */
 export const takePreview = (text: string): string => {
   const head = TextCut.takeHead(text, previewChars)
   const line = head.lastIndexOf("\n")
@@ -267,16 +270,16 @@ export const boundAll = Effect.fn("Bounds.boundAll")(function* (
 
 // A keeper that writes long results to files, readable only by the user, each named after its call.
 
-/** A name without anything that a path could be made of. */
+/** Returns a file name without path characters. */
 const toFileName = (callId: string): string => {
   const safe = callId.replace(/[^\w-]/g, "_").slice(-100)
   return `${safe === "" ? "result" : safe}.txt`
 }
 
-/** Results of one name that are kept apart. */
+/** Maximum number of stored results with one name. */
 const maxSameName = 1_000
 
-/** Length of time that a kept result can be read. */
+/** Length of time for which a stored result can be read. */
 const keptFor = Duration.days(7)
 
 /**
@@ -343,7 +346,7 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     const isThere = Effect.orElseSucceed(fs.exists(root), () => false)
     return {
       keep: (callId, text) => Effect.andThen(prepare, write(callId, toLines(text), 1)),
-      // Another program may have kept what a resumed conversation names.
+      // Another program may have stored a result that a resumed conversation names.
       kept: Effect.flatMap(isThere, (there) => (there ? place : Effect.undefined))
     }
   })

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Placed first in the list it is told last, so that events carry what the other middleware left. Contents are redacted.
- * A tool result that is not JSON gives no event. A run that failed, or whose conversation does not fit, ends in
- * `RUN_ERROR`.
+ * Placed first in the list, it is notified last, so that events contain the results of the other middleware. Contents
+ * are redacted. A tool result that is not JSON emits no event. A run that failed, or whose conversation does not fit,
+ * ends in `RUN_ERROR`.
  *
  * **Example** (To the log)
  *

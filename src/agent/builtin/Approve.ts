@@ -1,20 +1,20 @@
 /**
- * Asks for an approval of tool calls that the application names, by the approvals of the runtime: the same person,
+ * Requests approval of tool calls that the application selects, through the approvals of the runtime: the same person,
  * callback or queue as for dangerous commands, with the same memory, mode and hooks. Silence is a denial.
  *
  * **Details**
  *
- * `when` is asked of each call with its arguments as they reach the tool, and gives the reason to ask, or nothing. An
+ * `when` receives each call with its arguments as they reach the tool, and returns the reason to ask, or nothing. An
  * approval holds for a call with these arguments, once or for the session. A denied call is blocked, and the model
- * reads why. The middleware is closed: a call that could not be judged does not run.
+ * receives the reason. The middleware fails closed: a call that could not be checked does not run.
  *
- * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about;
- * `reason` is the text that people read. Calls are denied if the runtime has no approvals.
+ * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, every call of which needs
+ * approval; `reason` is the text that people read. Calls are denied if the runtime has no approvals.
  *
  * **Gotchas**
  *
  * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences
- * and the approvals of dangerous commands hold besides.
+ * and the approvals of dangerous commands still apply.
  *
  * **Example** (Money needs a person)
  *
@@ -101,7 +101,7 @@ const toolCallsBy = <R>(
         })
   })
 
-/** Asks before calls that `when` gives a reason for. */
+/** Asks before calls for which `when` returns a reason. */
 export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> =>
   toolCallsBy(options, Approvals)
 

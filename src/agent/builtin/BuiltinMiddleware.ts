@@ -69,7 +69,7 @@ const aliases: Readonly<Record<string, string>> = {
   "nexau.archs.main_sub.execution.middleware.context_compaction:ContextCompactionMiddleware": "context-compaction"
 }
 
-/** Names that a file can give. */
+/** Names that a file can use. */
 export const names: ReadonlyArray<string> = definitions.map(({ id }) => id)
 
 /** An entry of a file. */

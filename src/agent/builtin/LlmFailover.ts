@@ -1,13 +1,13 @@
 /**
- * Turns to other providers when the primary one fails in a way that the user named.
+ * Falls back to other providers when the primary one fails in a way that the user specified.
  *
  * **Details**
  *
  * The call goes to the primary. A failure that matches the trigger (default: 500, 502, 503) leads to the fallbacks in
- * order, each with its own keys over the primary's configuration, in its own protocol; whatever a fallback fails with,
- * the next one is tried, and the last failure is the call's. A failure that does not match goes up unchanged, and so
- * does interruption, always. With a circuit breaker, a primary that has failed too often in a row is not asked for a
- * while; then one call tries it again, while the others still pass it by.
+ * order, each with its own keys over the primary's configuration, in its own protocol; if a fallback fails for any
+ * reason, the next one is tried, and the call fails with the last failure. A failure that does not match propagates
+ * unchanged, as does every interruption. With a circuit breaker, a primary that has failed too often in a row is
+ * skipped for a while; then one call tries it again, while the others still skip it.
  *
  * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of the
  * call change: the router sends it, so that hooks, retries and other middleware see every provider's attempts. The
@@ -15,11 +15,11 @@
  *
  * **Gotchas**
  *
- * - A fallback elsewhere does not get the primary's key, see `failover/FallbackRoute`.
+ * - A fallback on another server does not receive the primary's key, see `failover/FallbackRoute`.
  * - Only matching failures count for the breaker; the reference counts all of them.
- * - What had streamed before the failure was shown. The answer consists of the fallback's parts alone, and a notice
- *   names both providers where a run listens.
- * - Bad options throw a `ConfigError` where the middleware is made; {@link fromUnknown} gives it as a value.
+ * - Text streamed before the failure was already shown. The answer consists of the fallback's parts alone, and a notice
+ *   names both providers if a run listens.
+ * - Invalid options throw a `ConfigError` when the middleware is created; {@link fromUnknown} returns it as a value.
  *
  * **Example** (A backup gateway)
  *
@@ -175,7 +175,7 @@ const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settin
       (params: Middleware.ModelCallParams) =>
         callWithFallbacks(next, context, params).pipe(
           Effect.mapError((error) => (error instanceof Breakers.Rejected ? makeSkippedError() : error)),
-          // Every model call can fail with an AiError, whatever else `E` holds.
+          // Every model call can fail with an AiError, in addition to the other members of `E`.
           (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
         )
   })

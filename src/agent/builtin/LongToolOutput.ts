@@ -7,18 +7,18 @@
  * | parameter | default | |
  * | --- | --- | --- |
  * | `maxOutputChars` | 10000 | a longer result is cut |
- * | `headLines`, `tailLines` | 50, 30 | lines that are kept from its start and its end |
- * | `tempDir` | `/tmp/nexau_tool_outputs` | directory of the files; null cuts without keeping a file |
+ * | `headLines`, `tailLines` | 50, 30 | lines that are retained from its start and its end |
+ * | `tempDir` | `/tmp/nexau_tool_outputs` | directory of the files; null cuts without storing a file |
  * | `bypassToolNames` | none | tools whose results are never cut; `LoadSkill` always is one |
- * | `headChars`, `tailChars` | 5000, 5000 | characters that are kept if lines are too long |
+ * | `headChars`, `tailChars` | 5000, 5000 | characters that are retained if lines are too long |
  *
  * The middleware checks the text for the model if another one has set it, else the result of the tool. In an object the
  * text `content`, else `result`, is cut and the other fields stay; an object without one becomes `{ content }`. Images
  * pass. The result is always bounded: by lines if they are short enough, else by characters, also when `headChars` and
  * `tailChars` are 0. A default of `headChars` or `tailChars` shrinks so that both fit into `maxOutputChars`.
  *
- * Files hold the redacted text, are named by tool, call, time and a random part, and can be read by their owner only. A
- * file that cannot be written is said in the result, which is cut all the same.
+ * Files hold the redacted text, are named by tool, call, time and a random part, and can be read by their owner only.
+ * If the file cannot be written, the result says so and is cut anyway.
  *
  * **Example** (As in the lifecycle document)
  *

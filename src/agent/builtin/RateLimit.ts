@@ -8,7 +8,7 @@
  * | --- | --- | --- |
  * | `limit` | – | calls in a window |
  * | `window` | – | length of the window |
- * | `key` | one for all calls | what is counted apart: of the session, the platform, the tool |
+ * | `key` | one for all calls | key of a separate count: by session, platform or tool |
  * | `exceeded` | `delay` | `delay` waits for the next window, `refuse` vetoes the call with `ExecutionBlocked` |
  * | `tools` | all | names of the tools that count |
  * | `onFailure` | `open` | `closed` fails a call that could not be counted |
@@ -19,7 +19,7 @@
  * **Gotchas**
  *
  * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers
- * need none of this: routes keep to the limits that a provider states.
+ * do not need this: routes respect the limits that a provider states.
  *
  * **Example** (One call an hour)
  *
@@ -61,7 +61,7 @@ import * as Parameters from "./Parameters.ts"
 const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> =
   Context.Service<RateLimiter.RateLimiter>("~effect/persistence/RateLimiter")
 
-/** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
+/** Options of a limit; see the table above. `Context` is the information about a call that middleware receives. */
 export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
   readonly limit: number
   readonly window: Duration.Input

@@ -1,16 +1,16 @@
 /**
- * Answers a model call that was answered before from a store of `effect/persistence`, without asking the provider.
+ * Answers a repeated model call from a store of `effect/persistence`, without asking the provider.
  *
  * **Details**
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `timeToLiveSeconds` | 3600 | time for which an answer is kept |
+ * | `timeToLiveSeconds` | 3600 | time for which an answer is stored |
  * | `storeId` | `hermes_responses` | name of the store |
  *
- * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only whole
- * answers (`stop`, `tool-calls`) are kept; one with files, or with something that looks like a secret, is not. An
- * answer from the store uses no tokens and costs nothing. A store that fails is a warning, and the provider is asked.
+ * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only complete
+ * answers (`stop`, `tool-calls`) are stored, except those with files or with apparent secrets. An answer from the store
+ * uses no tokens and costs nothing. If the store fails, a warning is logged and the provider is asked.
  *
  * **Example** (In memory, for a test)
  *

@@ -75,7 +75,7 @@ const buildMiddleware = ({
   template = defaultTemplate,
   workingDirectory
 }: Options): Middleware.LifecycleMiddleware => {
-  /** System messages by the one they were made of: each run of a session has the same. */
+  /** System messages by their original message, so that all runs of a session share one. */
   const made = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
   return Middleware.lifecycle({
     name: "RuntimeEnvironment",

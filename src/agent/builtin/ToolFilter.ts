@@ -1,6 +1,6 @@
 /**
- * Keeps a model from calling some tools: their calls are taken out of its answers, and refused wherever else they come
- * from.
+ * Prevents a model from calling some tools: their calls are removed from its answers, and refused from any other
+ * source.
  *
  * **Details**
  *
@@ -8,10 +8,10 @@
  * | --- | --- | --- |
  * | `deny` | none | tools that are never called |
  * | `allow` | all | when given, only these are called |
- * | `feedback` | none | text for the model after a call was removed; the run then goes on |
+ * | `feedback` | none | text for the model after a call was removed; the run then continues |
  *
  * A call that is removed gets an error as its result. A run whose answer has no call left ends, unless there is
- * `feedback`. The filter is closed: if it fails, the call is refused.
+ * `feedback`. The filter fails closed: if it fails, the call is refused.
  *
  * **Example** (Without shell commands)
  *

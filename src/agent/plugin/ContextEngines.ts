@@ -1,13 +1,13 @@
 /**
- * Context engines of plugins: they make conversations smaller in place of the runtime's own engine, where the setting
+ * Context engines of plugins: they compact conversations instead of the runtime's own engine if the setting
  * `context.engine` names one.
  *
  * **Details**
  *
- * An engine is foreign code: it gets copies, has two minutes, and its answer is used only when it is a smaller
- * conversation that can go on: the system prompt and the newest message of the user are still there, no result of a
- * tool is without its call and no call without its result. Else, and when it fails, the conversation stays as it is and
- * the user is told.
+ * An engine is foreign code: it receives copies, has two minutes, and its answer is used only if it is a smaller
+ * conversation that can continue: it contains the system prompt and the newest user message, and every tool call has
+ * its result and every result its call. Otherwise, or if the engine fails, the conversation stays unchanged and the
+ * user is notified.
  *
  * Source: `hermes-contract.md` §3.5 (`register_context_engine`).
  */

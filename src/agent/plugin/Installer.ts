@@ -1,11 +1,11 @@
 /**
- * Brings plugins into the user's `plugins` directory and takes them away. No code of a plugin is run.
+ * Installs plugins into the user's `plugins` directory and removes them. No code of a plugin is run.
  *
  * **Details**
  *
- * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is examined in a directory
- * beside its place, and moved there when it is in order: a manifest, a name that is a name, no symbolic links. A file
- * `x.example` is copied to `x` where that is missing.
+ * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is checked in a directory
+ * next to its destination, and moved there if it is valid: it has a manifest and a valid name, and no symbolic links. A
+ * file `x.example` is copied to `x` if that is missing.
  *
  * Source: `hermes-contract.md` §3.6.
  */

@@ -1,12 +1,12 @@
 /**
- * Plugins that are npm packages, named by `plugins.packages` of the configuration. A package says who it is in a
+ * Plugins that are npm packages, named by `plugins.packages` of the configuration. A package identifies itself in a
  * `plugin.yaml` or, without one, in its `package.json`.
  *
  * **Details**
  *
- * They are looked for where Node would look: from the user's `plugins` directory (`npm install --prefix
- * ~/.hermes/plugins …`), from the project when project plugins are switched on, and beside this program. Being named
- * makes a package known, not enabled.
+ * They are resolved as Node would resolve them: from the user's `plugins` directory (`npm install --prefix
+ * ~/.hermes/plugins …`), from the project if project plugins are enabled, and next to this program. Naming a package
+ * makes it known, but does not enable it.
  *
  * Source: `hermes-contract.md` §3.1, where entry points of installed packages take this place.
  */
@@ -60,7 +60,7 @@ const resolveExportTarget = (value: unknown): string | undefined => {
   return undefined
 }
 
-/** The module that importing the package by its name gives. */
+/** The module resolved when the package is imported by its name. */
 const findEntryPoint = (json: Mapping): string | undefined => {
   const { exports } = json
   if (exports === undefined || exports === null) return readTextField(json, "main") || "index.js"

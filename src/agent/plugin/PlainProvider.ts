@@ -108,7 +108,7 @@ const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: S
   }
 }
 
-/** A source of typed providers made of one of plain ones; a typed provider that it opens is taken as it is. */
+/** Converts a source of plain providers to one of typed providers; a typed provider that it opens is used unchanged. */
 export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource<unknown> => ({
   name,
   aliases,

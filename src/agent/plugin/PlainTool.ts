@@ -25,7 +25,7 @@ import * as Annotations from "../../tools/Annotations.ts"
 import { ToolContext } from "../../tools/ToolContext.ts"
 import { type BoundTool, fromBound, type Toolset } from "../../tools/Toolset.ts"
 
-/** Context of a handler, beside the arguments. */
+/** Context of a handler, in addition to the arguments. */
 interface Call {
   readonly session_id: string
   readonly task_id: string

@@ -69,7 +69,7 @@ export interface Command<out R = never> {
 export interface CliCommand<out R = never> {
   readonly name: string
   readonly description?: string | undefined
-  /** Gets the words behind the name; a number that it gives is the exit code. */
+  /** Receives the words after the name; a returned number is the exit code. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<number | void, unknown, R>
 }
 
@@ -95,7 +95,7 @@ export interface Contribution<out R = never> {
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
 }
 
-/** Identity of a plugin. A manifest beside it says the same, and wins. */
+/** Identity of a plugin. A manifest next to it states the same and takes precedence. */
 export interface Details {
   readonly name: string
   readonly version?: string | undefined

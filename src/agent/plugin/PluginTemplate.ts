@@ -1,14 +1,14 @@
 /**
- * Writes a new plugin into the user's `plugins` directory: a typed one with a tool, a hook and middleware that runs as
- * it is, and a `tsconfig.json` by which an editor finds the types of this program.
+ * Writes a new plugin into the user's `plugins` directory: a typed one with a tool, a hook and middleware that runs
+ * unchanged, and a `tsconfig.json` through which an editor finds the types of this program.
  *
  * **Details**
  *
- * The files are written beside their place and moved there at once: a directory of that name is never changed.
+ * The files are written next to their destination and moved there at once: an existing directory is never changed.
  *
  * **Gotchas**
  *
- * `tsconfig.json` names the place where this program is installed. Node does not read it: a plugin runs without.
+ * `tsconfig.json` names the place where this program is installed. Node does not read it: a plugin runs without it.
  *
  * Source: `hermes-contract.md` §3.2 and §3.6.
  */
@@ -112,7 +112,7 @@ const toPluginError =
   <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
     Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
 
-/** Writes a plugin of a name below `plugins` and gives its directory. */
+/** Writes a plugin of a name below `plugins` and returns its directory. */
 export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   name: string,
   plugins: string

@@ -29,9 +29,7 @@ import type { PluginServices } from "./PluginToolAccess.ts"
 /** Loads, reloads and serves the plugins of a runtime. */
 export interface Service {
   readonly loaded: Effect.Effect<LoadedPlugins>
-  /**
-   * Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with.
-   */
+  /** Unloads and loads the plugins again. The stack of an existing agent retains its original middleware. */
   readonly reload: Effect.Effect<LoadedPlugins>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>

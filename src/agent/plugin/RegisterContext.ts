@@ -64,7 +64,7 @@ export interface Members {
   ) => void
   /**
    * Registers methods for the phases of a run, in either spelling: an object, a class or a function that makes one for
-   * each run. A method gets one frozen object with fields in snake_case, and gives the fields that it changes.
+   * each run. A method receives one frozen object with fields in snake_case, and returns the fields that it changes.
    */
   readonly registerLifecycle: (
     methods: PlainLifecycle.PlainLifecycleSource,
@@ -88,7 +88,7 @@ export interface Members {
     options?: CommandOptions
   ) => void
   /**
-   * `open` gives a provider, a promise or an Effect of one; a plain one is `{ execute }`, see
+   * `open` returns a provider, or a promise or an Effect of one; a plain one is `{ execute }`, see
    * {@link PlainProvider.PlainProvider}.
    */
   readonly registerProvider: (source: PlainProvider.PlainSource) => void
@@ -398,7 +398,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     llm: Object.freeze({ complete: (prompt: unknown, options?: unknown) => host.complete(prompt, options) })
   })
   return {
-    // The values of callbacks are checked when they run, whatever their types say; every member has its alias.
+    // The values of callbacks are checked when they run, regardless of their types; every member has its alias.
     context: context as unknown as RegisterContext,
     unload: registrations.unload,
     finish: () => {

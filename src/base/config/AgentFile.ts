@@ -71,7 +71,7 @@ export interface AgentFile {
   readonly subAgents: ReadonlyArray<SubAgent>
 }
 
-/** An agent that another one may give work to. */
+/** An agent to which another one may delegate work. */
 export interface SubAgent {
   readonly name: string
   readonly agent: AgentFile
@@ -151,7 +151,7 @@ const keys: Readonly<Record<string, Key>> = {
   system_prompt_suffix: { kind: text }
 }
 
-/** Keys with a reader of their own. */
+/** Keys with a dedicated reader. */
 const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
 
 /** Transports of an MCP server, each with the key that names its place. */
@@ -501,7 +501,7 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
 /** Reads the agent file at an absolute path and the files of its sub-agents. */
 export const load = (path: string): Effect.Effect<AgentFile, ConfigError, LoadServices> => readAgentFile(path, 0)
 
-/** Services for {@link load} with a home directory that is given, which keeps the trusted folders and an `.env`. */
+/** Services for {@link load} with a given home directory, which contains the trusted folders and an `.env`. */
 export const layerAt = (
   home: string
 ): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>

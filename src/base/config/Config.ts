@@ -314,7 +314,7 @@ export interface Flag {
 /** Options of {@link load}. */
 export interface Options {
   readonly flags?: ReadonlyArray<Flag> | undefined
-  /** Settings of an agent file, which count before the environment's and behind flags. */
+  /** Settings of an agent file, which override the environment and are overridden by flags. */
   readonly agent?: ReadonlyArray<Flag> | undefined
   /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
@@ -409,7 +409,7 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
     Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
   )
 
-/** Hides the variables that settings take secrets from, whatever their names are. */
+/** Hides the variables from which settings take secrets, regardless of their names. */
 const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables

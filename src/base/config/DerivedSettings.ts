@@ -58,7 +58,7 @@ export const readGuardrail = ({
  */
 export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
   Result.flatMap(readGuardrail(settings), (guardrail) => {
-    // The stand-in sends nothing.
+    // The offline provider sends nothing.
     if (guardrail === undefined || route.provider === "offline") return Result.succeed(route)
     if (route.apiMode === "bedrock_converse") return Result.succeed({ ...route, guardrail })
     return Result.fail(
@@ -72,7 +72,7 @@ export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): R
     )
   })
 
-/** Names of the MCP servers that are started in the working directory, having none of their own. */
+/** Names of the MCP servers that are started in the working directory because they set no `cwd`. */
 export const listServersStartedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
   Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) =>
     enabled && command !== undefined && cwd === undefined ? [name] : []

@@ -4,7 +4,7 @@
  * **Details**
  *
  * `NAME=value`, with `export` or without. A value in single quotes is literal; in double quotes `\n`, `\r`, `\t`, `\"`,
- * `\\` and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` behind a
+ * `\\` and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` after a
  * space. The last line of a name counts. Nothing is interpolated: a `$` is a dollar.
  *
  * **Gotchas**
@@ -17,7 +17,7 @@ const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
 const unescapeValue = (text: string): string =>
   text.replaceAll(/\\(.)/gs, (match, letter: string) => escapes[letter] ?? (/["\\$]/.test(letter) ? letter : match))
 
-/** One assignment, as it stands: name, and the value in one of three ways. */
+/** One assignment as written: the name, and the value in one of three forms. */
 const assignment = new RegExp(
   String.raw`^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=` +
     String.raw`(?:[ \t]*'([^']*)'[ \t]*(?:#[^\r\n]*)?|[ \t]*"((?:[^"\\]|\\[^])*)"[ \t]*(?:#[^\r\n]*)?|([^\r\n]*))(?:\r?\n|$)`,

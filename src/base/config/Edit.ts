@@ -7,15 +7,15 @@
  * A change touches the lines of its key and leaves comments and all other bytes alone. It is refused, and nothing is
  * written, when the value does not fit, when the key is ambiguous, or when the file cannot be changed in place. The
  * file is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is
- * kept.
+ * preserved.
  *
  * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is stored in `.env`; if it is nested below another key,
  * the file refers to it as `${NAME}`.
  *
- * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. Where a key of the
- * file is spelled with dots (model ids are), the longest one that is there is meant: with a model `qwen3.6:35b`,
- * `providers.x.models.qwen3.6:35b.timeout_seconds` is that model's. A new mapping `qwen3` beside it would make such
- * keys ambiguous, and is refused.
+ * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. If keys of the file
+ * contain dots (as model ids do), the longest existing one is meant: with a model `qwen3.6:35b`,
+ * `providers.x.models.qwen3.6:35b.timeout_seconds` belongs to that model. A new mapping `qwen3` next to it would make
+ * such keys ambiguous, and is refused.
  *
  * Source: `hermes-product.md` §1.6.
  */
@@ -42,7 +42,7 @@ const makeKeyError = (key: string, reason: string): ConfigError =>
 /** The names in a key, escapes resolved. */
 export const splitKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
   const parts = Array.from(key.matchAll(/((?:[^\\.]|\\[^]|\\$)*)(?:\.|$)/g), ([, part = ""]) => part)
-  // The expression also matches the empty rest behind the last name.
+  // The expression also matches the empty rest after the last name.
   const found = parts.slice(0, -1).map((part) => part.replaceAll(/\\([.\\])/g, "$1"))
   return found.length === 0 || found.includes("") || key.endsWith(".")
     ? Effect.fail(makeKeyError(key, "a key is names with dots between them, such as agent.max_turns"))
@@ -109,8 +109,7 @@ const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
 }
 
 /**
- * The variable that a key is kept in instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are
- * secrets.
+ * The variable that stores a key instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are secrets.
  */
 export const findSecretVariable = (names: ReadonlyArray<string>): string | undefined =>
   /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")

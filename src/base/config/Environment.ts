@@ -158,8 +158,8 @@ const toLeaseError = (path: string, error: Leases.LeaseTaken | Leases.LeaseFaile
   })
 
 /**
- * Changes a file: `change` makes the new text out of the old one. Writers of all processes that share `database` take
- * turns, so that no change is lost. A link is followed: a file that is kept elsewhere stays there.
+ * Changes a file: `change` builds the new text from the old one. Writers of all processes that share `database` take
+ * turns, so that no change is lost. A link is followed: a file that is stored elsewhere stays there.
  */
 export const updateText = <A, R>(
   database: string,

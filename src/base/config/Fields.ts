@@ -49,8 +49,8 @@ export const factsKey = "hermes-effect/config/facts"
 const toAnnotation = (facts: FieldRules) => ({ [factsKey]: facts })
 
 /**
- * Marks a key that nothing reads yet. The mark is removed together with the change that gives the key its effect; a
- * test fails for a key that has neither a reader nor this mark.
+ * Marks a key that nothing reads yet. The change that implements the key removes the mark; a test fails for a key that
+ * has neither a reader nor this mark.
  */
 export const markUnsupported = <S extends Schema.Top>(
   schema: S,
@@ -86,7 +86,7 @@ export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["En
 export const toFullEntry = (entry: unknown, name: string): unknown =>
   typeof entry === "string" ? { [name]: entry } : entry
 
-/** A {@link section} of a list for which a text may stand; see {@link toFullEntry}. */
+/** A {@link section} of a list that may be written as a text; see {@link toFullEntry}. */
 export const entry = <const F extends Schema.Struct.Fields>(name: string, fields: F) => {
   const schema = section(fields)
   return Schema.Unknown.pipe(

@@ -10,11 +10,11 @@
  *
  * - the owner of that folder is still the one that was recorded,
  * - every folder between the two has this owner too,
- * - no folder between the two is a repository of its own (has `.git`), so that a repository that is cloned into a
- *   trusted folder is not trusted with it.
+ * - no folder between the two is a separate repository (has `.git`), so that a repository that is cloned into a trusted
+ *   folder is not trusted with it.
  *
- * The variable `HERMES_TRUST_FOLDER` trusts the folder of an absolute path in the same way, for as long as it is set:
- * for runs of a machine that builds or tests, in a folder that is new each time.
+ * The variable `HERMES_TRUST_FOLDER` trusts the folder at an absolute path in the same way while it is set. It is for
+ * build and test machines that use a new folder each time.
  *
  * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's
  * directory cannot be trusted: they hold other folders' files. A list that cannot be read trusts nothing.
@@ -132,7 +132,7 @@ export const makeUntrustedError = (file: string, project: string): ConfigError =
  */
 export class FolderTrust extends Context.Service<FolderTrust, Service>()("hermes-effect/config/FolderTrust") {}
 
-/** Makes the trust that is kept in the home directory. */
+/** Creates the trust that is stored in the home directory. */
 export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -295,7 +295,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   }
 })
 
-/** Trust as it is kept in the home directory. */
+/** Trust as it is stored in the home directory. */
 export const layer: Layer.Layer<FolderTrust, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
   FolderTrust,
   make

@@ -216,7 +216,7 @@ export const canonicalize = (provider: string): string => {
   return names.get(name) ?? (name.startsWith("custom:") ? name.slice("custom:".length).trim() : name)
 }
 
-/** The address that a provider has by itself; undefined where the user must give one. */
+/** The default address of a provider; undefined if the user must set one. */
 export const findOwnAddress = (provider: string): string | undefined => {
   const name = canonicalize(provider)
   return Object.hasOwn(rows, name) ? rows[name]?.baseUrl : undefined

@@ -80,7 +80,7 @@ const findAddress = (statement: Statement): string | undefined => {
   return address === undefined ? undefined : normalizeAddress(address)
 }
 
-/** Members of `weaker` that do not hold beside `stronger`, by the table above. */
+/** Members of `weaker` that `stronger` supersedes, by the table above. */
 export const listSuperseded = (weaker: Statement, stronger: Statement): ReadonlyArray<BoundMember> => {
   const provider = readStated(stronger.provider)
   const address = readStated(stronger.baseUrl)

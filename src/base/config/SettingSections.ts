@@ -43,7 +43,7 @@ export const provider = F.section({
   )
 })
 
-/** `custom_providers[]`: endpoints with a name of their own. */
+/** `custom_providers[]`: named endpoints. */
 export const customProvider = F.section({
   name: F.text,
   baseUrl: F.text,
@@ -65,7 +65,7 @@ export const fallback = F.section({
   apiMode: F.optional(Configurable)
 })
 
-/** `<provider>.api_keys`: the keys that a provider's pool is made of. */
+/** `<provider>.api_keys`: the keys in a provider's pool. */
 export const providerKeys = F.section({ apiKeys: F.withDefault(F.secrets, []) })
 
 /** `credential_pool_strategies.<provider>`. */
@@ -194,7 +194,7 @@ export const compression = F.optionalSection({
   enabled: F.withDefault(F.wordyFlag, true),
   /** Share of the context window that triggers it. */
   threshold: F.withDefault(F.ratio, 0.5),
-  /** Share of the trigger that is kept as recent context. */
+  /** Share of the trigger that is retained as recent context. */
   targetRatio: F.withDefault(F.number({ least: 0.1, most: 0.8 }), 0.2),
   protectFirstN: F.withDefault(F.integer({ least: 0 }), 3),
   protectLastN: F.withDefault(F.count, 20)
@@ -204,8 +204,8 @@ export const compression = F.optionalSection({
 export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
 /**
- * `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five
- * minutes.
+ * `prompt_caching`: `1h` caches the prefix of a conversation for an hour if the provider supports it; any other value
+ * means five minutes.
  */
 export const promptCaching = F.optionalSection({ cacheTtl: F.withDefault(F.text, "5m") })
 
@@ -302,8 +302,8 @@ export const terminal = F.optionalSection({
     /** No run starts if the sandbox cannot be set up. */
     required: F.withDefault(F.flag, false),
     /**
-     * `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is
-     * not trusted.
+     * `full` disables the sandbox. Absent: `workspace-write`, but `read-only` in an untrusted folder that has its own
+     * files (see `FolderTrust`).
      */
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
     /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
@@ -373,9 +373,9 @@ export const mcpServer = F.openSection({
   tools: F.withDefault(F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }), {}),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Tools that run without an approval; none when absent, whatever the server says of them. `tools` are names or globs
-   * on the server's own tool names, `annotations` are those that the server states to be read-only or not destructive,
-   * `full` is all of them, `untrusted` none.
+   * Tools that run without approval; none when absent, regardless of the server's annotations. `tools` are names or
+   * globs on the server's own tool names, `annotations` are the tools that the server declares read-only or not
+   * destructive, `full` is all of them, `untrusted` none.
    */
   trust: F.optional(
     Schema.Union([
@@ -417,7 +417,7 @@ export const mcpServer = F.openSection({
 export const cron = F.optionalSection({
   /** Jobs that run at once; without a limit when absent. */
   maxParallelJobs: F.optional(F.positive),
-  /** Reports the reason that keeps a job from running once, instead of at each of its times. */
+  /** Reports only once why a job cannot run, instead of at each of its times. */
   preflight: F.withDefault(F.flag, true),
   /** Shows a result with the name of its job. */
   wrapResponse: F.withDefault(F.flag, true),
@@ -436,7 +436,7 @@ export const cluster = F.optionalSection({
   databaseUrl: F.optional(F.secret),
   /** Runs at a time of one runner. */
   concurrency: F.withDefault(F.positive, 8),
-  /** Seconds that a runner that is drained waits for its runs; those that are left go on elsewhere. */
+  /** Seconds that a draining runner waits for its runs; the remaining runs continue elsewhere. */
   drainTimeoutSeconds: F.withDefault(F.seconds, 300),
   /** Tokens, and US dollars, of all runs of all runners; without a limit when absent. */
   budgetTokens: F.optional(F.positive),
@@ -448,7 +448,7 @@ export const cluster = F.optionalSection({
 })
 
 /**
- * `server`: clients of `hermes serve` with a key of their own, by their names. Each has one of `key`, `key_env` and
+ * `server`: clients of `hermes serve` with separate keys, by their names. Each has one of `key`, `key_env` and
  * `key_file`.
  */
 export const server = F.optionalSection({

@@ -1,17 +1,17 @@
 /**
- * Sources of the settings: reads environment variables, lays the sources over each other, weakest first, so that a
- * route stays one value, and keeps the source of each setting, so that an error names what the user wrote. Names of
- * sources only, never their values.
+ * Sources of the settings: reads environment variables, merges the sources, weakest first, so that a route stays one
+ * value, and records the source of each setting, so that an error points to the user's input. Records names of sources
+ * only, never their values.
  *
  * **Details**
  *
  * Every key has a variable: `HERMES_` and its path in capitals with `__` between the levels, `HERMES_AGENT__MAX_TURNS`.
  * A few keys have a second, documented name; the general one wins over it. An empty variable counts as not set.
  *
- * Before a source's values are set, the parts of each route go that belong to another one (`RouteStatement`). Sections
- * that describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists (`fallback_providers`,
- * `custom_providers`) are replaced whole by a stronger source; an endpoint that a stronger source moves takes no key
- * along.
+ * Before a source's values are set, parts of a route that belong to another one are removed (`RouteStatement`).
+ * Sections that describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists
+ * (`fallback_providers`, `custom_providers`) are replaced whole by a stronger source; an endpoint that a stronger
+ * source moves takes no key with it.
  *
  * `OPENAI_BASE_URL` names an address for the provider that the strongest source names, if that one speaks OpenAI's
  * protocol; otherwise it is ignored.
@@ -248,7 +248,7 @@ export const mergeLevels = (
     const dropValue = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
-      // A value that the stronger source gives itself takes the place of the old one.
+      // A value that the stronger source sets itself replaces the old one.
       if (Tree.get(own, path) === undefined) dropped.push({ path, origin: findOrigin(origins, path), by })
       tree = Tree.remove(tree, path)
     }

@@ -38,7 +38,7 @@ const plugins = F.optionalSection({
   entries: F.withDefault(F.record(F.record(F.anything)), {})
 })
 
-/** `hooks.<event>[]`: a program that is told of an event. Seconds. */
+/** `hooks.<event>[]`: a program that is notified of an event. Times are seconds. */
 const shellHook = F.section({
   command: F.text,
   matcher: F.optional(F.text),
@@ -120,10 +120,7 @@ const display = F.optionalSection({
 
 /** `sessions`. */
 const sessions = F.optionalSection({
-  /**
-   * Removes ended sessions that are older than `retentionDays`, with their run records, beside the program as it
-   * starts.
-   */
+  /** Removes ended sessions older than `retentionDays`, with their run records, in the background at program start. */
   autoPrune: F.withDefault(F.flag, false),
   /** Also the age from which `hermes sessions prune` removes. */
   retentionDays: F.withDefault(F.positive, 90),
@@ -226,7 +223,7 @@ export const SettingsSchema = Schema.Struct({
 
 /** The decoded settings, with the sources of their routes. */
 export type Values = typeof SettingsSchema.Type & {
-  /** Sources of the parts of routes; absent where an application gives the settings itself. */
+  /** Sources of the parts of routes; absent if an application provides the settings itself. */
   readonly sources?: RouteSources | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Programs that the user named in the settings and that run beside the commands of a model: MCP servers, shell hooks.
- * They run on this machine whatever environment commands have, as far as their setting `sandbox` lets them.
+ * Programs that the user named in the settings and that run alongside the commands of a model: MCP servers, shell
+ * hooks. They run on this machine regardless of the environment of commands, as far as their setting `sandbox` permits.
  *
  * **Details**
  *
@@ -8,9 +8,9 @@
  * the files of `terminal.sandbox` and a separate network. If the sandbox cannot be set up, this is an error, and the
  * program does not run.
  *
- * In a working directory that is not trusted nothing of it is run: a command line that names a file by its place there
- * (`./server`) is refused, and a program without a directory of its own starts in an empty one, where `npx` and its
- * like find no packages or settings of the project.
+ * Files of an untrusted working directory are never run: a command line with a relative path (`./server`) is refused,
+ * and a program without a configured directory starts in an empty one, so that `npx` and similar tools find no packages
+ * or settings of the project.
  *
  * **Gotchas**
  *

@@ -30,7 +30,7 @@ export interface Yaml {
   readonly findLine: (text: string, path: ReadonlyArray<string | number>) => number
   /** Writes a value without a line break at the end. */
   readonly render: (value: unknown) => string
-  /** Reads the syntax tree, with the tokens that each node is made of. */
+  /** Reads the syntax tree, with the tokens of each node. */
   readonly document: (text: string) => Document
   readonly library: Pick<typeof Library, "isAlias" | "isMap" | "isScalar" | "isSeq">
 }

@@ -91,7 +91,7 @@ export class CompressionExhausted extends Schema.TaggedError<CompressionExhauste
   cause: AiError.AiError
 }) {}
 
-/** Middleware vetoed a call, on purpose. The call fails with this, whatever else the chain would have done. */
+/** Middleware vetoed a call on purpose. The call fails with this error, regardless of the rest of the chain. */
 export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
   "ExecutionBlocked",
   {

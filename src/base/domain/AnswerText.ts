@@ -6,7 +6,7 @@
  *
  * The conversation of the run holds the model's text, well-formed and without fences. In stored and shown text,
  * including stream pieces and the text of the result, keys of a known shape are also redacted, but values are not
- * hidden because of a name beside them (see `Redaction.redactKeys`). While text streams, a possible tag, key or first
+ * hidden because of an adjacent name (see `Redaction.redactKeys`). While text streams, a possible tag, key or first
  * half of a character is held back until it is resolved.
  *
  * Each bound is a multiple of the largest answer of any model, so only a model or endpoint that never ends exceeds it.
@@ -31,7 +31,7 @@ import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
 import * as TextHygiene from "./TextHygiene.ts"
 
-/** A part of an answer as it is kept; the part itself when it is fine. */
+/** Returns a part of an answer as stored; the part itself if nothing changes. */
 const cleanPart = (part: ContentPart): ContentPart => {
   const metadata = TextHygiene.toWellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
   switch (part.type) {
@@ -55,7 +55,7 @@ const cleanPart = (part: ContentPart): ContentPart => {
   }
 }
 
-/** An answer as it is kept; the answer itself when it is fine. */
+/** Returns an answer as stored; the answer itself if nothing changes. */
 export const cleanAnswer = (response: ModelResponse): ModelResponse => {
   const parts = response.parts.map(cleanPart)
   return parts.every((part, index) => part === response.parts[index]) ? response : withParts(response, parts)
@@ -196,7 +196,7 @@ export const limits: Readonly<Record<Overflow, number>> = {
   calls: 128
 }
 
-/** Calls that are kept, without their arguments, of an answer that went beyond a bound of calls. */
+/** Number of calls retained, without their arguments, from an answer that exceeded a bound of calls. */
 const keptCalls = 8
 
 const units: Readonly<Record<Overflow, string>> = {

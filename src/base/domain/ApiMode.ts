@@ -42,7 +42,7 @@ export type Configurable = typeof Configurable.Type
 /** True for the name of a protocol whose requests have a place for a seed of the model's draws. */
 export const canTakeSeed = (mode: string): boolean => mode === "chat_completions"
 
-/** Protocols by the names that files of the lifecycle document give them (`api_type`), and by our own. */
+/** Protocols by the names that files of the lifecycle document use (`api_type`), and by our own. */
 export const apiTypes: Readonly<Record<string, Configurable>> = {
   openai_chat_completion: "chat_completions",
   openai_responses: "codex_responses",

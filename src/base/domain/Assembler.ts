@@ -88,9 +88,9 @@ export const parseParams = (text: string): unknown =>
  *
  * **Details**
  *
- * Text that was never ended is kept. Arguments that were started and neither ended nor followed by their `tool-call`
- * are kept as a call with raw text, so that a truncated call is visible as such. A `tool-call` part replaces the
- * `tool-params-*` parts of the same id.
+ * Text that was never ended is retained. Arguments that were started and neither ended nor followed by their
+ * `tool-call` are retained as a call with raw text, so that a truncated call is visible as such. A `tool-call` part
+ * replaces the `tool-params-*` parts of the same id.
  */
 export const make = (): Assembler => {
   const order: Array<OpenText | OpenCall | WholePart> = []

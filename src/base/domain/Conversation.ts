@@ -139,7 +139,7 @@ const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
  * **Details**
  *
  * Applied when a session is loaded. A run that was killed between a call and its result leaves the call open; it is
- * closed with {@link makeCancelledResult}. A user message between the results of one answer is moved behind them: a
+ * closed with {@link makeCancelledResult}. A user message between the results of one answer is moved after them: a
  * result counts up to the next answer. Valid messages are returned as the same objects. A message with the results of
  * several calls is split only if they do not match the calls exactly and in order.
  */
@@ -181,8 +181,8 @@ export const readText = (message: Prompt.Message): string => {
 const key = "hermes-effect"
 
 /**
- * Note behind a message of the user that a provider rejected: it stays in the transcript and is not sent again, so that
- * the conversation does not grow with every attempt to go on. `why` is for people who read the transcript.
+ * Note after a user message that a provider rejected: the message stays in the transcript and is not sent again, so
+ * that the conversation does not grow with every attempt to continue. `why` is for people who read the transcript.
  */
 export const makeRejection = (why: string): Prompt.AssistantMessage =>
   Prompt.assistantMessage({
@@ -235,8 +235,8 @@ export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Me
 const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
 
 /**
- * The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is
- * found again.
+ * The system prompt as a message: the same object in each run of a session, so that values cached for the conversation
+ * are found again.
  */
 export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
   const known = first === undefined ? undefined : systemMessages.get(first)

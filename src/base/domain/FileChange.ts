@@ -1,12 +1,12 @@
 /**
- * A change of a file that a tool made, as it is told and kept: the path, the states before and after, the difference as
+ * A change of a file that a tool made, as reported and stored: the path, the states before and after, the difference as
  * text.
  *
  * **Details**
  *
- * A state names its content by the SHA-256 of the bytes; the bytes are kept elsewhere (`store/ChangeContents`), so
- * that a change is small wherever it goes. `notKept` says why they are not: too large, credentials, no place. The
- * difference is without secrets.
+ * A state identifies its content by the SHA-256 of the bytes; the bytes are stored separately (`store/ChangeContents`),
+ * so that a change stays small. `notKept` is the reason they are not stored: too large, credentials, no place. The
+ * difference contains no secrets.
  *
  * **Example** (A difference, and its lines)
  *

@@ -33,7 +33,7 @@ interface Progress<Item, State> {
   base: { readonly state: State; readonly length: number } | undefined
 }
 
-/** Makes the function that gives the state of a list; its result belongs to the caller. */
+/** Creates the function that returns the state of a list; its result belongs to the caller. */
 export const fold = <Item extends object, State>({
   add,
   begin,

@@ -1,18 +1,18 @@
 /**
- * The history stage: makes of a run's conversation the messages that a route is sent. It stands before all protocols,
- * foreign providers included; protocols only translate what it gives.
+ * The history stage: converts a run's conversation to the messages for a route. It precedes all protocols, including
+ * foreign providers; protocols only translate its output.
  *
  * **Details**
  *
- * The messages obey the rules of the strictest endpoints, whatever interruptions and failures left behind:
+ * The messages obey the rules of the strictest endpoints, regardless of earlier interruptions and failures:
  *
- * - Neighbours of one role are one message. Pieces of one answer are joined without anything between them.
+ * - Adjacent messages of one role become one message. Pieces of one answer are joined without a separator.
  * - Every call is answered once, right after it; results without a call, and second results, are left out.
  * - Arguments of a call are an object. Where the model wrote no JSON object, they are empty, and the result of the call
  *   begins with a line that says so.
- * - An answer of reasoning alone, and a message of nothing, are left out.
- * - The conversation begins with the user. Where a route takes no user message after a tool's result
- *   (`Route.Abilities.userAfterTool`), an assistant message stands between them.
+ * - An answer with only reasoning, and an empty message, are left out.
+ * - The conversation begins with the user. If a route accepts no user message after a tool's result
+ *   (`Route.Abilities.userAfterTool`), an assistant message is inserted between them.
  * - Thinking is included as the route requires it (`Route.Abilities.thinking`).
  * - A message that is marked by {@link markOnce} is sent until the model has answered, and never again.
  *
@@ -37,7 +37,7 @@ const key = "hermes-effect"
  * Marks a message of the runtime's own that is sent until the model has answered, and is not part of the conversation.
  */
 export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
-  // The constructor of its role gives the same role back.
+  // The constructor of its role returns the same role.
   (message.role === "user"
     ? Prompt.userMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })
     : Prompt.assistantMessage({
@@ -286,7 +286,7 @@ const makeStage = (abilities: Route.Abilities) => {
       case "tool_loop": {
         const user = round.findLastIndex(isUser)
         const out = user === -1 ? (thinking ?? sent) : sent
-        // The newest answer keeps its thinking in any case.
+        // The newest answer always retains its thinking.
         const newest = round.findLastIndex(({ role }) => role === "assistant")
         appendRound(out, dropThinking(round, newest === -1 ? round.length : Math.min(newest, user + 1)))
         return out

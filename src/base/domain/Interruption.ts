@@ -19,7 +19,7 @@ const check: Effect.Effect<void> = Effect.interruptible(Effect.void)
 
 /**
  * Continues with `orElse` when a cause with an interruption reached a fiber that is not interrupted. An interruption of
- * this fiber goes on, and so does every cause without one.
+ * this fiber propagates, as does every cause without one.
  */
 const orElse = <E, A2, E2, R2>(
   cause: Cause.Cause<E>,
@@ -28,8 +28,8 @@ const orElse = <E, A2, E2, R2>(
   Cause.hasInterrupts(cause) ? Effect.andThen(check, Effect.suspend(orElse)) : Effect.failCause(cause)
 
 /**
- * Turns an interruption that is not this fiber's into a failure. A cause that also holds a failure or a defect keeps
- * those, and loses the interruption.
+ * Turns an interruption that is not this fiber's into a failure. A cause that also contains a failure or a defect
+ * retains it, and loses the interruption.
  */
 export const contain =
   <E2>(failure: () => E2) =>

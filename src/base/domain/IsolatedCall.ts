@@ -1,7 +1,7 @@
 /**
- * The border around code of others (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a
- * fiber of its own, so that nothing it does can reach its caller: not its failure, not its death, not its own
- * interruption, not its slowness. Describes what went wrong, and warns about the same once.
+ * The boundary around foreign code (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a
+ * separate fiber, so that its failure, defect, interruption or slowness cannot reach its caller. Describes errors, and
+ * warns about each one once.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -77,7 +77,7 @@ export const makeOwnTime = (deadline: () => number): OwnTime => {
 /** Time that an interrupted run still waits for the code that it interrupts. */
 const grace = Duration.seconds(5)
 
-/** Waits for a fiber that was told to stop, which may be uninterruptible. */
+/** Interrupts a fiber and waits briefly for its end, because it may be uninterruptible. */
 const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
@@ -95,15 +95,15 @@ export const forkIsolated = <A, E, R, B, E2, R2>(
   Effect.withFiber((fiber) => then(Effect.runForkWith(fiber.context as Context.Context<R>)(effect)))
 
 /**
- * Runs an effect; gives its exit, or undefined when the deadline came first. To be run inside of an
- * uninterruptible mask; only waiting for it is as interruptible as `restore` makes it.
+ * Runs an effect and returns its exit, or undefined if the deadline comes first. Must run inside an uninterruptible
+ * mask; only waiting for it is as interruptible as `restore` makes it.
  *
  * **Details**
  *
- * It runs in a fiber of its own, which is told to stop when the deadline comes or when the run is interrupted, and not
- * waited for: it may be uninterruptible. For the same reason it keeps its deadline inside an uninterruptible
- * region. One that is done at once costs no timer. A run that is interrupted waits a little for code that is
- * `awaited`, so that what it holds is released first.
+ * It runs in a separate fiber, which is interrupted at the deadline or when the run is interrupted, but not awaited: it
+ * may be uninterruptible. For the same reason the deadline also applies inside an uninterruptible region. An effect
+ * that completes at once costs no timer. An interrupted run waits briefly for code that is `awaited`, so that its
+ * resources are released first.
  */
 export const attempt = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -135,8 +135,8 @@ export const awaitExit = <A, E>(
 }
 
 /**
- * {@link awaitExit}, except that an effect which misses its deadline runs on: gives its fiber then, which is the
- * caller's to end. A run that is interrupted before that interrupts it.
+ * {@link awaitExit}, except that an effect that misses its deadline continues: its fiber is returned, and the caller
+ * has to end it. If the run is interrupted before the deadline, it interrupts the fiber.
  */
 export const awaitExitOrFiber = <A, E>(
   fiber: Fiber.Fiber<A, E>,

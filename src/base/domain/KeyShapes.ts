@@ -4,7 +4,7 @@
  * **Details**
  *
  * The facts come from the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10, MIT
- * licence), for every rule that recognises a key by its shape alone. Rules that need a vendor's name beside the key
+ * licence), for every rule that recognises a key by its shape alone. Rules that need a vendor's name next to the key
  * belong to `Redaction`, which knows names of settings. Lengths are lower limits for vendors that have changed them
  * before.
  *

@@ -75,15 +75,15 @@ export interface Service {
   readonly name: string
   /** Returns text relevant to a message; undefined or blank if nothing was found. Called once for each turn. */
   readonly prefetch: (turn: Turn) => Effect.Effect<string | undefined, unknown>
-  /** Told of a completed turn, behind its answer; turns come one after the other. */
+  /** Notified of a completed turn, after its answer; turns arrive one at a time. */
   readonly sync?: ((turn: CompletedTurn) => Effect.Effect<void, unknown>) | undefined
-  /** A part of the system prompt of each new session, behind what is remembered in files. */
+  /** A part of the system prompt of each new session, after the contents of the memory files. */
   readonly systemPrompt?: Effect.Effect<string | undefined, unknown> | undefined
-  /** Told of the messages of a session before some of them are left out by a compaction. */
+  /** Notified of the messages of a session before a compaction leaves some of them out. */
   readonly compacting?: ((given: SessionMessages) => Effect.Effect<void, unknown>) | undefined
-  /** Told of each change of the files that remember, behind it. */
+  /** Notified after each change of the memory files. */
   readonly written?: ((write: Write) => Effect.Effect<void, unknown>) | undefined
-  /** Told of a session that is given up: it was left for another one, compacted, or the program ends. */
+  /** Notified of a session that is given up: it was left for another one, compacted, or the program ends. */
   readonly ended?: ((given: SessionMessages) => Effect.Effect<void, unknown>) | undefined
 }
 

@@ -38,7 +38,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type { ApiMode } from "./ApiMode.ts"
 
-/** A tool as a model is told about it. */
+/** The description of a tool that a model receives. */
 export interface ToolDefinition {
   readonly name: string
   readonly description: string
@@ -60,7 +60,7 @@ export type ResponseFormat =
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
 
 /**
- * Time for which a provider keeps a marked prefix since its last use: five minutes, or an hour, which costs more to
+ * Time for which a provider caches a marked prefix since its last use: five minutes, or an hour, which costs more to
  * write.
  */
 export interface PromptCache {
@@ -139,8 +139,8 @@ export interface RequestBodies {
 export type RequestBody<Mode extends ApiMode> = RequestBodies[Mode] & ModelRequest
 
 /**
- * A request that says its protocol: a comparison of `apiMode` gives it the SDK's type. No list of its members has
- * `apiMode`.
+ * A request with its protocol: a comparison of `apiMode` narrows it to the SDK's type. `apiMode` is not listed among
+ * its keys.
  */
 export type TypedRequest = { readonly [Mode in ApiMode]: RequestBody<Mode> & { readonly apiMode: Mode } }[ApiMode]
 
@@ -182,7 +182,7 @@ export interface ModelResponse {
   readonly raw: unknown
 }
 
-/** Sees the pieces of a streamed answer on their way, and says what goes on; see `ARCHITECTURE.md` §6. */
+/** Receives the pieces of a streamed answer and returns the pieces to pass on; see `ARCHITECTURE.md` §6. */
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
 /**
@@ -191,7 +191,7 @@ export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<Readonl
  */
 export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
 
-/** Told of the headers of an answer when it begins; names are in lower case. */
+/** Receives the headers of an answer when it begins; names are in lower case. */
 export type OnHeaders = (get: (name: string) => string | null | undefined) => Effect.Effect<void>
 
 /** Options of one execution. */
@@ -202,7 +202,7 @@ export interface ExecuteOptions {
    * stays and the rest of it follows, with false if all of it is discarded.
    */
   readonly onRetry?: ((continues: boolean) => void) | undefined
-  /** For providers over HTTP; others have none to tell of. */
+  /** For providers over HTTP; others have no headers to report. */
   readonly onHeaders?: OnHeaders | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Facts of a run as they are kept: whole, redacted once, in the order in which they happened. Traces, trajectories,
- * usage and the views of a stored session are pure functions of them.
+ * Facts of a run as stored: complete, redacted once, in the order in which they happened. Traces, trajectories, usage
+ * and the views of a stored session are pure functions of them.
  *
  * **Details**
  *
@@ -234,13 +234,13 @@ export const McpRequested = Schema.TaggedStruct("McpRequested", {
   server: Schema.String,
   /** `tools/call`, `resources/read`, … */
   method: Schema.String,
-  /** Name that the server gives its tool or prompt. */
+  /** The server's name for its tool or prompt. */
   target: Schema.optionalKey(Schema.String),
   /** Resource that is read. */
   uri: Schema.optionalKey(Schema.String),
   /** Revision of the protocol. */
   protocol: Schema.String,
-  /** Id of the session of a server with an address, if it gives one. */
+  /** Session id of a server with an address, if it provides one. */
   session: Schema.optionalKey(Schema.String),
   /** Address of the server; absent of a program. */
   address: Schema.optionalKey(Schema.String),
@@ -259,7 +259,7 @@ export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   choice: Schema.String,
   /** Reasons for the question, for people. */
   description: Schema.optionalKey(Schema.String),
-  /** Keys that an answer for the session is kept under. */
+  /** Keys under which an answer for the session is stored. */
   patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Place where the question was shown. */
   surface: Schema.optionalKey(Schema.String),
@@ -277,7 +277,7 @@ export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   /** Messages before and after. */
   before: Schema.Int,
   after: Schema.Int,
-  /** Of a session that goes on from the compacted conversation of another one: that session. */
+  /** The session whose compacted conversation this session continues, if any. */
   source: Schema.optionalKey(SessionId),
   /** Positions of the removed messages: in `source`, or in the session itself if `source` is absent. */
   removed: Schema.optionalKey(Schema.Array(Reference))

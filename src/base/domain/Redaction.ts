@@ -4,23 +4,23 @@
  *
  * **Details**
  *
- * Values that the runtime holds are known by themselves (`base/domain/Secrets`), in every form that they are found in. Of
- * all others two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key
- * of the families API key, authorization, cookie, token, secret, password and private key becomes {@link marker},
- * however the key is spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text
- * ({@link redactText}) a secret is known by its shape: vendor prefixes, JWT, PEM blocks, authorization headers,
- * cookies, passwords in URLs and connection strings, and values assigned to a name of those families.
+ * Values that the runtime holds are recognised directly (`base/domain/Secrets`), in all their forms. For all others,
+ * two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the
+ * families API key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the
+ * key is spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a
+ * secret is known by its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and
+ * connection strings, and values assigned to a name of those families.
  *
- * Long keys keep four characters and the last two (`sk-a…9z`), so that a reader can tell two keys apart; passwords and
- * short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their argument
- * itself when there is nothing to hide.
+ * Long keys retain their first four and last two characters (`sk-a…9z`), so that a reader can distinguish two keys;
+ * passwords and short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their
+ * argument itself when there is nothing to hide.
  *
  * **Gotchas**
  *
  * Text is often source code, and a model has to work with it. So a name alone hides nothing: `token = next()`,
  * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value
- * counts only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be told from
- * the numbers of a diff.
+ * counts only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be
+ * distinguished from the numbers of a diff.
  *
  * **Example** (Before something is shown)
  *
@@ -43,9 +43,8 @@ import { getCurrentRegistry, mask, type Registry } from "./Secrets.ts"
 export { mask } from "./Secrets.ts"
 
 /**
- * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It holds from the
- * start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces, exports and prompts are
- * redacted whatever it says.
+ * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It is fixed at the
+ * start of a runtime, so that a model cannot change it. Logs, hooks, traces, exports and prompts are always redacted.
  */
 export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", {
   defaultValue: () => true
@@ -58,7 +57,7 @@ const masked = "***"
 
 const gap = String.raw`[^A-Za-z0-9\r\n]?`
 
-/** Ends of names whose values are secrets, whatever separates the words. */
+/** Ends of names whose values are secrets, with any separator between the words. */
 const secretName = [
   `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh|subscription|functions)${gap}keys?`,
   `(?:access|api|auth|bearer|bot|id|refresh|session)${gap}tokens`,
@@ -73,7 +72,7 @@ const secretName = [
 
 const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1,3}))?[^A-Za-z0-9]{0,3}$`, "i")
 
-/** Answers about keys, which are few, and of those how many and how long ones are kept. */
+/** Cached results for keys, and limits on their number and length. */
 const keys = new Map<string, boolean>()
 const [maxKeys, longestKey] = [1024, 64]
 
@@ -275,7 +274,7 @@ const shapeHints = [
 ].join("|")
 const shapeHint = new RegExp(shapeHints)
 
-/** Characters that every assignment has: most texts have none, and one look tells. */
+/** Parts of which every secret found by a rule has one: most texts have none, and one test shows it. */
 const hint = new RegExp(
   [
     shapeHints,
@@ -312,7 +311,7 @@ interface RedactedTexts {
 
 const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 
-/** Lengths of texts that are kept, and characters of a generation. */
+/** Lengths of texts that are cached, and characters of a generation. */
 const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
 
 /** Redacts the secrets in a text. Returns the text itself if it contains no secrets. */
@@ -348,7 +347,7 @@ export const redactKeys = (given: string, secrets = getCurrentRegistry()): strin
   return out
 }
 
-/** Values that {@link redactText} hides for the names beside them, beyond those that {@link redactKeys} hides. */
+/** Values that {@link redactText} hides because of adjacent names, beyond those that {@link redactKeys} hides. */
 export const findNamedValues = (given: string, secrets = getCurrentRegistry()): ReadonlyArray<string> => {
   let out = redactKeys(given, secrets)
   if (!hint.test(out)) return []
@@ -363,7 +362,7 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
   return found
 }
 
-/** Characters behind a cut that are examined, so that a secret that the cut would go through is seen whole. */
+/** Characters after a cut that are examined, so that a secret that spans the cut is seen whole. */
 const lookahead = 1_024
 
 /**
@@ -467,7 +466,7 @@ class Walk {
     return out
   }
 
-  /** A getter or a proxy that throws tells nothing. */
+  /** A getter or a proxy that throws is unreadable. */
   private guarded(value: object, depth: number): unknown {
     try {
       return this.object(value, depth)

@@ -137,7 +137,7 @@ export interface Service {
     body: Fields
   ) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
   readonly view: (id: string) => Effect.Effect<RolloutView, RolloutRefused>
-  /** Rollouts in the order of their ids, those behind `after`. */
+  /** Rollouts in the order of their ids, starting after `after`. */
   readonly list: (page: {
     readonly after: string | undefined
     readonly limit: number

@@ -1,8 +1,8 @@
 /**
- * A route names one model behind one API: who serves it, in which protocol, at which address, with which key. Routing
- * resolves a user's settings to routes; a provider is made from exactly one.
+ * A route names one model of one API: its provider, protocol, address and key. Routing resolves a user's settings to
+ * routes; a provider is made from exactly one.
  *
- * **Example** (What may be told of a route)
+ * **Example** (Public information about a route)
  *
  * ```ts
  * import * as Redacted from "effect/Redacted"

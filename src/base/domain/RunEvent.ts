@@ -113,7 +113,7 @@ export const ToolFinished = Schema.TaggedStruct("ToolFinished", {
   output: Schema.String,
   durationMillis: Schema.Finite
 })
-/** A child agent begins to work on a part of the task; it has a session of its own. */
+/** A child agent begins to work on a part of the task; it has a separate session. */
 export const SubagentStarted = Schema.TaggedStruct("SubagentStarted", {
   subagentId: Schema.String,
   sessionId: SessionId,
@@ -132,7 +132,7 @@ export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   status: Schema.String,
   toolCount: Schema.Int,
   durationMillis: Schema.Finite,
-  /** Of the child and of its own children. */
+  /** Usage of the child and its children. */
   usage: Usage
 })
 /** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait. */

@@ -145,7 +145,7 @@ const pushReference = (references: Array<Reference>, next: Reference): void => {
   }
 }
 
-/** The position behind a reference to stored messages. */
+/** The position after a reference to stored messages. */
 const getNextPosition = (reference: number | readonly [number, number]): number =>
   (typeof reference === "number" ? reference : reference[1]) + 1
 
@@ -161,7 +161,9 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
   copy: ({ count }) => ({ count })
 })
 
-/** Stored messages among which a copy is looked for: a request moves results beside their calls, and nothing far. */
+/**
+ * Number of stored messages searched for a copy: a request moves results next to their calls, and moves nothing far.
+ */
 const nearby = 8
 
 /** Makes the recorder of a run. */
@@ -190,8 +192,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   }
 
   /**
-   * Finds a stored message with the text of a copy: first behind `next`, then before it, where a result stood until its
-   * request moved it.
+   * Finds a stored message with the text of a copy: first from `next` on, then before it, because a request may have
+   * moved a result.
    */
   const findCopy = (message: Prompt.Message, text: string, next: number): number | undefined => {
     const isCopy = (position: number): boolean =>
@@ -202,7 +204,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     return undefined
   }
 
-  /** `next` is the position behind the stored messages before it. */
+  /** `next` is the position after the preceding stored messages. */
   const nameMessage = (message: Prompt.Message, next: number): number | string => {
     const known = names.get(message) ?? findPosition(message)
     if (known !== undefined) return known
@@ -289,7 +291,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     }).pipe(
       together,
       Effect.onError(() => Effect.sync(takeBack)),
-      // An interruption behind the commit would take back what is stored, and store it again.
+      // An interruption after the commit would take back the stored entries and store them again.
       Effect.uninterruptible
     )
   }
@@ -356,7 +358,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       if (waiting.length === 0) return flushBuffer()
       return Effect.catch(storing(Effect.void, doNothing), (error) => {
         waiting = waiting.filter(({ told }) => told !== undefined)
-        // Entries keep their place beside what still waits.
+        // Preserves the order of entries relative to pending writes.
         return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
       })
     }),

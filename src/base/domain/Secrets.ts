@@ -15,8 +15,8 @@
  *
  * **Gotchas**
  *
- * A model can be told to encode in unforeseen ways. This keeps values from leaking by accident and by the usual
- * tricks; it does not confine anything.
+ * A model can be instructed to encode in unforeseen ways. This prevents leaks by accident and by the usual tricks; it
+ * does not confine anything.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -66,7 +66,7 @@ const isSecret = (value: string): boolean => {
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** The letters of base64 that are the value's alone, when `offset` bytes of something else stand before it. */
+/** The base64 letters that depend on the value alone, when `offset` other bytes precede it. */
 const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
   let out = ""
   let bits = 0
@@ -189,7 +189,7 @@ const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
   return { step: (state, code) => next[state * width + getClass(code)] ?? 0, depth, found }
 }
 
-/** Line numbers at the beginnings of lines, alone or behind the name of a file. */
+/** Line numbers at the beginnings of lines, alone or after the name of a file. */
 const lineNumbers = /(^|\n)([ \t]{0,12}(?:[^\s:|]{1,256}[:-])?\d{1,7}[|:\t\u2192-])(?=[^\n])/g
 
 /** A text whose line numbers are blanks, of the same length; undefined when it has less than two. */
@@ -230,7 +230,7 @@ export const make = (): Registry => {
     return matcher
   }
 
-  /** Places of values in a text, and of one that may have begun and goes on behind its end. */
+  /** Places of values in a text, and of one that may have begun and continues after its end. */
   const findPlaces = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
     const { depth, found, step } = getMatcher()
     const places: Array<readonly [from: number, end: number]> = []
@@ -381,7 +381,7 @@ export const register = (registry: Registry, value: unknown): void =>
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>
   Effect.map(Secrets, (registry) => register(registry, value))
 
-/** Gives an Effect a registry of its own, when its surroundings have none. */
+/** Provides a registry to an Effect if its context has no registry. */
 export const provideRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Secrets, (known) => (known === none ? Effect.provideService(effect, Secrets, make()) : effect))
 

@@ -17,7 +17,7 @@ const isLowSurrogate = (text: string, at: number): boolean => {
   return code >= 0xdc00 && code <= 0xdfff
 }
 
-/** The last border between characters that is not behind `at`. */
+/** The last border between characters that is not after `at`. */
 const findBorderBefore = (text: string, at: number): number => {
   if (at <= 0) return 0
   if (at >= text.length) return text.length
@@ -48,7 +48,7 @@ const findBorderAfter = (text: string, at: number): number => {
 export const takeHead = (text: string, chars: number): string =>
   text.length <= chars ? text : text.slice(0, findBorderBefore(text, chars))
 
-/** {@link takeHead} with `…` behind it where more was there. */
+/** {@link takeHead}, followed by `…` if the text is longer. */
 export const shorten = (text: string, chars: number): string =>
   text.length <= chars ? text : `${takeHead(text, chars)}…`
 

@@ -1,6 +1,6 @@
 /**
- * Keeps text of users and models fit to be kept and sent: surrogates that stand alone become U+FFFD, control characters
- * that no text needs are taken out, and so are the fences `<memory-context>` and `<plugin-context>`.
+ * Makes text of users and models safe to store and send: lone surrogates become U+FFFD, and unneeded control characters
+ * and the fences `<memory-context>` and `<plugin-context>` are removed.
  *
  * **Details**
  *

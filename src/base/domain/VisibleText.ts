@@ -5,9 +5,9 @@
  * **Details**
  *
  * A character that a reader cannot see, or that moves, hides or reorders others, becomes a mark with its code point:
- * `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces, characters of no
- * width, bidirectional controls, tag characters, variation selectors, blanks other than the space, and halves of
- * surrogate pairs. Emoji keep the joiners and selectors that belong to them.
+ * `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces, characters of no width,
+ * bidirectional controls, tag characters, variation selectors, blanks other than the space, and halves of surrogate
+ * pairs. Emoji retain the joiners and selectors that belong to them.
  *
  * Nothing is removed and nothing is shortened. Both functions return their argument itself when there is nothing to
  * mark.

@@ -9,9 +9,9 @@
  *
  * - the scope in which a process was started, which is the orderly way;
  * - the exit of this process, which kills every remaining group before it is gone ({@link killAll});
- * - a watchdog for a death that gives no time: one small shell, started beside the first process, that reads from a
- *   pipe which processes live. The pipe ends with this process, whatever ended it; then the watchdog kills the groups,
- *   and everything that has one of their marks, also what had left its group.
+ * - a watchdog for sudden death: one small shell, started with the first process, that reads the live processes from a
+ *   pipe. The pipe ends when this process ends for any reason; then the watchdog kills the groups and every process
+ *   with one of their marks, even outside its group.
  *
  * The watchdog receives a mark before the process is started, so that it always knows it. Its cost is one write to a
  * pipe for each process, and one start of `/bin/sh` for all of them.
@@ -112,7 +112,7 @@ const startWatchdog = (): NodeProcess => {
   started.on("error", forgetWatchdog).on("exit", forgetWatchdog)
   started.stdin?.on("error", forgetWatchdog)
   started.unref()
-  // A socket, which is all that a pipe of Node is, keeps the program alive until it is told not to.
+  // A pipe of Node is a socket, which keeps the program alive until it is unreferenced.
   if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function")
     started.stdin.unref()
   for (const [mark, group] of live) started.stdin?.write(group === undefined ? `+ ${mark}\n` : `= ${mark} ${group}\n`)
@@ -231,7 +231,7 @@ const ofNode: Layer.Layer<Platform> = guarding.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer))
 )
 
-/** A platform service that the application gives, or Node's. */
+/** A platform service that the application provides, or Node's. */
 const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
   Layer.effect(
     key,
@@ -242,7 +242,7 @@ const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, S
     )
   )
 
-/** Platform services as the application gives them, and {@link layer} for those that it does not give. */
+/** Platform services that the application provides, and {@link layer} for the others. */
 export const layerDefault = (): Layer.Layer<Platform> =>
   Layer.mergeAll(
     layerGivenOrNode(ChildProcessSpawner),

@@ -30,7 +30,7 @@ export const getMachineMemory = (): number => {
 /** Directory for temporary files. */
 export const getTemporaryDirectory = (): string => tmpdir()
 
-/** Bytes that are free for temporary files; undefined where the system does not tell. */
+/** Bytes that are free for temporary files; undefined if the system does not report them. */
 export const temporarySpace = (): number | undefined => {
   try {
     const { bavail, bsize } = statfsSync(tmpdir())

@@ -1,6 +1,6 @@
 /** Time limits of requests. */
 
-/** A request that is told when its time is over. */
+/** A request that is notified when its time is over. */
 export interface ExpiringItem {
   readonly expire: () => void
 }
@@ -9,11 +9,11 @@ export interface ExpiringItem {
 const parts = 64
 
 /**
- * Time limits on one timer: a request that is in time arms none of its own, and disarms none.
+ * Time limits on one timer: a request that ends in time neither arms nor disarms a timer.
  *
  * **Gotchas**
  *
- * The timer keeps no process alive: the sockets of those who wait do.
+ * The timer does not keep the process alive: the sockets of waiting requests do.
  */
 export class Deadlines {
   readonly #ends = new Map<ExpiringItem, number>()

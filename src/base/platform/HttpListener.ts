@@ -97,7 +97,7 @@ export const open = ({
     // Cuts connections that are left after the time for requests under way.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     const address = server.address()
-    // Their connections would be kept open for another request.
+    // Otherwise, their connections would stay open for another request.
     const last = Effect.sync(() => {
       for (const response of underWay) response.shouldKeepAlive = false
     })

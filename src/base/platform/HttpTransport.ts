@@ -33,7 +33,7 @@ import { withoutEncodings } from "./Compression.ts"
 import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
-/** A `fetch` with connections of its own. */
+/** A `fetch` with its own connections. */
 export interface HttpTransport {
   /**
    * `answerMillis` is the time for an answer of 2xx to begin, and for any other to be complete, from now on; without
@@ -78,7 +78,8 @@ const maxRedirects = 5
 const maxErrorBytes = 16 * 1024 * 1024
 
 /**
- * Connections to a proxy, which can be asked for a tunnel: undici gives its dispatchers that method in its index alone.
+ * Connections to a proxy, which can be asked for a tunnel: undici adds that method to its dispatchers only in its
+ * index.
  */
 class ProxyConnections extends Pool {
   override connect = connect
@@ -394,7 +395,7 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
     : toGenuineResponse(headers, status, decoded)
 }
 
-/** Makes a client with connections of its own. */
+/** Makes a client with its own connections. */
 export const make = ({
   connectTimeoutMillis = defaultConnectMillis,
   readTimeoutMillis

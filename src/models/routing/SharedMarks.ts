@@ -1,7 +1,7 @@
 /**
- * Facts about keys that several processes on several machines share: which are set aside, which accounts have used up
- * their limits, and which were just refused. Absent in a program of its own: files of the home directory have the first
- * two, and each process learns the third.
+ * Key state that several processes on several machines share: keys that are set aside, accounts that have used up their
+ * limits, and keys that were just refused. Absent in a single process: files of the home directory hold the first two,
+ * and each process learns the third.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ export interface Marks {
   readonly refusals: Refusals
 }
 
-/** The facts of a cluster; undefined for a process of its own. */
+/** Key state of a cluster, or `undefined` in a single process. */
 export const SharedMarks = Context.Reference<Marks | undefined>("hermes-effect/routing/SharedMarks", {
   defaultValue: () => undefined
 })

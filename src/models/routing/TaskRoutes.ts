@@ -1,11 +1,11 @@
 /**
- * Routes that could do a side task, in the order in which they are asked. Pure.
+ * Routes that can perform a side task, in the order in which they are tried. Pure.
  *
  * **Details**
  *
- * An explicit route comes alone: an address, or a provider that is not `auto`, of the call, laid over
- * `auxiliary.<task>` as one source over another (`RouteStatement`). It is a hard constraint; only for images an
- * explicit provider that is not available, and has no address, gives way to the automatic choice.
+ * An explicit route is the only candidate: an address, or a provider other than `auto`, from the call, merged over
+ * `auxiliary.<task>` (`RouteStatement`). It is a hard constraint. Only for images, an explicit provider that is
+ * unavailable and has no address is replaced by the automatic choice.
  *
  * Automatic, in the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
  *
@@ -14,15 +14,15 @@
  * | text | OpenRouter, Nous, the custom endpoint, Codex, Anthropic, the other providers with a key |
  * | images | the main model (if it sees), OpenRouter, Nous, Codex, Anthropic, the custom endpoint |
  *
- * Each with a small model of its own (`Defaults`), the custom endpoint with the main model. The main provider itself
- * comes last for text: a runtime without any of the others still has its summaries.
+ * Each provider uses its own small model (`Defaults`), the custom endpoint the main model. For text, the main provider
+ * is last, so that a runtime without the others can still summarize.
  *
  * **Gotchas**
  *
- * While the main model is the offline stand-in, the user has not agreed to spend the keys of the environment, and the
- * stand-in can neither summarize nor see images: side tasks that are not configured are not executed. A provider whose
- * pool of keys is exhausted is unavailable, even if the environment has a key. A model of the form `vendor/model` is
- * skipped if the automatic choice is not an aggregator.
+ * While the main model is the offline stand-in, the user has not agreed to use the keys of the environment, and the
+ * stand-in can neither summarize nor see images: side tasks that are not configured do not run. A provider whose pool
+ * of keys is exhausted is unavailable, even if the environment has a key. A model of the form `vendor/model` is skipped
+ * if the automatic choice is not an aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
  */
@@ -66,7 +66,7 @@ export interface Overrides {
 
 /** A route that could do a task. */
 export interface Candidate {
-  /** Names it in messages, and tells it apart when it has failed. */
+  /** Name in messages; identifies the candidate after a failure. */
   readonly label: string
   /** Undefined for the main provider itself, which the router knows. */
   readonly route: Route | undefined

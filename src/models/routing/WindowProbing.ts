@@ -1,6 +1,6 @@
 /**
- * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and have the
- * conversation made smaller.
+ * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and shrink the
+ * conversation.
  *
  * **Details**
  *
@@ -17,7 +17,7 @@
  * once. A requested answer that is too long is a separate case, see `Classification`: the window and the conversation
  * are unchanged.
  *
- * The decisions are pure; `ContextWindow.makeLearntWindows` keeps what was learnt, {@link recoverConversation} takes
+ * The decisions are pure; `ContextWindow.makeLearntWindows` stores learned limits, {@link recoverConversation} performs
  * one step with a `CompactionPort`.
  *
  * **Example** (Guessing a smaller window)
@@ -105,7 +105,7 @@ export interface RefusedConversation extends Pick<
   "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"
 > {
   readonly error: AiError.AiError
-  /** The router's decision on the error; absent for an error that a wrapper made of it. */
+  /** The router's decision on the error; absent if a wrapper replaced the error. */
   readonly decision?: Classification.Decision | undefined
   readonly route: ContextWindow.ModelAddress
   /** The window that the call was made for. */
@@ -195,7 +195,7 @@ const general: ReadonlyArray<RegExp> = [
   "# maximum"
 ].map(compileWording)
 
-/** MiniMax: the number behind it is a code. */
+/** MiniMax: the number that follows is a code. */
 const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit) by [\d,]+/
 
 const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {

@@ -15,7 +15,7 @@ export interface Call {
   readonly args: { readonly [key: string]: Schema.Json }
 }
 
-/** An answer, whatever protocol it came in. */
+/** An answer, independent of its protocol. */
 export interface Answer {
   readonly message: Atif.Content
   readonly reasoning: string | undefined
@@ -65,7 +65,7 @@ const readThought = (value: unknown): string => {
   )
 }
 
-/** Returns the message itself, with the fields beside it. */
+/** Returns the message itself, with the fields next to it. */
 const unwrapAnswer = (data: Fields): Fields => {
   const choice = toFields(toItems(data["choices"])[0])
   if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }

@@ -12,7 +12,7 @@ import * as Draft from "./Draft.ts"
 import { readMessageAnswer, toContent, toJson, type Pictures, renderToolResult } from "./RunContent.ts"
 import { toArguments } from "./Value.ts"
 
-/** Facts about the session that another one goes on from, as `extra` and metadata have them. */
+/** Returns facts about the session that another one continues, for `extra` and metadata. */
 export const describeContinuation = ({
   link: { changed, position, source },
   rewritten

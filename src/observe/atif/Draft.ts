@@ -85,7 +85,7 @@ interface DocumentBuild {
   readonly ids: Map<Draft, string>
   readonly taken: Set<string>
   readonly children: Array<Draft>
-  /** Children of steps that are kept. */
+  /** Children of retained steps. */
   readonly done: Set<Draft>
   readonly kept: KeptSteps
 }
@@ -139,7 +139,7 @@ const buildStep = (one: Step, index: number, build: DocumentBuild): Atif.Step =>
   ...toOptionalExtra(one.extra)
 })
 
-/** A step of the document; one that is kept is made once, for as long as its place and its children's ids are free. */
+/** Builds a step of the document. A retained step is built once, as long as its index and ids stay valid. */
 const buildKeptStep = (one: Step, index: number, build: DocumentBuild): Atif.Step => {
   if (!build.kept.steps.has(one)) return buildStep(one, index, build)
   const known = build.kept.made.get(one)
@@ -279,7 +279,7 @@ export const makeTrajectoryEncoder = (): ((trajectory: Atif.Trajectory) => strin
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()
 
   const encode = (value: unknown, depth: number): string => {
-    // Lists around the value give it its depth: their lines stand before and behind it.
+    // Lists around the value set its depth: their lines precede and follow it.
     const lists = depth / 2
     let within = value
     for (let count = 0; count < lists; count++) within = [within]

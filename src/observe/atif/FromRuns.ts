@@ -1,5 +1,5 @@
 /**
- * The trajectory of a session, made of the tree of its runs: whole, whatever its length.
+ * The trajectory of a session, built from the tree of its runs: complete at any length.
  *
  * **Details**
  *

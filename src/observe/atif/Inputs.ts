@@ -13,7 +13,7 @@ interface News {
   readonly fresh: ReadonlyArray<RequestMessage & { readonly copied: boolean }>
   /** The replacement of the conversation, when the request has less of it than there was. */
   readonly replaced: Atif.Content | undefined
-  /** The request has nothing of the conversation: another question, asked beside it. */
+  /** The request does not contain the conversation: it is a separate question. */
   readonly isAside: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * Messages of requests and answers, in whatever protocol, as a trajectory has them.
+ * Messages of requests and answers, in any protocol, in the form of a trajectory.
  *
  * **Details**
  *

@@ -93,7 +93,7 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
   indexCalls(agent, step)
 }
 
-/** True of an attempt of a side task: a title, a judgement, a summary. */
+/** Returns `true` for an attempt of a side task: a title, a judgement, a summary. */
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
 /** Returns true for a payload with content in an unknown form. */

@@ -112,7 +112,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
   // Messages that a session began with were there before its first turn.
   const timestamp = told.isAsked ? formatEventTime(event) : (agent.draft.steps[0]?.timestamp ?? formatEventTime(event))
   const data = toFields(event.data)
-  // NeMo Relay puts a request beside its headers.
+  // NeMo Relay puts a request next to its headers.
   const messages = toItems(data["messages"] ?? toFields(data["content"])["messages"]).map(toFields)
   if (told.rewritten.length > 0) {
     flushRewrites(

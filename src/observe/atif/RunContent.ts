@@ -32,7 +32,7 @@ export const toJson = (value: unknown): Schema.Json => {
 export const toOutputText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
-/** Saves an image beside a document and returns its path there; undefined if it cannot be saved. */
+/** Saves an image next to a document and returns its relative path; undefined if it cannot be saved. */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
 
 /** For documents without image files: an image whose bytes are in the conversation is replaced by a text. */

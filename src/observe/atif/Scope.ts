@@ -27,16 +27,16 @@ export interface Failure {
 /** Messages that the stream names, and that are steps already. */
 interface KnownMessages {
   readonly names: Set<number | string>
-  /** The first position in the session that this stream tells of; messages before it are copied context. */
+  /** The first position in the session that this stream covers; messages before it are copied context. */
   first: number | undefined
   isAsked: boolean
   /** Rewrites of the context since the last request: facts of each, and its time. */
   readonly rewritten: Array<{ readonly facts: Extra; readonly timestamp: string }>
-  /** Facts of the compaction from which the session goes on. */
+  /** Facts of the compaction from which the session continues. */
   readonly beginning: Extra | undefined
 }
 
-/** An agent: its trajectory, and where its conversation stands. */
+/** An agent: its trajectory, and the state of its conversation. */
 export interface AgentScope {
   readonly draft: Draft
   readonly inputs: Inputs

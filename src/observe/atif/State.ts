@@ -1,6 +1,4 @@
-/**
- * State of a conversion: the scopes of a stream and the trajectories that are made of them.
- */
+/** State of a conversion: the scopes of a stream and the trajectories that are built from them. */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
 import { type Event, toMicros, type ScopeEvent, formatTimestamp } from "../Atof.ts"
@@ -153,7 +151,7 @@ export const forgetRoot = (state: State, root: string): void => {
   state.taken = new WeakSet()
 }
 
-/** Times of a scope as converters keep them, in seconds. */
+/** Times of a scope as converters store them, in seconds. */
 export const describeInvocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
   start_timestamp: toMicros(start.timestamp) / 1e6,
   end_timestamp: toMicros(event.timestamp) / 1e6,

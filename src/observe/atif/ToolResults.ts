@@ -19,8 +19,8 @@ import { getAgent, flushPending, describeInvocation, addStep, type State, format
 import { toArguments, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
 /**
- * The session has another result of a call than the library that executed it: a part of a long one, or what a listener
- * made of it.
+ * Applies the session's result of a call if it differs from the library's: a part of a long result, or a result that a
+ * listener changed.
  */
 export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
   const callId = toNonEmptyText(metadata?.["tool_call_id"])
@@ -49,7 +49,7 @@ export const beginCall = (state: State, event: ScopeEvent): void => {
 }
 
 /**
- * The place of a call: the step of the answer that issued it, or a step of its own for a call that no model asked for.
+ * The place of a call: the step of the answer that issued it, or a separate step for a call that no model requested.
  */
 const resolvePlace = (state: State, tool: ToolScope): CallPlace => {
   tool.place ??= findIssuingCall(tool, state.taken)
@@ -114,7 +114,7 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
   )
 }
 
-/** Results that a request brings, of calls that no scope of the stream tells of. */
+/** Adds results in a request of calls that no scope of the stream covers. */
 export const addBroughtResults = (
   state: State,
   agent: AgentScope,
@@ -141,7 +141,7 @@ export const linkRunningDelegations = (state: State): void => {
   }
 }
 
-/** At the end of the input, gives calls without an observed end their place, without a result. */
+/** At the end of the input, places calls without an observed end, without a result. */
 export const placeUnfinishedCalls = (state: State): void => {
   for (const tool of state.tools.values()) if (tool.result === undefined) resolvePlace(state, tool)
   linkRunningDelegations(state)

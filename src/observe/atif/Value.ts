@@ -30,7 +30,7 @@ export const toNonEmptyText = (value: unknown): string | undefined =>
 export const toFiniteNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** Arguments of a call as an object, whatever the model sent. */
+/** Arguments of a call as an object, regardless of the form that the model sent. */
 export const toArguments = (value: unknown): { readonly [key: string]: Schema.Json } => {
   if (value === undefined || value === null || value === "") return {}
   if (typeof value === "string") {

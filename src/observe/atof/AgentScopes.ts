@@ -1,13 +1,14 @@
 /**
- * Agent scopes of a stream, one for a session that is open, and the events in them: their ids, instants and parents.
+ * Agent scopes of a stream, one for each open session, and the events in them: their ids, instants and parents.
  *
  * **Details**
  *
  * - Times are the record's, in microseconds. Events of one agent never share an instant: an event with the same time as
  *   the previous one is a microsecond later. A child begins after its call and ends before it.
- * - Ids are UUIDs made of the session, the caller's key and the count of its uses: the same calls give the same ids.
- * - A scope that closes ends first what is open in it, children included, as interrupted. A session that is given up
- *   while children work in the background closes with the last of them.
+ * - Ids are UUIDs derived from the session, the caller's key and the count of its uses: the same calls produce the same
+ *   ids.
+ * - A closing scope first ends everything open in it, including children, as interrupted. A session that is abandoned
+ *   while background children run closes with the last of them.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7.
  */
@@ -30,7 +31,7 @@ export interface Session {
   /** Instant of its last event, in microseconds. */
   readonly clock: { last: number }
   readonly open: Map<RunTree.Attempt | RunTree.Call, ScopeEvent>
-  /** Uses of each name that an id is made of, for names that come again. */
+  /** Number of uses of each name that an id is derived from, for repeated names. */
   readonly names: Map<string, number>
   readonly runs: Array<RunTree.Run>
   /** Sessions of children whose end has not come. */

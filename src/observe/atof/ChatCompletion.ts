@@ -1,13 +1,13 @@
 /**
- * Requests and answers of the run record in the form of chat completions, whatever protocol they were sent in, so that
- * one reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
+ * Requests and answers of the run record in the form of chat completions, regardless of their protocol, so that one
+ * reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
  *
  * **Details**
  *
  * - A request has all messages that the record names, its tools, and its other parameters under the provider's names. A
  *   request that middleware rewrote is also included as `rewritten`.
- * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the
- *   text of a JSON object always.
+ * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are
+ *   always the text of a JSON object.
  * - An image is named by its address, or by its type if its bytes were in the request.
  *
  * **Gotchas**
@@ -157,10 +157,10 @@ export const readFinishReason = ({ end }: Attempt): string | null => {
   return reason === undefined ? null : (finishReasons[reason] ?? reason)
 }
 
-/** True of an answer that says something that a reader can take. */
+/** Returns `true` if an answer contains text or calls, which readers require. */
 const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
 
-/** Returns the message as the NeMo Relay document prints it: name and arguments of a call are beside its id. */
+/** Returns the message as the NeMo Relay document prints it: name and arguments of a call are next to its id. */
 const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
   answer.calls.length === 0
     ? message

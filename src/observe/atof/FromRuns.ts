@@ -1,6 +1,6 @@
 /**
- * Events of a stream, made of the run record entry by entry: sessions and children are agent scopes, attempts are llm
- * scopes, tool calls are tool scopes, everything else is a mark.
+ * Events of a stream, built from the run record entry by entry: sessions and children are agent scopes, attempts are
+ * llm scopes, tool calls are tool scopes, everything else is a mark.
  *
  * **Details**
  *
@@ -11,17 +11,17 @@
  *   tool.
  * - Times and the source of ids (`AgentScopes`) are the record's: the same entries produce the same events, live and
  *   from the store.
- * - An attempt of a side task (a title, a summary) says so in its metadata (`side_task`); it is no step of the agent.
- *   `message_refs` names the messages of a request by their place in the session, so that a reader knows what is new in
- *   it.
- * - Marks record moments: their facts are in `metadata`, their `data` is null, so that no converter takes them for a
- *   step.
+ * - An attempt of a side task (a title, a summary) says so in its metadata (`side_task`); it is not a step of the
+ *   agent. `message_refs` names the messages of a request by their place in the session, so that a reader knows what is
+ *   new in it.
+ * - Marks record moments: their facts are in `metadata`, their `data` is null, so that converters do not treat them as
+ *   steps.
  *
  * **Gotchas**
  *
- * The record is written step by step, so the events of agents that run at the same time come in turns: a reader sorts
- * by time. An attempt that failed has no `data` unless something had come of its answer, and a call that a tool made
- * has its id in the metadata alone: the reference converter refuses anything else.
+ * The record is written step by step, so the events of concurrent agents are interleaved: a reader sorts by time. A
+ * failed attempt has no `data` unless a part of its answer arrived, and a call that a tool made has its id only in the
+ * metadata: the reference converter refuses anything else.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */

@@ -265,7 +265,7 @@ const openRun = (stream: StreamState, run: RunTree.Run): void => {
   const session = getSession(stream, run)
   session.names.clear()
   session.ending = undefined
-  // The process of the run before was killed: its side tasks may go on, and nothing else.
+  // The process of the previous run was killed: only its side tasks may continue.
   AgentScopes.cutOff(stream.scopes, session, run.startedAt, (node) => node.run !== run && !isSideTask(node))
   if (session.runs.some(({ endedAt }) => endedAt === undefined))
     AgentScopes.cutChildren(stream.scopes, session, run.startedAt)

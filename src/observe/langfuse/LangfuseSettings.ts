@@ -38,7 +38,7 @@ export interface Settings {
   readonly tags: ReadonlyArray<string>
 }
 
-/** Settings that an application gives: the keys, and any others to set aside from their defaults. */
+/** Settings that an application provides: the keys, and any that override their defaults. */
 export type Options = Pick<Settings, "publicKey" | "secretKey"> & {
   readonly [K in Exclude<keyof Settings, "publicKey" | "secretKey">]?: Settings[K] | undefined
 }
@@ -57,7 +57,7 @@ export const complete = (options: Options): Settings => ({
   tags: options.tags ?? []
 })
 
-/** Settings made of the variables. Without settings nothing is traced, and a warning says why. */
+/** Settings read from the variables. Without settings nothing is traced, and a warning explains why. */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
@@ -96,7 +96,7 @@ const isUrl = (text: string): boolean => {
 
 const environmentName = /^(?!langfuse)[a-z0-9_-]{1,40}$/u
 
-/** The settings that the variables make; `get` gives the value of one. */
+/** Reads the settings from variables; `get` returns the value of one. */
 export const fromVariables = (get: (name: string) => string | undefined): LoadedSettings => {
   const readOwnVariable = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
   const readVariable = (name: string): string | undefined =>

@@ -1,13 +1,13 @@
 /**
- * Any JSON value as Langfuse gets it: without secrets, small, and readable for people. Pure.
+ * JSON values in the form sent to Langfuse: without secrets, small, and readable for people. Pure.
  *
  * **Details**
  *
- * - Below four levels stands `<max-depth>`, of a collection its first 50 entries, of a text its first characters and
- *   how many more there were.
+ * - Values below four levels become `<max-depth>`. A collection is cut to its first 50 entries, a text to its first
+ *   characters and the number of omitted ones.
  * - JSON text is decoded; text after it is stored as `_hint` or `_trailing_text`.
  * - A base64 data URI becomes a description of it.
- * - Of a file that was read, 25 lines from its beginning and 15 from its end are shown.
+ * - A file that was read is cut to its first 25 and last 15 lines.
  *
  * Source: `hermes-contract.md` §5 ("Value limits").
  */
@@ -77,7 +77,7 @@ const findJsonEnd = (text: string): number => {
   return -1
 }
 
-/** Parses a text that is JSON, and keeps the text behind it; any other text is returned as it is. */
+/** Parses JSON text and preserves any text after it; other text is returned unchanged. */
 export const parseText = (text: string): Schema.Json => {
   const trimmed = text.trim()
   if (!/^[{[]/u.test(trimmed)) return text

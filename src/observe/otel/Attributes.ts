@@ -26,7 +26,7 @@ export const schemaUrl = "https://opentelemetry.io/schemas/1.41.1"
 export interface Options {
   readonly agentName: string
   readonly captureContent: boolean
-  /** True if the names before version 1.37 are written beside the current ones. */
+  /** True if the names before version 1.37 are written in addition to the current ones. */
   readonly duplicate?: boolean | undefined
 }
 

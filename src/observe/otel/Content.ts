@@ -210,7 +210,7 @@ interface RepeatedTexts {
   readonly texts: GrowingParts
   /** Characters before each text, and of all of them. */
   readonly chars: Array<number>
-  /** Texts up to the last answer: those behind them are new. */
+  /** Number of texts up to the last answer; later ones are new. */
   known: number
   /** First text that is shown. */
   first: number

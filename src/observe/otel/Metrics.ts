@@ -23,7 +23,7 @@ const makeDuration = (name: string, description: string, boundaries: ReadonlyArr
   boundaries
 })
 
-/** Tokens of model calls; `gen_ai.token.type` tells those that went in from those that came out. */
+/** Tokens of model calls; `gen_ai.token.type` distinguishes input from output. */
 const tokenUsage: Instrument = {
   name: "gen_ai.client.token.usage",
   description: "Tokens of a model call",
@@ -64,7 +64,7 @@ const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
     )
   )
 
-/** Labels of a span's own metrics; failures have `error.type` beside them. */
+/** Labels of a span's own metrics; failures also have `error.type`. */
 const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
   switch (node.kind) {
     case "attempt": {

@@ -80,7 +80,7 @@ export interface Settings {
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** Settings made of the variables. Without settings nothing is exported. */
+/** Settings read from the variables. Without settings nothing is exported. */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>

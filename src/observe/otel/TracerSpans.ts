@@ -87,7 +87,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
 
   const selectTracer = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
     const found = tracer ?? (context === undefined ? undefined : Context.get(context, Tracer.Tracer))
-    // The default tracer keeps nothing.
+    // The default tracer discards spans.
     return found === Tracer.nativeTracer ? undefined : found
   }
   const beginSpan = (

@@ -46,7 +46,7 @@ interface Exports {
   readonly isOff: () => boolean
 }
 
-/** Exports what `next` gives, for as long as the scope lives. `dropped` is called when what waits is not to be sent. */
+/** Exports the results of `next` until the scope closes. `dropped` is called when pending items will not be sent. */
 export const exportPeriodically = (
   { intervalMillis, shutdownMillis, ...target }: Options,
   send: Send,
@@ -102,7 +102,9 @@ interface QueueOptions extends Options {
   readonly onSent?: ((items: number) => Effect.Effect<void>) | undefined
 }
 
-/** A way to hand in items, for as long as the scope lives. Each is encoded at once, behind those that wait. */
+/**
+ * Returns a function that accepts items until the scope closes. Each is encoded at once and appended to pending ones.
+ */
 export const make = <Item>(
   options: QueueOptions,
   { add, body }: Encoding<Item>,

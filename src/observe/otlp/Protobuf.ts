@@ -1,6 +1,6 @@
 /**
- * Writes protobuf from its end to its beginning: the length of a message, which stands before it, is known then, and no
- * text is copied from one message into the next. Fields of a message are written in the opposite order.
+ * Writes protobuf from its end to its beginning: the length of a message, which precedes it, is then known, and no text
+ * is copied from one message into the next. Fields of a message are written in the opposite order.
  *
  * Source: Protocol Buffers, "Encoding".
  */
@@ -153,7 +153,7 @@ export const writeMessage = (field: number, write: () => void): void => {
   closeField(field, end)
 }
 
-/** The largest buffer that is kept for the next span. */
+/** The largest buffer that is retained for the next span. */
 const maxKept = 1_048_576
 
 /** Begins the next message in a buffer of the usual size. */

@@ -49,7 +49,7 @@ const int64Bound = 2 ** 63
 
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
-/** Makes a function of attribute names that keeps its results; the conventions have few names. */
+/** Memoizes a function of attribute names; the conventions have few names. */
 const memoizeByName = <A>(make: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
   return (name) => {
@@ -96,10 +96,10 @@ const encodeValue = (value: Value): string => {
   }
 }
 
-/** Characters of the values whose encoding is kept. */
+/** Maximum length, in characters, of values whose encoding is cached. */
 const maxKept = 64
 
-/** Tests for a value that is equal to another one of which the encoding is kept. */
+/** Tests whether the encoding of a value is cached for equal values. */
 const isKept = (value: Value): boolean =>
   typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
 

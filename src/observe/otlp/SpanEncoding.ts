@@ -13,7 +13,7 @@ const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 const kinds = { internal: 1, client: 3 } as const
 
-/** Start and end; spans of the same millisecond are told apart by their order. */
+/** Start and end; spans of the same millisecond are distinguished by their order. */
 const computeTimes = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
   const start = toNanos(startedAt) + BigInt(order)
   const end = toNanos(endedAt)

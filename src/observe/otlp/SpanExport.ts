@@ -1,6 +1,6 @@
 /**
- * Sends spans of runs over OTLP, with the ids and times of the record, under a scope and a schema of their own. Spans
- * of runs that are not sampled are left out.
+ * Sends spans of runs over OTLP, with the ids and times of the record, under a separate scope and schema. Spans of runs
+ * that are not sampled are left out.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

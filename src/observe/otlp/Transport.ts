@@ -136,14 +136,14 @@ const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefi
       : undefined
 
 /**
- * Milliseconds that connections are kept after the last exporter ended: sessions with a runtime each mostly follow each
- * other.
+ * Milliseconds that connections stay open after the last exporter ended: sessions with separate runtimes mostly follow
+ * each other.
  */
 const lingerMillis = 60_000
 
 let shared: { readonly transport: HttpTransport; users: number; closing: NodeJS.Timeout | undefined } | undefined
 
-/** The transport of all exporters. Neither idle connections nor their time keep the process alive. */
+/** The transport of all exporters. Neither idle connections nor their timer keep the process alive. */
 const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.map(
@@ -223,7 +223,7 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
             "content-type": contentType,
             ...(isCompressed ? { "content-encoding": "gzip" } : {})
           },
-          // A view of bytes of its own; the type of a body excludes shared memory.
+          // A view of unshared bytes; the type of a body excludes shared memory.
           body: content as Uint8Array<ArrayBuffer>,
           signal
         })

@@ -9,10 +9,9 @@
  *
  * **Gotchas**
  *
- * The library lets a process have one set of components at a time: a second runtime with a configuration of its own is
- * refused by it, and continues with its own exporters. The user's own `plugins.toml` is not part of it: the library
- * would add to this one what it finds in the configuration directory, so it is given the name of a file that is not
- * there.
+ * The library allows one set of components per process at a time: it refuses a second runtime with a separate
+ * configuration, which continues with its own exporters. The user's own `plugins.toml` is excluded: the library would
+ * merge the file of the configuration directory into this one, so it receives the name of a missing file.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
  */

@@ -7,18 +7,17 @@
  *
  * | the library | result |
  * | --- | --- |
- * | lets the call happen, and hands back what it was told | the call's own exit, value or failure |
- * | hands back something else | that |
- * | answers without the call | that |
+ * | executes the call, and returns the result that it received | the call's own exit, value or failure |
+ * | returns another value | that value |
+ * | answers without the call | its answer |
  * | rejects the call by a guardrail | `Refused`, intended |
- * | fails before the call | `Broken`: its own trouble |
+ * | fails before the call | `Broken`: its own error |
  * | fails after the call succeeded | `Broken`, and the value is not lost: the runner of wrappers has it |
- * | fails after the call failed, in the failure's words | the failure itself: the library makes another error of every one |
- * | fails after the call failed, which it was told as a result | the failure itself |
- * | fails after the call failed, in other words | `Translated` |
+ * | fails after the call failed, with the failure's message | the failure itself: the library replaces every error |
+ * | fails after it received the call's failure as a result | the failure itself |
+ * | fails after the call failed, with another message | `Translated` |
  *
- * The library cannot be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write
- * that down.
+ * The library cannot be interrupted; it is notified of an interrupted call and has {@link patience} to record it.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
  */

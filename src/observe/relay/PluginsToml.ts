@@ -1,18 +1,17 @@
 /**
- * A `plugins.toml`: which of Relay's components it turns on, in the form that the library takes today, whatever form it
- * was written in.
+ * A `plugins.toml`: the Relay components that it turns on, in the library's current form, regardless of the file's
+ * form.
  *
  * **Details**
  *
  * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) becomes one of
  *   version 4, whose `atof` has a list of sinks. One of version 3 or later stays as it is.
- * - Directories are made absolute, and are there before the library looks for them.
+ * - Directories are made absolute, and exist before the library looks for them.
  * - `[[dynamic_plugins]]` and `[plugins]` belong to Relay's own programs; they are left out, with a warning.
  *
  * **Gotchas**
  *
- * Of several adaptive components the first one counts. An exporter's table that does not say `enabled` is one that is
- * on.
+ * Of several adaptive components, only the first applies. An exporter's table without `enabled` is on.
  *
  * Source: the NeMo Relay document ("NeMo Relay Component Config"), `relay-atof-atif.md` §3.3, `hermes-contract.md`
  * §4.3.

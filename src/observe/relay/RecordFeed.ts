@@ -1,14 +1,14 @@
 /**
- * Events of the run record for the library, made while it is written, away from the runs: a fiber of its own plays one
- * event after another, so that none is played while components are turned on or off.
+ * Events of the run record for the library, created while it is written, outside the runs: a separate fiber plays one
+ * event after another, so that events are not played while components are turned on or off.
  *
  * **Details**
  *
  * Entries are passed on to other listeners when their events are played: by then it is known which files a session's
- * components write. The record is passed on once a step. A caller that needs the agent of a run at once has the run
- * hand over its pending entries, and waits until they are played ({@link Feed.catchUp}).
+ * components write. The record is passed on once per step. A caller that needs the agent of a run at once makes the run
+ * flush its pending entries, and waits until they are played ({@link Feed.catchUp}).
  *
- * At the end of the scope everything that waits is played, and everything that is open is ended.
+ * At the end of the scope, pending events are played, and everything open is ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §4.5 to §4.7.
  */
@@ -65,7 +65,7 @@ export const open = Effect.fnUntraced(function* ({
   const playEntry = (entry: Entry): Effect.Effect<void> =>
     Effect.flatMap(events(safe([entry])), playAll).pipe(Effect.andThen(Effect.sync(() => passOn([entry]))))
   const work = Effect.forever(Effect.flatten(Queue.take(queue))).pipe(
-    // The end of the queue is how the fiber is told to stop.
+    // Ending the queue stops the fiber.
     Effect.catchTag("Done", () => Effect.suspend(() => playAll(stream.close())))
   )
   const worker = yield* Effect.forkScoped(work)

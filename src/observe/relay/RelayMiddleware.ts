@@ -104,8 +104,8 @@ const fromLibraryAnswer = (
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
 /**
- * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library
- * replaces, are no difference.
+ * Returns `true` if two JSON values are equal, regardless of key order. Lone surrogates, which the library replaces,
+ * are not a difference.
  */
 const isSameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
@@ -164,7 +164,7 @@ const toWireIds = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
   api_request_id: apiRequestId
 })
 
-/** A failure as the library is told it: only its kind and its words go through the library. */
+/** A failure as the library receives it: only its kind and its message pass through the library. */
 const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
   const said = new Error(String(copyWhole(describeError(error))))
@@ -199,7 +199,7 @@ const settleOutcome = <A>(
   }
 }
 
-/** On the stack of an agent; the library gives a promise. */
+/** Runs a call on the stack of an agent; the library returns a promise. */
 const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
   let started: Promise<A> | undefined
   library.withScopeStack(agent.stack, () => {

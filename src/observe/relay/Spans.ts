@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * - Every agent has a separate scope stack, which is a value here: nothing depends on what runs beside it. A child's
- *   scope is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
- * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are
- *   left to it: their events are not played.
- * - A call that the library executed has the result that the tool gave. Where the session has another one, a mark
- *   `hermes.result.stored` says it.
- * - What the library refuses is one warning, and the run goes on.
+ * - Every agent has a separate scope stack, which is a value here and independent of concurrent agents. A child's scope
+ *   is under its parent's and names its call, as the library's own trajectories require.
+ * - Events have their own timestamps. While the library executes calls itself, its clock is the only one, and the
+ *   events of calls are not played.
+ * - A call that the library executed has the tool's result. If the session has another one, a mark
+ *   `hermes.result.stored` contains it.
+ * - An event that the library refuses causes one warning, and the run continues.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
  */
@@ -42,8 +42,7 @@ interface Spans {
 }
 
 /**
- * Status of a call, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is
- * told.
+ * Status of a call, in the words that the library's exporters know. For a model call, the library always reports OK.
  */
 const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}

@@ -121,8 +121,8 @@ const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
 }
 
 /**
- * Messages with the ids of the rows that show them. The rows of a session's own questions and answers follow the
- * first row in the order of the conversation, the calls of an answer behind it.
+ * Messages with the ids of the rows that show them. The rows of a session's own questions and answers follow the first
+ * row in the order of the conversation; the calls of an answer follow it.
  */
 const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): ReadonlyArray<Message> => {
   const own = rows.filter(({ parent, task }) => parent === 0 && task === "")

@@ -21,8 +21,8 @@ export const formatFileName = (format: ExportFormat, { id }: SessionSummary): st
   format === "atif" ? formatTrajectoryName(id) : `${toFileName(id)}.${format === "jsonl" ? "jsonl" : "json"}`
 
 /**
- * The trajectory of a session, with its scores and the file of the session `next` that goes on from it; undefined where
- * nothing was said in it.
+ * The trajectory of a session, with its scores and the file of `next`, the session that continues it; `undefined` if
+ * the session is empty.
  */
 export const exportTrajectory = (
   tree: Tree,

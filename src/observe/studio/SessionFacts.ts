@@ -1,6 +1,6 @@
 /**
- * Facts of a session's record that lists and sums are made of: its runs, model calls, tool calls, children, scores and
- * notes. An entry is added once; nothing is read again.
+ * Facts of a session's record for lists and sums: its runs, model calls, tool calls, children, scores and notes. Each
+ * entry is added once and never read again.
  *
  * **Details**
  *
@@ -13,7 +13,7 @@ import type { Entry, Kind, RecordEvent } from "../../base/domain/RecordEvent.ts"
 import { toOneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
 
-/** Kinds of entries that the facts are made of. */
+/** Kinds of entries that the facts are built from. */
 export const kinds: ReadonlyArray<Kind> = [
   "RunStarted",
   "RunEnded",
@@ -165,7 +165,7 @@ const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   return made
 }
 
-/** The skill of a call of `skill_view` or `skill_manage`; the files beside a skill are not the skill. */
+/** The skill of a call of `skill_view` or `skill_manage`; additional files of a skill do not count. */
 const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
   if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
   const name = toOneLine(args["name"])

@@ -52,7 +52,7 @@ const collectLinks = (
   return { parents, children, replays }
 }
 
-/** An index of the sessions of a store; `exists` tells if the store was made yet. */
+/** An index of the sessions of a store; `exists` returns `true` once the store was created. */
 export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never, SessionActivity | SessionStore> =>
   Effect.gen(function* () {
     const activity = yield* SessionActivity

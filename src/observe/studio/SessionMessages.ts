@@ -98,7 +98,7 @@ const listChangesOr = (call: Call | undefined, otherwise: () => ReadonlyArray<Fi
   return found.length > 0 ? found : otherwise()
 }
 
-/** Changes of files that a call made, as its arguments and its result tell them. */
+/** File changes of a call, derived from its arguments and its result. */
 const deriveDiffs = (
   { name, params }: Prompt.ToolCallPart,
   result: string,

@@ -42,7 +42,7 @@ export const nowhere: World = {
 /** Sessions in a list without a limit, and the most that one list may have. */
 export const limits = { otherwise: 50, most: 500 }
 
-/** State of a run; `isRunning` tells of its session. */
+/** State of a run; `isRunning` refers to its session. */
 export const getRunStatus = ({ exit }: Pick<SessionFacts.RunFacts, "exit">, isRunning: boolean): Status => {
   if (exit === undefined) return isRunning ? "running" : "interrupted"
   if (exit === "interrupted" || exit === "interrupted_by_user") return "interrupted"
@@ -89,7 +89,7 @@ export const findBeginning = (world: World, id: string): string => {
 export const listFacts = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
   ids.flatMap((id) => world.facts.get(id) ?? [])
 
-/** Tokens of a session as the store kept them. */
+/** Tokens of a session, from the store. */
 const toTokens = ({ usage }: Session): Tokens => ({
   input: usage.inputTokens,
   output: usage.outputTokens,
@@ -110,7 +110,7 @@ export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): Readon
   ids.flatMap((id) => {
     const session = world.sessions.get(id)
     if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
-    // Without a run of its own it has the messages of the session that it goes on from, which counts them.
+    // Without its own run it has the messages of the session that it continues, which counts them.
     if (session.continues !== undefined) return []
     const { usd } = session.cost
     return [{ session, tokens: toTokens(session), cost: usd === null || usd === 0 ? undefined : usd }]
@@ -129,10 +129,7 @@ export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSessio
     sums
   )
 
-/**
- * Sums of some sessions, without their sub-agents. Sessions that are older than the record have those that the store
- * kept.
- */
+/** Sums of some sessions, without their sub-agents. Sessions older than the record have the sums in the store. */
 export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals => {
   const recorded = listFacts(world, ids)
   const sums = SessionFacts.sumTotals(

@@ -4,11 +4,11 @@
  * **Details**
  *
  * Every answer is JSON, except for the page, images, exports and the stream of events. Times are epoch milliseconds,
- * durations milliseconds, costs US dollars. A field that is unknown is absent. Texts have no secrets in them.
+ * durations milliseconds, costs US dollars. A field that is unknown is absent. Texts do not contain secrets.
  *
  * | request | answer |
  * | --- | --- |
- * | `GET /?token=…` | sets the cookie that every other request needs, and goes on to `/` |
+ * | `GET /?token=…` | sets the cookie that every other request needs, and redirects to `/` |
  * | `GET /` | the page; `GET /studio.js`, `GET /studio.css`: its script and style |
  * | `GET /api/about` | {@link About} |
  * | `GET /api/sessions?…` | {@link SessionList}; the query is a {@link SessionQuery} |
@@ -23,14 +23,14 @@
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
  *
- * A query names a field that may have several values once for each: `model=a&model=b` finds either. A failure has a
- * status of 400 and above and the body {@link Problem}. A POST has the header `content-type: application/json`; it
- * answers 403 unless {@link About.write}.
+ * A query repeats a field for each of its values: `model=a&model=b` matches either. A failure has a status of 400 and
+ * above and the body {@link Problem}. A POST has the header `content-type: application/json`; it answers 403 unless
+ * {@link About.write}.
  *
  * The stream sends a comment every 15 s, and an event `problem` ({@link Problem}) when the store cannot be read; it
- * goes on then. Each event has the sequence of the record as its `id`; the browser sends the last one as
- * `Last-Event-ID` when it connects again, and gets what came since. `after=SEQUENCE` in the query means the same for
- * the first connection: a page gives the {@link SessionDetail.sequence} or {@link SessionList.sequence} that it has.
+ * then continues. Each event has the sequence of the record as its `id`; the browser sends the last one as
+ * `Last-Event-ID` when it reconnects, and receives all later events. `after=SEQUENCE` in the query means the same for
+ * the first connection: a page passes the {@link SessionDetail.sequence} or {@link SessionList.sequence} that it has.
  */
 import type { Data } from "../trace/PageData.ts"
 import type { Row } from "../trace/Row.ts"
@@ -73,7 +73,7 @@ export interface SessionQuery {
   /** A tool that was called. */
   readonly tool?: ReadonlyArray<string> | undefined
   readonly minCost?: number | undefined
-  /** `true` lists sub-agents as sessions of their own as well. */
+  /** `true` also lists sub-agents as separate sessions. */
   readonly children?: boolean | undefined
   /** `activity` when absent. */
   readonly sort?: Sort | undefined
@@ -329,7 +329,7 @@ export interface Side extends Totals {
   readonly tools: ReadonlyArray<string>
 }
 
-/** Two runs, or two sessions, beside each other. */
+/** Two runs, or two sessions, side by side. */
 export interface Comparison {
   readonly left: Side
   readonly right: Side
@@ -358,8 +358,8 @@ export type ExportFormat = "atif" | "jsonl" | "sharegpt"
  *
  * - `position` of a user message: with this `prompt`, or the same one.
  * - `position` of an answer: the model answers again.
- * - `result` replaces the result of one call; the run goes on behind the results of that step. `position` is not given
- *   then.
+ * - `result` replaces the result of one call; the run continues after the results of that step. `position` is then
+ *   absent.
  */
 export interface ReplayRequest {
   readonly position?: number | undefined

@@ -1,11 +1,10 @@
 /**
- * News of the studio as server-sent events: sessions that changed, and one session as it goes on, whichever process
- * runs it.
+ * Updates of the studio as server-sent events: changed sessions, and the progress of one session in any process.
  *
  * **Details**
  *
- * The store is asked for its version a few times a second, which reads nothing; only after a write what is new is read,
- * once for all listeners. An event carries what differs from the one before.
+ * The version of the store is polled a few times a second, without reading it; only after a write, new entries are
+ * read, once for all listeners. An event contains the differences from the previous one.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -93,7 +92,7 @@ const makeProblemEvent = (message: string): Event => ({
   data: { error: message } satisfies Problem
 })
 
-/** Sessions of a world by id, as text, to tell which changed. */
+/** Sessions of a world by id, serialized to detect changes. */
 const serializeSummaries = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> =>
   new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
 

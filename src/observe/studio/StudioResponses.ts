@@ -25,7 +25,7 @@ const safety = {
   "x-frame-options": "DENY"
 }
 
-/** Adds the headers that keep other sites out. A response without a policy of its own may load and run nothing. */
+/** Adds the headers that keep other sites out. A response without its own policy may not load or run anything. */
 export const addSafetyHeaders = (response: Response): Response => {
   const safe = HttpServerResponse.setHeaders(response, safety)
   return "content-security-policy" in response.headers

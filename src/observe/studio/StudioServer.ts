@@ -195,7 +195,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
           Effect.provide(context),
           Effect.map((line) => (line === undefined ? "" : `${JSON.stringify(line)}\n`))
         )
-      // The first line is read before the answer begins, so that a store that cannot be read is told by the status.
+      // The first line is read before the answer begins, so that the status reports a store that cannot be read.
       const [first, ...rest] = summaries
       const head = first === undefined ? undefined : { summary: first, line: yield* renderLine(first) }
       const lines = Stream.concat(
@@ -277,8 +277,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     })
 
     /**
-     * A message of a session: from the record, which tells others that cannot be read apart, or from the store where
-     * that is older.
+     * A message of a session: from the record, which distinguishes unreadable messages, or from the store if the
+     * session is older than the record.
      */
     const readMessageAt = Effect.fnUntraced(function* ({ id }: Session, position: number) {
       const recorded = yield* record.read({ sessionId: id, kinds: ["MessageAppended"] }).pipe(

@@ -99,7 +99,7 @@ export interface SkillShare {
   readonly lastUsed: number
 }
 
-/** A session with those that it goes on from after compactions; the id is the newest one's. */
+/** A session with the sessions that it continues after compactions; the id is the newest one's. */
 export interface Conversation {
   readonly id: string
   readonly title?: string | undefined

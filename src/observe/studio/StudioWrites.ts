@@ -22,7 +22,7 @@ import { type Refusal, makeBadRequest } from "./StudioRequests.ts"
 export interface ReplayRun {
   /** The new session; its stored messages are what was before. */
   readonly session: Session
-  /** The message that the run begins with, or that it goes on from. */
+  /** The message that the run begins with or continues from. */
   readonly prompt: Prompt.UserMessage["content"]
   /** The stored messages end in a question or in results, and nothing is added. */
   readonly goesOn: boolean
@@ -30,9 +30,7 @@ export interface ReplayRun {
   readonly model: string | undefined
 }
 
-/**
- * Begins a run and returns when it is under way; `heard` is told of each step. The message of a refusal is for people.
- */
+/** Begins a run and returns when it is under way; `heard` runs at each step. The message of a refusal is for people. */
 export type Replay = (run: ReplayRun, heard: Effect.Effect<void>) => Effect.Effect<void, Refusal>
 
 /** The session that a request is about. */
@@ -138,7 +136,7 @@ const checkRun = ({ facts }: Target, run: string | undefined): Effect.Effect<voi
 const appendEvent = (sessionId: Ids.SessionId, turnId: string, event: RecordEvent) =>
   appendChecked(sessionId, Ids.TurnId.make(turnId), event)
 
-/** Writes of a studio with a way to run sessions again; `heard` is told when a run has got further. */
+/** Writes of a studio that can run sessions again; `heard` runs whenever a run has progressed. */
 export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
   replay: Effect.fnUntraced(function* ({ session }: Target, request: ReplayRequest) {
     const store = yield* SessionStore

@@ -1,4 +1,4 @@
-/** Rows of an ATIF trajectory. Calls without times of their own get the time of their step. */
+/** Rows of an ATIF trajectory. Calls without their own times get the time of their step. */
 import type * as Atif from "../Atif.ts"
 import * as Message from "../atif/Message.ts"
 import { type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "../atif/Value.ts"
@@ -85,7 +85,7 @@ const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "
       })
     })
 
-/** Rows of side tasks, which models do beside the conversation: titles, judgements. */
+/** Rows of side tasks, which models perform outside the conversation: titles, judgements. */
 const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
   toItems(toFields(trajectory.extra)["side_tasks"])
     .map(toFields)

@@ -21,7 +21,7 @@ const kinds: Readonly<Record<string, Kind>> = { agent: "agent", llm: "llm", tool
 const makeFoldedDetail = (title: string, value: unknown): ReadonlyArray<Detail> =>
   makeDetail(title, value).map((one) => ({ ...one, folded: true }))
 
-/** Splits messages and tools off a request; each message goes to the pool, which keeps repeated ones once. */
+/** Splits messages and tools off a request; each message goes to the pool, which stores repeated ones once. */
 const makeRequestDetails = (value: unknown, pool: Pool): ReadonlyArray<Detail> => {
   const { messages, tools, ...rest } = toFields(value)
   return Array.isArray(messages)

@@ -19,7 +19,7 @@ export interface Run {
 /** Everything that the page shows. */
 export interface Data {
   readonly runs: ReadonlyArray<Run>
-  /** Texts that `Detail.parts` of rows point to, each kept once. */
+  /** Texts that `Detail.parts` of rows point to, each stored once. */
   readonly pool: ReadonlyArray<string>
   /** Changes from the first run to the second; absent for one run. */
   readonly diff?: ReadonlyArray<Change> | undefined

@@ -1,4 +1,4 @@
-/** Repeated texts, each kept once. Rows refer to them by index. */
+/** Repeated texts, each stored once. Rows refer to them by index. */
 export interface Pool {
   /** Returns the index of a text, and adds it when it is new. */
   readonly add: (text: string) => number

@@ -74,7 +74,7 @@ const failures: ReadonlySet<string> = new Set([
   "timeout"
 ])
 
-/** Tests whether a row failed. An exit code that its program gives a meaning (`exit 1: no match`) is not a failure. */
+/** Tests whether a row failed. An exit code with a meaning in its program (`exit 1: no match`) is not a failure. */
 export const isFailed = ({ status }: Pick<Row, "status">): boolean =>
   failures.has(status) || /^exit -?\d+$/u.test(status)
 

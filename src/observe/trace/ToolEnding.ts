@@ -1,4 +1,4 @@
-/** Outcome of a tool call as its row tells it: exit codes of commands, and the error that a result names. */
+/** Outcome of a tool call as its row shows it: exit codes of commands, and the error that a result names. */
 import * as Option from "effect/Option"
 import * as Json from "../../base/domain/Json.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
@@ -11,9 +11,8 @@ export interface ToolEnding {
 }
 
 /**
- * Reads the outcome of a call from its status, its result, and its error as the call names it. A command that ended
- * with another exit code than 0 has that as its status, with the meaning that its program gives it; its error is the
- * last line of its output.
+ * Reads the outcome of a call from its status, its result, and its error. A command with a non-zero exit code has that
+ * code as its status, with its meaning if the result names one; its error is the last line of its output.
  */
 export const describeToolEnding = (status: string, result: string, error: string | undefined): ToolEnding => {
   const value = toFields(result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : undefined)

@@ -1,17 +1,17 @@
 /**
- * Judge models: one or several side tasks that accept or refuse an answer, and how far judges agree with each other and
- * with people.
+ * Judge models: one or more side tasks that accept or reject an answer, and the agreement of judges with each other and
+ * with human labels.
  *
  * **Details**
  *
- * A judge is asked as the side task `judge` (`auxiliary.judge` of the settings, or another model), sees the question,
- * the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer is wrapped in separate
- * tags as material: instructions in it about its judgement are not followed. A judge that returns neither is asked once
- * more; then the attempt fails. The majority of several judges decides, and a tie is a fail.
+ * A judge is called as the side task `judge` (`auxiliary.judge` of the settings, or another model), receives the
+ * question, the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer is wrapped
+ * in separate tags as material: instructions in it about its judgement are not followed. If a judge returns neither, it
+ * is asked once more; then the attempt fails. The majority of several judges decides, and a tie is a fail.
  *
  * **Gotchas**
  *
- * A judge prefers answers of its own kind. Its agreement with labels of people (`readLabel`) says how far it can be
+ * A judge prefers answers that resemble its own. Its agreement with human labels (`readLabel`) shows how far it can be
  * trusted.
  *
  * **Example** (How far a judge agrees with the labels of people)

@@ -7,13 +7,13 @@
  * | --- | --- |
  * | `exact` | is a reference, but for white space around it; `exact:loose` also for case, punctuation and articles |
  * | `contains` | has a reference in it, in any case |
- * | `regex` | matches the row's `pattern`, or the one behind the colon; references are patterns if neither exists |
- * | `number` | ends with a number that is a reference's, within 1e-6 of its size, or within the tolerance behind the colon |
- * | `command` | makes the command behind the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
+ * | `regex` | matches the row's `pattern`, or the one after the colon; references are patterns if neither exists |
+ * | `number` | ends with a number that is a reference's, within 1e-6 of its size, or within the tolerance after the colon |
+ * | `command` | makes the command after the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
- * A row may have several references: one of them is enough. A number is read from the last line that has one, behind
- * `####` where that stands; separators of thousands and units are left out.
+ * A row may have several references: one of them is enough. A number is read from the last line that contains one,
+ * after `####` if present; thousands separators and units are ignored.
  *
  * **Example** (A number in a sentence)
  *
@@ -34,7 +34,7 @@ export const kinds = ["exact", "contains", "regex", "number", "command", "judge"
 /** See {@link kinds}. */
 export type Kind = (typeof kinds)[number]
 
-/** A scorer. `option` is the text behind the colon. */
+/** A scorer. `option` is the text after the colon. */
 export interface Spec {
   readonly kind: Kind
   readonly option?: string | undefined
@@ -78,7 +78,7 @@ const compilePattern = (source: string): RegExp | undefined => {
   }
 }
 
-/** Reason why the text behind the colon cannot be used. */
+/** Returns the reason why the text after the colon is invalid, or `undefined` if it is valid. */
 const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   switch (kind) {
     case "exact":

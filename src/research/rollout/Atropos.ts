@@ -93,7 +93,7 @@ const Received = Schema.Struct({
 const Disconnected = Schema.Struct({ status: Schema.String, error: Schema.optionalKey(Schema.String) })
 const Root = Schema.Struct({ message: Schema.String })
 
-/** Fate of a group: in the queue, or kept until others make up its environment's group size. */
+/** Status of a group: queued, or held until further groups complete its environment's group size. */
 export type SubmissionResult = typeof Received.Type
 
 /** A client of one address. */

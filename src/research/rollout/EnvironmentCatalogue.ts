@@ -5,7 +5,7 @@
  *
  * | reference | environment |
  * | --- | --- |
- * | `arithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model can be told apart from chance |
+ * | `arithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model performs better than chance |
  * | `files` | a file with a given text, written with tools and checked by the rollout's own tools |
  * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
  * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |

@@ -4,11 +4,11 @@
  * **Details**
  *
  * A **node** is one sequence of tokens that grew by appending alone: the prompt of each call begins with the tokens of
- * all before, as they were sampled. A call whose messages do not go on from the node's, or whose prompt was tokenised
- * in another way, begins the next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are
- * kept as the provider returned them and nothing is tokenised here.
+ * all before, as they were sampled. A call whose messages do not extend the node's, or whose prompt was tokenised
+ * differently, begins the next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are
+ * stored as the provider returned them; nothing is tokenised here.
  *
- * **Example** (A request that goes on from an episode)
+ * **Example** (A request that continues an episode)
  *
  * ```ts
  * import { Episode } from "hermes-effect/rollouts"
@@ -92,7 +92,7 @@ interface FinishEntry {
   readonly exit?: string | undefined
 }
 
-/** Values that the group of an episode gives it when all of its members are scored. */
+/** Value that an episode receives from its group when all members of the group are scored. */
 interface AdvantageEntry {
   readonly type: "advantage"
   readonly at: string
@@ -233,7 +233,7 @@ const normaliseCalls = (message: Json.Fields): string =>
   )
 
 /**
- * Tests if two messages say the same, whatever the client made of empty content, of reasoning and of spaces in
+ * Tests if two messages are equal, ignoring a client's changes to empty content, reasoning and white space in
  * arguments.
  */
 export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>

@@ -1,11 +1,11 @@
 /**
- * Episodes on disk: a file of JSON lines for each rollout, to which entries are appended and nothing else.
+ * Episodes on disk: an append-only file of JSON lines for each rollout.
  *
  * **Details**
  *
- * A line is written in one piece. Entries that hold what cannot be had again (the beginning, answers, scores) are on
- * the disk before the call goes on. A line that was cut by a crash or a full disk is left out when the file is read,
- * and the next entry begins a line of its own; everything before it stays.
+ * A line is written in one piece. Entries that cannot be recreated (the beginning, answers, scores) are on disk before
+ * the call continues. A line that was truncated by a crash or a full disk is skipped when the file is read, and the
+ * next entry begins on a new line; everything before it is preserved.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -40,7 +40,7 @@ const ending = ".jsonl"
 
 const isId = Schema.is(RolloutId)
 
-/** Entries that are on the disk before the call goes on. */
+/** Tests for an entry that must be on disk before the call continues. */
 const isDurable = ({ type }: Episode.Entry): boolean => type !== "call" && type !== "failed"
 
 const makeUnknownRolloutError = (id: string): RolloutRefused =>

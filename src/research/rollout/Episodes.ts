@@ -49,9 +49,9 @@ export interface Service {
    */
   readonly isBusy: (id: string) => Effect.Effect<boolean>
   /**
-   * Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. It gets the
-   * messages to send: of those that the episode has the episode's own, byte for byte, whatever a client made of them,
-   * so that they are tokenised as before.
+   * Makes one call. `ask` receives the messages to send and returns the body of a chat completion, which is returned
+   * with its tool calls. Messages that the episode already has are sent byte for byte as the episode has them,
+   * regardless of a client's changes, so that they are tokenised as before.
    */
   readonly call: <E, R>(
     id: string,
@@ -73,7 +73,7 @@ export interface Service {
 /** Live episodes. */
 export class Episodes extends Context.Service<Episodes, Service>()("hermes-effect/runner/Episodes") {}
 
-/** Episodes that are kept in memory between calls; the others are read again. */
+/** Maximum number of episodes cached in memory between calls; others are read again. */
 const mostCached = 512
 
 const now: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
@@ -169,7 +169,7 @@ const toAnswerEntry = (
   }
 }
 
-/** Episodes in memory, and the store behind them. */
+/** Episodes in memory, and the store that contains them. */
 interface LiveEpisodes {
   readonly store: EpisodeStore["Service"]
   readonly cached: Map<string, Episode.Episode>
@@ -233,7 +233,7 @@ const runExclusively = <A, E, R>(
     )
   })
 
-/** Marks calls that a process left behind when it ended. */
+/** Marks calls that were interrupted by the end of a process. */
 const markInterrupted = (
   live: LiveEpisodes,
   episode: Episode.Episode

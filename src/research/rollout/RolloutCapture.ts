@@ -1,13 +1,13 @@
 /**
- * Keeps the model calls of an agent's runs as episodes: middleware around every request to the provider of a session
- * that is a rollout.
+ * Records the model calls of an agent's runs as episodes: middleware around every provider request of a session that is
+ * a rollout.
  *
  * **Details**
  *
- * A session is a rollout from {@link Capture.track} on; its id is the rollout's. Each request is sent in one piece,
- * with the rollout's sampling parameters and the fields that ask for tokens, and its answer is kept before the run goes
- * on. Calls of other sessions (children, side tasks) are passed through. Where an answer cannot be kept, the call
- * fails: a rollout with a gap is worth nothing.
+ * A session is a rollout from {@link Capture.track} on; its id is the rollout's. Each request is sent unstreamed, with
+ * the rollout's sampling parameters and the fields that request tokens, and its answer is stored before the run
+ * continues. Calls of other sessions (children, side tasks) are passed through. If an answer cannot be stored, the call
+ * fails: a rollout with a gap is useless.
  *
  * **Example** (An agent whose runs can be rollouts)
  *
@@ -44,10 +44,10 @@ import { Episodes } from "./Episodes.ts"
 import { readSampling } from "./RolloutModel.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 
-/** Middleware of an agent, and the runs that it keeps. */
+/** Middleware of an agent, and the runs that it records. */
 export interface Capture {
   readonly middleware: Middleware.LlmExecution
-  /** Keeps the model calls of a session while an effect runs. */
+  /** Records the model calls of a session while an effect runs. */
   readonly track: <A, E, R>(id: string, run: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 

@@ -36,7 +36,7 @@ import type * as Json from "../../base/domain/Json.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import type { Episode } from "./Episode.ts"
 
-/** An environment that cannot go on: its data or its services are missing. */
+/** Error raised when an environment cannot continue because its data or its services are missing. */
 export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("hermes-effect/runner/EnvironmentError")(
   "EnvironmentError",
   { message: Schema.String }
@@ -44,7 +44,7 @@ export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("herm
 
 /** Result of a tool. */
 export interface ToolAnswer {
-  /** Parsed where the tool gives JSON. */
+  /** Parsed if the tool returns JSON. */
   readonly output: unknown
   readonly isFailure: boolean
 }

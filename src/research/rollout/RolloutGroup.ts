@@ -59,7 +59,9 @@ import type { RolloutSettings } from "./RolloutSettings.ts"
 /** Settings of a group. */
 export interface Options extends RolloutSettings {
   readonly capture: Capture
-  /** Directory below which each rollout gets one of its own; one of the system for temporary files when absent. */
+  /**
+   * Directory in which each rollout gets its own subdirectory. Defaults to the system's directory for temporary files.
+   */
   readonly directory?: string | undefined
   /**
    * Distribution from which the toolsets of each group are drawn, for environments that name none; see `Distributions`.
@@ -225,7 +227,7 @@ const makeRolloutDirectory = Effect.fnUntraced(function* (
   return paths.resolve(made)
 })
 
-/** An id that is a file name on every system, whatever the item is called. */
+/** Makes an id that is a valid file name on every system, for any name of the item. */
 const makeGroupId = (name: string, unique: string): string =>
   `${
     name

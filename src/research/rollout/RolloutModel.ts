@@ -1,16 +1,15 @@
 /**
- * The model of a server's rollouts: a client's request goes to it word for word, by the road of every model call (keys,
- * waits, request middleware, hooks), and its answer is kept in the episode before the client gets it.
+ * The model of a server's rollouts: a client's request is passed to it unchanged, in the same way as every model call
+ * (keys, waits, request middleware, hooks), and its answer is stored in the episode before the client receives it.
  *
  * **Details**
  *
- * Every rollout is answered by the main route alone, in one piece: a fallback would be another model, and a continued
- * answer would be another sequence of tokens. The rollout's own sampling parameters override the parameters of a
- * request.
+ * Every rollout is answered by the main route alone, unstreamed: a fallback would be another model, and a continued
+ * answer would be another sequence of tokens. The rollout's sampling parameters override the parameters of a request.
  *
  * **Gotchas**
  *
- * The main route has to speak chat completions.
+ * The main route must use the chat completions API.
  *
  * Source: `hermes-product.md` §5.5.
  */

@@ -8,14 +8,14 @@
  * | `hermes`, `qwen` | `<tool_call>{"name": …, "arguments": {…}}</tool_call>` |
  * | `longcat` | the same in `<longcat_tool_call>`, or with `<longcat_arg_key>` and `<longcat_arg_value>` |
  * | `mistral` | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, or `[TOOL_CALLS]name{…}` for each call, also with `[ARGS]` |
- * | `llama3_json` | `{"name": …, "parameters": {…}}`, several with `;` between, also behind `<\|python_tag\|>` |
+ * | `llama3_json` | `{"name": …, "parameters": {…}}`, several with `;` between, also after `<\|python_tag\|>` |
  * | `qwen3_coder` | `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>` |
  * | `deepseek` | V3: `function`, separator, name, fenced JSON; V3.1: name, separator, JSON |
  * | `kimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
- * A call that was cut at the end is ignored, unless its JSON is complete. Other text is preserved: a text without a
- * call is returned unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the tool's
+ * A call that is truncated at the end is ignored, unless its JSON is complete. Other text is preserved: a text without
+ * a call is returned unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the tool's
  * schema specifies.
  *
  * **Example** (A call of a Hermes model)

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The selected environment and its configuration belong to the session. A run's status is told once in 30 minutes;
- * asked earlier, the tool says when to ask again.
+ * The selected environment and its configuration belong to the session. A run's status is reported once in 30 minutes;
+ * an earlier request returns the time for the next one.
  *
  * **Example** (The tools of an agent that trains)
  *
@@ -70,7 +70,7 @@ const makeReadTool = <const Name extends string, Fields extends Schema.Struct.Fi
   parameters: Schema.Struct<Fields>
 ) => makeTool(name, description, parameters).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false)
 
-/** A tool that changes what this session keeps, or ends what it began. */
+/** Makes a tool that changes the state of this session, or ends a run that it began. */
 const makeChangeTool = <const Name extends string, Fields extends Schema.Struct.Fields>(
   name: Name,
   description: string,

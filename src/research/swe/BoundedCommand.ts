@@ -34,7 +34,7 @@ export interface CommandEnd {
   readonly seconds: number
 }
 
-/** Characters of output that are kept: the names of some ten thousand tests. */
+/** Maximum number of retained output characters: enough for the names of about ten thousand tests. */
 const outputChars = 2_000_000
 
 /** Runs a command to its end, or to its deadline. */

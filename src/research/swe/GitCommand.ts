@@ -80,7 +80,7 @@ const collectBytes = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect
       }
       return whole
     }),
-    // The pipe broke: the exit code still tells how the command ended.
+    // The pipe broke: the exit code still shows how the command ended.
     Effect.orElseSucceed(() => new Uint8Array(0))
   )
 

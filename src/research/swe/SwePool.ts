@@ -1,11 +1,11 @@
 /**
- * Many tasks: some at a time, each finished once, with results that harnesses read.
+ * Runs many tasks with bounded concurrency, each to completion once, and writes results that evaluation harnesses read.
  *
  * **Details**
  *
- * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over.
- * Beside it stand, for a results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
- * `model_name_or_path`, `model_patch`), recreated at every end, and the rows of tasks that the model failed in
+ * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over. For a
+ * results file `x.jsonl`, the same directory has the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
+ * `model_name_or_path`, `model_patch`), recreated at every end, and the rows of tasks in which the model failed
  * (`x.failed.jsonl`), which the next run tries again.
  *
  * **Example** (Solving tasks with the agent of an application)
@@ -58,7 +58,7 @@ export interface Files {
   readonly sessions: string
 }
 
-/** Files beside a results file. */
+/** Returns the paths of the files that accompany a results file. */
 export const nameFiles = (results: string): Files => {
   const stem = results.replace(/\.jsonl$/, "")
   return {

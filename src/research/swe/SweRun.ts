@@ -161,7 +161,7 @@ const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runti
 const getKnownCost = ({ cost }: RunResult): number | undefined =>
   cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
 
-/** Runs one task. `onFailed` gets the row of a run that the model failed in, `tell` what each step used. */
+/** Runs one task. `onFailed` receives the row of a run in which the model failed, `tell` the usage of each step. */
 export const run = Effect.fn("SweRun.run")(function* (
   task: SweTask,
   settings: Settings,

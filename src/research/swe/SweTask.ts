@@ -59,7 +59,7 @@ export interface Check {
 /** Test files of a task folder. */
 export interface TestFolder {
   readonly path: string
-  /** Absolute directory that the task has in its container, for which the workspace stands. */
+  /** Absolute directory of the task in its container; the workspace replaces it. */
   readonly workdir: string
 }
 

@@ -41,7 +41,7 @@ import * as Yaml from "../../base/config/Yaml.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import type { Defaults, SweTask, Tasks, TestFolder } from "./SweTask.ts"
 
-/** Files that a container is made of; they are not part of the work. */
+/** Files from which a container is built; they are not part of the task's workspace. */
 const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"]
 
 /** Files of a Terminal-Bench folder that the agent does not get. */
@@ -97,7 +97,7 @@ const parseDockerfile = (text: string | undefined) => ({
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
 
-/** Replaces absolute directories of a container by others, wherever they stand as whole names. */
+/** Replaces absolute directories of a container by others wherever they occur as whole names. */
 export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
   const names = Object.keys(places)
     .filter((name) => name !== "/")

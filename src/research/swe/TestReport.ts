@@ -46,7 +46,7 @@ export interface Part {
   readonly missing: ReadonlyArray<string>
 }
 
-/** Score of a task; it is made of test results alone, whichever model solved the task. */
+/** Score of a task, computed from test results alone and independent of the model. */
 export interface Score {
   readonly resolved: boolean
   readonly failToPass: Part

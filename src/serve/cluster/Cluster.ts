@@ -1,15 +1,15 @@
 /**
- * Durable runs on one process or on many.
+ * Durable runs in one process or in several.
  *
  * **Details**
  *
- * A submission is a run with an id of its own. It is done once: a run whose process was killed is gone on with by the
- * next one, and an answer or a result of a tool that the session store has is neither asked for nor made again.
+ * A submission is a run with a unique id. It is executed once: if its process is killed, the next one continues the
+ * run, and an answer or tool result that is already in the session store is neither requested nor produced again.
  *
- * {@link layerSqlite} is one process over a SQLite file beside `state.db`. {@link layerRunner} is one of several runner
- * processes over Postgres: the runs of a runner that dies move to the others, within a few seconds after a kill.
- * Runners talk through the database alone, so that nothing listens on a network. {@link layerClient} submits and
- * watches. The agent is the same as in any other program, and is provided as handlers.
+ * {@link layerSqlite} is one process with a SQLite file next to `state.db`. {@link layerRunner} is one of several
+ * runner processes that share a Postgres database: the runs of a runner that dies move to the others, within a few
+ * seconds after a kill. Runners communicate through the database alone, so no network port is opened.
+ * {@link layerClient} submits and watches. The agent is the same as in any other program, and is provided as handlers.
  *
  * **Gotchas**
  *
@@ -97,7 +97,7 @@ export interface RunnerOptions {
   readonly concurrency?: number | undefined
   /** Handlers by kind of request, in addition to the handler of turns. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
-  /** Days that a run is kept after its end; 30 when absent. */
+  /** Days for which a run is retained after its end. Defaults to 30. */
   readonly retentionDays?: number | undefined
   /** Asked before a run begins; a text is the reason why it fails instead. */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
@@ -136,7 +136,7 @@ export const layerRunner = (
 export const layerClient = (options: ServerOptions): Layer.Layer<Cluster, ClusterError> =>
   Layer.unwrap(Effect.map(layers, ({ makeClientLayer }) => makeClientLayer(options)))
 
-/** A turn to be submitted: a prompt for the agent, in a session that goes on or begins. */
+/** A turn to be submitted: a prompt for the agent, in an existing or a new session. */
 export interface Turn {
   readonly id: string
   readonly sessionId: string

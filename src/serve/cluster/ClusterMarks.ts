@@ -43,7 +43,7 @@ const shiftRecordTimes = ({ keys, ...record }: PoolRecord, now: number, ahead: n
   keys: Record.map(keys, (mark) => ({ ...mark, until: mark.until <= now ? 0 : mark.until + ahead }))
 })
 
-/** Both records of a pool: the longer rest of a key stands. */
+/** Merges two records of a pool. The longer cooldown of a key takes precedence. */
 const mergePoolRecords = (kept: PoolRecord, added: PoolRecord): PoolRecord => ({
   ...kept,
   ...added,

@@ -5,13 +5,13 @@
  * **Details**
  *
  * A run is removed a number of days after its end, with all data of its workflow. Waiting and active runs remain,
- * whatever their age. Once an hour one of the runners does it, in parts of {@link partSize} runs, so that no statement
- * holds others up. A runner that dies meanwhile leaves the rest for the next hour. Sessions and the run record are not
- * touched.
+ * regardless of their age. Once an hour, one of the runners removes runs in batches of {@link partSize}, so that no
+ * statement blocks others for long. If the runner dies meanwhile, the rest is removed in the next hour. Sessions and
+ * the run record are not touched.
  *
  * **Gotchas**
  *
- * A run that was removed is not known any more: submitted again under its id, it runs again.
+ * A removed run is no longer known: if it is submitted again with the same id, it runs again.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -22,7 +22,7 @@ import { ClusterDatabase } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
 import { computeExecutionId } from "./RunWorkflow.ts"
 
-/** Days that a run is kept after its end. */
+/** Days for which a run is retained after its end. */
 export const defaultDays = 30
 
 const partSize = 500

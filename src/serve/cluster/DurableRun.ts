@@ -95,7 +95,7 @@ const readRunState = Effect.fnUntraced(function* ({
   return { _tag: "Ended", finished } as const
 })
 
-/** Runs the agent to the end of a run, whatever was done of it before. */
+/** Runs the agent to the end of a run, resuming after any work that is already done. */
 export const run = Effect.fnUntraced(function* ({
   firstPosition,
   isFirst = false,

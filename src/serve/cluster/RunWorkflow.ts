@@ -210,7 +210,7 @@ export const layer = RunWorkflow.toLayer(
         yield* DurableClock.sleep({ name: `wait ${number}`, duration: computeWait(number) })
       }
     })
-    // One that is over already keeps its outcome.
+    // A run that is already over retains its outcome.
     yield* attempts.pipe(
       Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
       // A suspension, and the move to another runner, are interrupts.
@@ -225,7 +225,7 @@ export const layer = RunWorkflow.toLayer(
 )
 
 const lookEvery = "3 seconds"
-/** Runs that are examined together. A run that stands still is among the oldest after a while. */
+/** Maximum number of runs examined together. A stalled run is among the oldest after a while. */
 const mostRuns = 200
 
 interface IdleRun {
@@ -235,8 +235,7 @@ interface IdleRun {
 }
 
 /**
- * Goes on with the runs of this runner's shards whose workflow was answered before they were over, as long as the scope
- * lives.
+ * Continues the runs of this runner's shards whose workflow was answered before they were over, until the scope closes.
  *
  * **Details**
  *

@@ -91,13 +91,13 @@ export interface Service {
   /** Tells the runners that something was added. */
   readonly announce: Effect.Effect<void>
   /**
-   * Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of
-   * messages stands.
+   * Marks a run as begun by a runner, in a session with the given number of messages. Returns `undefined` if the run is
+   * over. The first message count is retained.
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
   /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
-  /** Ends a run; the first outcome stands. */
+  /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Outcomes of those runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
@@ -108,7 +108,7 @@ export interface Service {
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Runs that failed, the last one first and so many at most. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Calls `then` when runs were submitted, as far as this process is told. */
+  /** Runs `then` when this process is notified of submitted runs. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 

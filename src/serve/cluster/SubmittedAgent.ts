@@ -101,7 +101,7 @@ const removeKeys = (value: unknown): unknown =>
       })
     : value
 
-/** A value as JSON keeps it. */
+/** Converts a value to JSON. */
 const toJson = (value: unknown): Schema.Json => {
   // A setting is read from YAML or JSON.
   const copied: Schema.Json = JSON.parse(JSON.stringify(value)) as Schema.Json

@@ -5,8 +5,8 @@
  * **Details**
  *
  * Tokens are estimated: a quarter of the characters, rounded up. The provider's own count of the last prompt is not
- * kept per part. The layers of a stored system prompt are told apart as long as a new one would be the same; else it is
- * one row.
+ * stored per part. The layers of a stored system prompt are listed separately as long as a new one would be identical;
+ * otherwise the prompt is one row.
  *
  * Source: `hermes-product.md` §1.8 and §1.9, `hermes-llm.md` §10.2.
  */

@@ -1,13 +1,13 @@
 /**
- * Readers of one stream of events, each with its own bounded place in it.
+ * Readers of one stream of events, each with its own bounded position in it.
  *
  * **Details**
  *
- * A reader that is behind never changes what the others get. Deltas of the same kind are put together for a reader that
- * is more than {@link mergeBeyond} events behind; nothing is left out. A reader that stays behind for {@link maxEvents}
- * events or {@link maxCharacters} characters gets what it has, and then {@link ReaderLagged}: it reads the state and
- * starts over. One that says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as
- * with a pipe.
+ * A slow reader never affects the others. If a reader is more than {@link mergeBeyond} events behind, deltas of the
+ * same kind are merged for it; nothing is left out. A reader that falls {@link maxEvents} events or
+ * {@link maxCharacters} characters behind receives its pending events, and then {@link ReaderLagged}: it reads the
+ * state and starts over. With `whenBehind: "wait"`, the turn waits instead and continues when the reader has caught up,
+ * as with a pipe.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -17,7 +17,7 @@ import type * as Scope from "effect/Scope"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { HostEvent } from "./HostEvent.ts"
 
-/** A reader was too far behind. */
+/** Error raised when a reader is too far behind. */
 export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effect/host/ReaderLagged")(
   "ReaderLagged",
   {}
@@ -27,20 +27,20 @@ export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effec
   }
 }
 
-/** Events that a reader may be behind before deltas are put together. */
+/** Events that a reader may be behind before deltas are merged. */
 export const mergeBeyond = 256
-/** Events that a reader may be behind at most. */
+/** Maximum number of events that a reader may be behind. */
 export const maxEvents = 10_000
-/** Characters of events that a reader may be behind at most. */
+/** Maximum number of event characters that a reader may be behind. */
 export const maxCharacters = 16 * 1024 * 1024
 
-/** Treatment of a reader that is behind. */
+/** Handling of a reader that is behind. */
 export interface ReaderOptions {
   /** `cut` when absent. */
   readonly whenBehind?: "cut" | "wait" | undefined
   /**
-   * Events that a reader which is waited for may be behind; {@link mergeBeyond} when absent. With 0 the turn waits for
-   * each.
+   * Events that a reader may be behind before the turn waits for it. Defaults to {@link mergeBeyond}. With 0, the turn
+   * waits after each event.
    */
   readonly atMost?: number | undefined
 }

@@ -1,11 +1,11 @@
 /**
- * Events and state of a live session, as its clients see them. An event is a fact that every client gets, in the same
- * order; the state is what the facts so far make.
+ * Events and state of a live session, as its clients see them. Every client receives the same events in the same order;
+ * the state is the result of all events so far.
  *
  * **Details**
  *
- * `RunEvents` carries the events of a turn, some at a time. Between `TurnStarted` and `TurnEnded` of a turn stand only
- * events of that turn, of the queue, of questions and of settings; there is one turn at a time.
+ * `RunEvents` carries the events of a turn in batches. Between `TurnStarted` and `TurnEnded` of a turn, only events of
+ * that turn, of the queue, of questions and of settings occur; there is one turn at a time.
  *
  * **Example** (The text of every turn)
  *
@@ -40,7 +40,7 @@ export interface SessionIdentity {
   readonly id: SessionId
   /** Directory of its tools; the agent's when absent. */
   readonly cwd: string | undefined
-  /** Compacted sessions of this conversation that it goes on from, oldest first. */
+  /** Compacted sessions of this conversation that this session continues, oldest first. */
   readonly earlier: ReadonlyArray<SessionId>
   /** Time at which it was opened here. */
   readonly since: number
@@ -54,7 +54,7 @@ export interface SessionIdentity {
 
 /** A message for the agent. */
 export interface Message {
-  /** Stable, and of its own in this live session. */
+  /** Stable, and unique in this live session. */
   readonly id: string
   readonly origin: "client" | "plugin" | "background"
   readonly prompt: RunInput["prompt"]
@@ -88,8 +88,8 @@ export interface PlanQuestion {
 }
 
 /**
- * A question that waits, without secrets. `id` is stable; the oldest stands first. That about a plan is asked behind
- * its turn; the next turn, another mode and another session take it back.
+ * An open question, without secrets. `id` is stable; the oldest question is first. A question about a plan is asked
+ * after its turn and is withdrawn by the next turn, a change of mode or a change of session.
  */
 export type OpenQuestion =
   | {
@@ -116,8 +116,8 @@ export type OpenQuestion =
 
 /**
  * An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other
- * words. A plan is carried out in the mode of its answer; `plan`, and a mode that was not offered, goes on planning.
- * Its words are part of the next message.
+ * words. A plan is carried out in the mode of its answer; `plan`, or a mode that was not offered, continues planning.
+ * The words of the answer are part of the next message.
  */
 export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }

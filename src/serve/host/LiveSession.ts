@@ -138,7 +138,7 @@ export interface LiveBackground {
   /** Stops one by its id or the beginning of it. */
   readonly stop: (id: string) => Effect.Effect<Item | undefined>
   readonly stopAll: Effect.Effect<ReadonlyArray<Item>>
-  /** Waits for processes that are to tell when they ended. */
+  /** Waits for processes that have to report their end. */
   readonly settled: Effect.Effect<void>
   /** Waits for reviews of the conversation. */
   readonly reviewed: Effect.Effect<void>
@@ -154,7 +154,7 @@ export interface LiveSession {
   /** The same as a stream, which ends when the live session is closed. */
   readonly events: Stream.Stream<HostEvent, ReaderLagged>
 
-  /** Begins a turn with the message, or keeps it for when it can. */
+  /** Begins a turn with the message, or queues it until a turn can begin. */
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
   /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
@@ -174,7 +174,7 @@ export interface LiveSession {
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
   /** The conversation as plugins add messages to it. */
   readonly conversation: Conversation
-  /** Lets no turn begin until the scope closes: for a client that does something of its own. */
+  /** Prevents turns from beginning until the scope closes, for a client that performs its own work. */
   readonly hold: Effect.Effect<void, never, Scope.Scope>
 
   /** Begins a new session. */
@@ -187,7 +187,7 @@ export interface LiveSession {
     reference: string,
     folder?: SessionFolder
   ) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
-  /** Sets the title of the session, and returns it as it is kept. */
+  /** Sets the title of the session, and returns it as stored. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
   /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
   readonly compact: (options?: CompactOptions) => Effect.Effect<LiveCompaction, AgentError>

@@ -1,7 +1,7 @@
 /**
  * Facts about a live session at a glance, kept up to date from its events: model, context, tokens and cost, background
- * work, questions. An event costs the same however long the session is; {@link LiveStatus.refresh} reads facts that
- * require a lookup.
+ * work, questions. The cost of an event does not depend on the length of the session; {@link LiveStatus.refresh} reads
+ * facts that require a lookup.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */

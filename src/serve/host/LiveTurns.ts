@@ -44,7 +44,7 @@ import * as TurnRun from "./TurnRun.ts"
 
 /** A message as a client sends it. */
 export interface NewMessage extends MessageQueue.MessageContent {
-  /** Way of a message while a turn is under way: behind it, into it, or in its place. `queue` when absent. */
+  /** Handling of a message while a turn is running: after it, into it, or in its place. Defaults to `queue`. */
   readonly busy?: "queue" | "steer" | "interrupt" | undefined
 }
 

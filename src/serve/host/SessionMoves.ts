@@ -1,6 +1,6 @@
 /**
- * Going from one stored session to another: a new one, an earlier one, the one that took the place of a compacted one.
- * Hooks are told of each identity that is given up. All of it is work for the owner's fiber.
+ * Switches from one stored session to another: a new one, an earlier one, or the one that replaced a compacted one.
+ * Hooks are notified of each session that is left. All operations run on the owner's fiber.
  *
  * Source: `hermes-contract.md` §2.3 (`on_session_finalize`, then `on_session_reset`), `hermes-product.md` §1.7.
  */
@@ -36,7 +36,7 @@ export interface ResumedSession {
 interface MoveOptions {
   readonly cwd: string | undefined
   readonly newSession: Effect.Effect<SessionId>
-  /** Name of the program, as hooks are told. */
+  /** Name of the program, as passed to hooks. */
   readonly platform: string
 }
 

@@ -19,7 +19,7 @@ export interface StateOwner {
   readonly run: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Puts work into the queue; false when the owner is closed. */
   readonly post: (work: Effect.Effect<void>) => boolean
-  /** Changes the state, and tells the readers. Only for work on the owner's fiber. */
+  /** Changes the state and notifies the readers. Only for work on the owner's fiber. */
   readonly change: (changes: Partial<State>, ...events: ReadonlyArray<HostEvent>) => void
   /** Ends the stream of events; no work is done any more. */
   readonly close: Effect.Effect<void>

@@ -12,7 +12,7 @@
 export interface StreamedText {
   /** Returns the piece that shows a delta. */
   readonly delta: (text: string) => string
-  /** A new step: the next text is one of its own. */
+  /** Begins a new step: the next text is separate from the previous one. */
   readonly step: (id: number) => void
   /** Replaces the text shown since a step began. Returns everything so far, or undefined if nothing was shown. */
   readonly replace: (id: number, text: string) => string | undefined

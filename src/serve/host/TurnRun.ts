@@ -1,5 +1,5 @@
 /**
- * The run of the agent behind one turn of a live session: its input by the settings of the session, the services that
+ * The agent run of one turn of a live session: its input according to the settings of the session, the services that
  * ask the user, and the instruction of the mode `plan`.
  */
 import * as Effect from "effect/Effect"

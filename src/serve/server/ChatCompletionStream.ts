@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The answer is sent when it is whole and kept, so that nothing a client has read is missing in an episode. A comment
+ * The answer is sent when it is complete and stored, so that everything a client has read is in an episode. A comment
  * every few seconds keeps the connection alive until then. A failure after the stream began is an event with `error`,
- * as clients of OpenAI expect it.
+ * as OpenAI clients expect it.
  *
  * Source: `hermes-product.md` §5.5.
  */

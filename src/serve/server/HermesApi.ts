@@ -1,12 +1,12 @@
 /**
- * The HTTP API of `hermes serve --rollouts`: chat completions in the form of OpenAI, and the rollouts that their
- * answers are kept in.
+ * The HTTP API of `hermes serve --rollouts`: chat completions in OpenAI's format, and the rollouts in which their
+ * answers are stored.
  *
  * **Details**
  *
- * A request names its rollout by the header `x-hermes-rollout-id`, or by its address: `/v1/rollouts/ID` is a base URL
- * for clients that take nothing else. A request that names none opens a rollout, whose id is in the same header of the
- * answer. `/openapi.json` describes all of it.
+ * A request names its rollout by the header `x-hermes-rollout-id`, or by its URL: `/v1/rollouts/ID` is a base URL for
+ * clients that accept nothing else. A request that names none opens a rollout and receives its id in the same header of
+ * the response. `/openapi.json` describes the whole API.
  *
  * Source: `hermes-product.md` §5.5.
  */

@@ -1,10 +1,10 @@
 /**
- * Sessions of a server that are open, by their ids, each with a scope of its own.
+ * Open sessions of a server by id, each with its own scope.
  *
  * **Details**
  *
- * All of them are closed with the scope that they are made in. A session that is being closed is waited for before
- * another is opened by its id, so that two never work on the same conversation.
+ * All of them are closed with the scope in which the table is made. A session that is closing has to finish before
+ * another is opened with its id, so that two never work on the same conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -18,7 +18,9 @@ export interface OpenSessions<A> {
   readonly get: (id: string) => A | undefined
   readonly all: () => ReadonlyArray<A>
   readonly entries: () => ReadonlyArray<readonly [id: string, session: A]>
-  /** Opens a session in a scope of its own, which ends where this fails. One that is open by its id is closed first. */
+  /**
+   * Opens a session in its own scope, which is closed if this fails. An open session with the same id is closed first.
+   */
   readonly open: <E, R>(id: string, make: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
   /** Closes a session and waits until it is closed. Returns false if no session with the id is open. */
   readonly close: (id: string) => Effect.Effect<boolean>
@@ -26,8 +28,8 @@ export interface OpenSessions<A> {
 
 /** Makes a table without sessions. */
 export const make = Effect.fnUntraced(function* <A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
-  // A scope of this one's own: a session that is opened later is closed when this is, and not before whatever else
-  // began meanwhile.
+  // A separate scope: a session that is opened later is closed together with the table, in the table's place among the
+  // finalizers.
   const whole = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
   const closing = new Map<string, Deferred.Deferred<void>>()

@@ -91,7 +91,9 @@ const readKey = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** Makes a key in a draft that is linked to its place; tells if this one is in the place. */
+/**
+ * Makes a key in a draft and links it to its path. Returns the key, or `undefined` if another server made one first.
+ */
 const makeKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

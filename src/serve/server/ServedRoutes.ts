@@ -32,7 +32,7 @@ const mostBodies = 256 * 1024 * 1024
 /** Milliseconds that requests under way have when the server ends, where the options name none. */
 export const grace = 10_000
 
-/** Milliseconds behind that time in which those that were given up are told, before their connections are cut. */
+/** Milliseconds after that time for notifying interrupted requests, before their connections are closed. */
 const parting = 2_000
 
 /** Reads the body of a request as a JSON object. */
@@ -98,7 +98,7 @@ export const respondToFailure = <E, R>(
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
 
-/** A JSON response that no cache keeps. */
+/** A JSON response that caches do not store. */
 export const makeJsonResponse = (
   value: unknown,
   status = 200,
@@ -119,10 +119,10 @@ type Router = Effect.Effect<
   HttpServerRequest | Scope.Scope
 >
 
-/** Endpoints behind the admission. */
+/** Endpoints that require admission. */
 export interface Endpoints {
   readonly router: Router
-  /** Is told the status of each answer. */
+  /** Receives the status of each response. */
   readonly onAnswered?: ((status: number) => void) | undefined
 }
 

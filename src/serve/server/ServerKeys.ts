@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A server has a key of its own, and further ones with names. The sessions of a named key are that key's alone: see
+ * A server has its own key and additional named keys. The sessions of a named key are accessible to that key alone: see
  * `SessionAudience`.
  *
  * Source: `ARCHITECTURE.md` §3.
@@ -62,7 +62,7 @@ export const explainRefusal = (
 }
 
 /**
- * Finds the named key that a client shows, in a time that does not tell which one it is, or how much of it is right.
+ * Finds the named key that a client presents, in time that reveals neither which key matches nor how much of it does.
  */
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]

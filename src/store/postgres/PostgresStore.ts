@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * A write of a session that this process owns names its lease: where another process took the session over, nothing is
- * written.
+ * A write to a session that this process owns names its lease: if another process has taken over the session, nothing
+ * is written.
  *
- * Postgres keeps no NUL and no half of a surrogate pair in a text. A system prompt or the id of a call with one is
- * stored as JSON behind a mark; search does not see it. Envelopes and the record are JSON already.
+ * Postgres cannot store NUL or a lone surrogate in a text. A system prompt or a call id with one is stored as JSON
+ * after a mark and is not searchable. Envelopes and the record are already JSON.
  *
  * **Gotchas**
  *
- * Search gives the newest messages that fit first, and ranks nothing.
+ * Search returns the newest matching messages first and does not rank them.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -38,7 +38,7 @@ import * as PostgresSearch from "./PostgresSearch.ts"
 
 const mark = "\u0001"
 
-/** Texts that come back byte for byte, also with signs that Postgres does not keep. */
+/** Texts that are preserved byte for byte, including characters that Postgres cannot store. */
 const exact: SqlStore.SqlPlace["exact"] = {
   encode: (text) =>
     text.includes("\0") || text.startsWith(mark) || !text.isWellFormed() ? `${mark}${JSON.stringify(text)}` : text,
@@ -242,7 +242,7 @@ const make = (
     made: "made",
     exact,
     append,
-    // Done twice it is the same: it needs no transaction of its own.
+    // Idempotent, so it needs no separate transaction.
     begin: (id, callIds) =>
       Effect.flatMap(
         read(

@@ -83,7 +83,7 @@ interface ReadSession {
   readonly row: number
   readonly startedAt: number
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Position behind the last of them. */
+  /** Position after the last of them. */
   readonly next: number
 }
 
@@ -92,7 +92,10 @@ interface StoredMessage {
   readonly position: number
 }
 
-/** Sessions whose decoded messages are kept, so that a turn of a long session reads what is new in it. */
+/**
+ * Maximum number of sessions whose decoded messages are cached, so that a turn of a long session reads only new
+ * messages.
+ */
 const maxSessionsRead = 4
 
 /** Continuations that are followed from one session, so that a damaged database ends too. */

@@ -68,7 +68,7 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
     )
 
   let writes = 0
-  // The log goes on growing without it, and the next checkpoint makes up for it.
+  // Without it, the log keeps growing until the next checkpoint succeeds.
   const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
     Effect.logDebug("checkpoint failed", error)
   )
@@ -121,9 +121,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Opens the database in a file as {@link open} does. One that cannot be opened so (a newer schema, a directory that
- * takes no file, a full disk) is opened for reading alone, with a warning; the failure stands where that is not
- * possible either.
+ * Opens the database in a file as {@link open} does. If that fails (a newer schema, a read-only directory, a full
+ * disk), opens it read-only with a warning; if that also fails, returns the original failure.
  */
 export const openForReading = (path: string): Effect.Effect<Database, SessionStoreError, Scope.Scope> =>
   Effect.catch(open(path), (failure) =>

@@ -153,7 +153,7 @@ export interface Frame {
   readonly checksum: Checksum
 }
 
-/** A frame of a log with its page; `undefined` behind the last one that is whole. */
+/** Reads a frame of a log with its page. Returns `undefined` after the last complete frame. */
 export const readFrame = (bytes: Uint8Array, log: LogHeader, before: Checksum): Frame | undefined => {
   if (bytes.length < frameHeaderSize + log.pageSize) return undefined
   const view = toView(bytes)

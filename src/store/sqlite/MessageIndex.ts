@@ -88,7 +88,7 @@ export const make = (
         const added = yield* write
         if (added === undefined) return
         left -= added
-        // Others of this program go on in between.
+        // Other fibers of this program run in between.
         yield* Effect.yieldNow
       }
     })

@@ -1,14 +1,14 @@
 /**
- * The index of signs: finds messages by words of scripts that put no blanks between words, which the full-text index
- * takes for one long word each.
+ * The character index: finds messages by words of scripts without spaces between words, where the full-text index would
+ * treat a whole text as one word.
  *
  * **Details**
  *
- * `signs_fts` holds the signs of a message one by one, folded as search compares them, and nothing else of it: a
- * message without such signs has no row. The signs of a word must follow one another there; a text that only looks so
- * (`会 a 議` for `会議`) is told apart by reading it.
+ * `signs_fts` holds the indexed characters of a message one by one, folded as search compares them: a message without
+ * such characters has no row. The characters of a word must be adjacent in the index; a text that only appears to match
+ * (`会 a 議` for `会議`) is excluded by reading it.
  *
- * It is filled as every {@link MessageIndex}, by at most {@link signsAtOnce} signs in one search.
+ * It is filled like every {@link MessageIndex}, by at most {@link signsAtOnce} characters in one search.
  */
 import type * as SearchQuery from "../SearchQuery.ts"
 import * as SearchWords from "../SearchWords.ts"

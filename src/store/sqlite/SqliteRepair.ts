@@ -3,18 +3,18 @@
  *
  * **Details**
  *
- * A search index that is wrong is rebuilt from the messages. Indexes are rebuilt; if that does not help, the file
- * itself is damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that
- * is kept beside it. A file that SQLite does not open, because its header is damaged or its end is missing, is never
- * opened: a copy is, with a header and with the pages of the log.
+ * A damaged search index is rebuilt from the messages. Other indexes are rebuilt; if that does not help, the file
+ * itself is damaged: every readable row is copied to a new file that replaces the damaged one, which is preserved next
+ * to it. A file that SQLite cannot open, because its header is damaged or its end is missing, is never opened: a copy
+ * is opened instead, with a repaired header and the pages of the log.
  *
  * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and
  * continued. One that a newer version wrote stays as it is.
  *
  * **Gotchas**
  *
- * A file that is recreated must not be open elsewhere: a process that has it open would go on with the damaged one.
- * This is refused.
+ * A file must not be open elsewhere while it is recreated: a process that has it open would continue with the damaged
+ * one. This is refused.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -184,8 +184,8 @@ const takeExclusively = (sql: Sql, path: string) =>
   )
 
 /**
- * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take
- * it for the log of the new file. All or nothing.
+ * Replaces a database with `made` and renames the old file to `kept`. Its log is moved too, because SQLite would treat
+ * it as the log of the new file. All or nothing.
  */
 const replaceFile = (
   path: string,

@@ -1,11 +1,11 @@
 /**
- * Copies the rows of a damaged database that can be read into a new one.
+ * Copies the readable rows of a damaged database into a new one.
  *
  * **Details**
  *
- * Rows are read from the beginning and from the end of each table. Between the two damaged places every row number is
- * looked for, so that each part that can be read is found, however many damaged ones are around it; far behind the last
- * row that was found, every {@link coarseStep}th.
+ * Rows are read from the beginning and from the end of each table. Between the two damaged places, every row number is
+ * tried, so that each readable part is found regardless of the number of damaged parts; far after the last row that was
+ * found, only every {@link coarseStep}th number is tried.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -22,7 +22,7 @@ type Sql = SqlClient
 /** Names of the tables that are copied, parents first. */
 const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
 
-/** Row numbers that are looked for one by one behind the last row, and the distance of those after them. */
+/** Row numbers that are tried one by one after the last row, and the step between those that follow. */
 const [fineSteps, coarseStep] = [4096, 32] as const
 
 /** Row numbers that are looked for in a table at most. */
@@ -141,7 +141,7 @@ export const salvage = Effect.fnUntraced(function* (
               rows,
               (row) => {
                 const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-                // The new file keeps its own values.
+                // The new file retains its own values.
                 const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
                 return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () =>
                   Effect.sync(() => void refused++)

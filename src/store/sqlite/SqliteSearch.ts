@@ -96,7 +96,7 @@ export const make = (database: Database): SessionSearch.Service => {
     ...(options.except === undefined ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]
-  /** A session's messages stand close together: their range spares the index the others. */
+  /** The row ids of a session's messages are close together: their range limits the search of the index. */
   const limitToSession = (index: Fragment, sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
     sessionId === undefined
       ? []

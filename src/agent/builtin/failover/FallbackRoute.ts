@@ -5,13 +5,13 @@
  *
  * `model`, `base_url`, `api_key`, `api_type`, `provider`, `region`, `timeout`, `headers` and `query` change the route;
  * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the
- * request. A fallback inherits the keys that it does not set. The call keeps its tools and messages, which each
- * protocol shapes for itself.
+ * request. A fallback inherits the keys that it does not set. The call retains its tools and messages, which each
+ * protocol formats itself.
  *
  * **Gotchas**
  *
  * The primary's key, headers, query and extra fields stay with its server (scheme, host and port, local ones included):
- * a fallback elsewhere names its own. The reference sends them along.
+ * a fallback on another server sets its own. The reference sends them along.
  *
  * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
  */

@@ -16,7 +16,7 @@
 import * as AiError from "effect/ai/AiError"
 import type { Trigger } from "./Options.ts"
 
-/** Names that the SDKs give to an answer with this status. */
+/** Names that the SDKs use for an answer with this status. */
 const statusNames: Readonly<Record<number, ReadonlyArray<string>>> = {
   400: ["BadRequestError"],
   401: ["AuthenticationError"],

@@ -6,11 +6,11 @@
  * **Details**
  *
  * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`)
- * or written as JSON; mappings are JSON. A text that does not fit stays a text, for the Schema to refuse.
+ * or written as JSON; mappings are JSON. A text that does not fit stays a text, which the Schema refuses.
  *
  * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that is
  * one reference takes the type that its place expects, as a variable of the environment does. `$${` is a literal `${`.
- * Commands of a shell keep theirs.
+ * References in shell commands are not expanded.
  */
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"

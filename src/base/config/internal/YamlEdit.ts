@@ -5,8 +5,8 @@
  *
  * The place is found in the syntax tree of the text, its lines are rewritten, and the result is parsed again: if it
  * does not have exactly the intended value, nothing is changed. A layout that this module cannot change in place is
- * refused; the file is never damaged. Mappings in braces are rewritten as a whole; a list keeps the lines of the items
- * that remain.
+ * refused; the file is never damaged. Mappings in braces are rewritten as a whole; a list retains the lines of its
+ * remaining items.
  */
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
@@ -48,21 +48,21 @@ const isFilled = (value: unknown): boolean =>
 
 const isEmptyNode = (node: ParsedNode | null): boolean => node === null || node.range[0] === node.range[1]
 
-/** A node that stands on the lines below its key. */
+/** True if a node is on the lines below its key. */
 const isBlock = (node: ParsedNode | null): boolean =>
   node?.srcToken?.type === "block-map" || node?.srcToken?.type === "block-seq"
 
-/** The line behind the last one that has something of a node; blank lines at its end are not counted. */
+/** The line after the last one that contains part of a node; blank lines at its end are not counted. */
 const findEnd = ({ findLine, lines }: Source, start: number, node: ParsedNode | null): number => {
   const last = node === null || isEmptyNode(node) ? start : findLine(node.range[1] - 1)
   let end = Math.max(last, start) + 1
   while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
-  // The range of a block takes in comments behind its last entry.
+  // The range of a block includes comments after its last entry.
   while (isBlock(node) && end > start + 1 && (isComment(lines[end - 1] ?? "") || isBlank(lines[end - 1] ?? ""))) end--
   return end
 }
 
-/** The end of an entry with the comments behind it that stand further right than its key. */
+/** The end of an entry, including the comments after it that are indented further than its key. */
 const findEndWithComments = ({ lines }: Source, end: number, indent: number): number => {
   let found = end
   for (let at = end; at < lines.length; at++) {
@@ -74,7 +74,7 @@ const findEndWithComments = ({ lines }: Source, end: number, indent: number): nu
   return found
 }
 
-/** The comment behind an offset on the same line. */
+/** The comment after an offset on the same line. */
 const readCommentBehind = (text: string, offset: number): string => {
   const [, comment] = /^[^\r\n]*?(?<=^|\s)(#[^\r\n]*)/.exec(text.slice(offset)) ?? []
   return comment === undefined ? "" : ` ${comment}`
@@ -89,7 +89,7 @@ interface Extent {
   readonly indent: number
   /** The line of the key up to its colon. */
   readonly head: string
-  /** The comment to keep behind the key or the value. */
+  /** The comment to preserve after the key or the value. */
   readonly comment: string
 }
 
@@ -108,7 +108,7 @@ const findExtent = (source: Source, { key, value }: Entry, map: Mapping, index: 
   }
 }
 
-/** The lines of a list, in which the items that were there before keep theirs. */
+/** The lines of a list, in which existing items retain their lines. */
 const listLines = (
   source: Source,
   from: number,
@@ -231,7 +231,7 @@ const makeSource = (yaml: Yaml, text: string): Source => {
   }
 }
 
-/** The text with some lines replaced; every other line keeps its line break. */
+/** The text with some lines replaced; every other line retains its line break. */
 const applySplice = (text: string, { end, lines, start }: Splice): string => {
   const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
   const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"

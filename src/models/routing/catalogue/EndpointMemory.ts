@@ -135,8 +135,8 @@ const patience = "1 second"
 /** Questions to endpoints. */
 interface Asker {
   /**
-   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as
-   * silent until it has answered.
+   * Asks an endpoint. A slow request continues after the call proceeds without it, and other calls do not ask the
+   * endpoint for a while: it counts as silent until it answers.
    */
   readonly getAsked: <A>(
     baseUrl: string,
@@ -147,7 +147,7 @@ interface Asker {
   readonly late: () => number
 }
 
-/** Makes an asker; `scope` ends the questions that go on beside the calls. Without a memory the asker has its own. */
+/** Makes an asker; `scope` ends the requests that outlast their calls. Without a memory, the asker uses its own. */
 export const makeAsker = (
   endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,
   scope: Scope.Scope | undefined

@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * The numbers are those generally known of these models at the date below; they were not compared with the pages of the
- * vendors, which count. Output limits of Claude are in `models/provider/ModelAbilities`, since the protocol needs them.
+ * The numbers are generally known values at the date below; they were not checked against the vendors' pages, which are
+ * authoritative. Output limits of Claude are in `models/provider/ModelAbilities`, since the protocol needs them.
  *
  * Prices are US dollars for a million tokens, for estimates and never for bills, as text, so that no price passes
- * through a binary fraction. A dash is a price that the vendor does not name. Where a price depends on the length of
- * the prompt (Gemini Pro, Sonnet above 200 000 tokens), the lower one stands here.
+ * through a binary fraction. A dash marks a price that the vendor does not name. Where a price depends on the length of
+ * the prompt (Gemini Pro, Sonnet above 200 000 tokens), the lower one is listed.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
  */

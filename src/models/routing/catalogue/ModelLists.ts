@@ -1,17 +1,18 @@
 /**
- * Lists of models as endpoints serve them, each asked for at most once an hour, by all runs together.
+ * Model lists of endpoints, each requested at most once an hour across all runs.
  *
  * **Details**
  *
- * A list is kept in memory and, unless it is of this machine or its network, in `cache/models.json` of the home
- * directory. One that cannot be had within five seconds is replaced by the last one that is known, however old, else by
- * none; it is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
+ * A list is cached in memory and, unless its endpoint is on this machine or its network, in `cache/models.json` of the
+ * home directory. If it does not arrive within five seconds, the last known list is used, however old, or an empty one;
+ * it is not requested again for five minutes. A list never fails a call or delays it longer.
  *
- * A window is looked for under ten names anywhere in an entry and counts when it is between 1 024 and 10 000 000.
- * Prices are for one token in the list and for a million here; negative ones ("it depends") count as none.
+ * A window is searched under ten names anywhere in an entry and accepted if it is between 1 024 and 10 000 000. Prices
+ * are for one token in the list and for a million here; negative ones ("it depends") are ignored.
  *
- * Asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file before the model's
- * maximum), LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
+ * Local servers are asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file
+ * before the model's maximum), LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and all
+ * others (`/models`).
  *
  * Source: `hermes-llm.md` §10.1 (cached an hour); `hermes-llm.md` §10.1, §12.3.
  */
@@ -188,11 +189,11 @@ export const none: ModelLists = { at: () => Effect.succeed([]) }
 
 const nothing: Saved = { version: 1, lists: {} }
 
-/** Lists that are kept in memory alone. */
+/** Lists that are cached in memory only. */
 export const makeInMemory = (get: GetJson): Effect.Effect<ModelLists> =>
   makeOverStore({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
 
-/** Lists that are also kept in a home directory. */
+/** Lists that are also cached in a home directory. */
 export const make = (home: string, get: GetJson): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(HomeFile.makeMemory(home, "cache/models.json", Saved, nothing), (stored) => makeOverStore(stored, get))
 
@@ -298,7 +299,7 @@ export const readLmStudioWindow = (body: unknown, model: string): number | undef
   return parseWindow(entry["loaded_context_length"]) ?? parseWindow(entry["max_context_length"])
 }
 
-/** Window that a server gives a model, and whether it is Ollama, which has to be told. */
+/** Window of a model on a server. Ollama must receive it in each request. */
 export interface ServedWindow {
   readonly tokens: number
   readonly isOllama: boolean

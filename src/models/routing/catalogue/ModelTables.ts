@@ -14,7 +14,7 @@ import * as ModelData from "./ModelData.ts"
 /** Tags after a colon in the names of local models: `7b`, `latest`, `q4_K_M`. */
 const tag = /^(latest|stable|instruct|chat|text|vision|free|beta|\d+(\.\d+)?[bm]\b.*|q\d.*|fp?16.*|v\d+(:\d+)?)$/i
 
-/** The id without the name of a provider that stands before it (`anthropic:claude-…`). */
+/** The id without a leading provider name (`anthropic:claude-…`). */
 export const stripProvider = (model: string): string => {
   const colon = model.indexOf(":")
   if (colon <= 0 || tag.test(model.slice(colon + 1))) return model

@@ -272,7 +272,7 @@ export const grammar: Family = [
   /(unsupported|invalid) (pattern|format).*(grammar|schema)/
 ]
 
-/** A parameter that is not known is never a matter of the conversation's size, whatever else the message names. */
+/** An unknown parameter is never a problem of the conversation's size, regardless of the rest of the message. */
 export const unknownParameter: Family = [
   "unknown parameter",
   "unsupported parameter",

@@ -1,4 +1,4 @@
-/** Charts over days. Each has a table of the same numbers beside it, for readers who do not see it. */
+/** Charts over days. Each has a table of the same numbers, for readers who cannot see it. */
 import uPlot from "uplot"
 import { el, make } from "../../trace/page/Elements.ts"
 
@@ -86,7 +86,7 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
           stroke: readColour(colour),
           width: kind === "bars" ? 0 : 2,
           points: { show: kind === "lines" && values.length < 40, size: 5 },
-          // Of a stack, the legend tells the part and not the sum.
+          // In a stack, the legend shows the part and not the sum.
           value: (_, __, ___, place) => (place === null ? "" : value(values[place] ?? 0)),
           ...(kind === "bars" ? { fill: readColour(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
         }

@@ -1,4 +1,4 @@
-/** Two runs or sessions beside each other: their numbers, their first difference, and every change. */
+/** Two runs or sessions side by side: their numbers, their first difference, and every change. */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
 import { load } from "../../trace/page/PageState.ts"

@@ -11,7 +11,7 @@ import { diffLines, markdown } from "./MarkdownView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
-/** Messages that are shown at once; earlier ones are behind a button. */
+/** Maximum number of messages shown at once; a button shows earlier ones. */
 const window = 150
 
 /** Distance from the end, in pixels, up to which the view follows it. */
@@ -81,7 +81,7 @@ const isGood = (status: string): boolean => !isFailed({ status })
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
 
 const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
-  // Images of other servers are not loaded: that would tell them that this page was read.
+  // Images of other servers are not loaded: a request would reveal that this page was read.
   if (!local || !url.startsWith("/api/"))
     return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
   const image = make("img", {
@@ -96,7 +96,7 @@ const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
 const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
   el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
 
-/** Shows messages; `actions` are told of the reader's. */
+/** Shows messages; `actions` handle the reader's input. */
 export const conversation = (actions: Actions): ConversationView => {
   const earlier = button("", () => grow(), { class: "earlier" })
   const box = el("div", "messages")

@@ -60,7 +60,7 @@ const form = (
 
 const of = (run: string): { readonly run?: string } => (run === "" ? {} : { run })
 
-/** Shows scores and notes; `changed` is told after one was added or taken back. */
+/** Shows scores and notes; `changed` is called after one was added or removed. */
 export const feedback = (
   session: string,
   { notes, runs, scores }: FeedbackEntries,
@@ -144,7 +144,7 @@ export const feedback = (
   return box
 }
 
-/** Opens the form of a note on a message; `changed` is told after it was taken. */
+/** Opens the form for a note on a message; `changed` is called after it was saved. */
 export const openNote = (session: string, position: number, changed: () => void): void => {
   const text = make("textarea", { required: "", rows: "4", maxlength: "20000" })
   const problem = el("div")

@@ -22,7 +22,7 @@ import {
   tokenFlow
 } from "./Widgets.ts"
 
-/** Models and tools that have a line of their own in a chart. */
+/** Maximum number of models and tools with a separate line in a chart. */
 const mostLines = 4
 
 const lineColours = ["llm", "tool", "user", "approval"] as const

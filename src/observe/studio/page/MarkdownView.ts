@@ -1,6 +1,6 @@
 /**
- * Markdown of models and users as elements. The text is hostile: it is read into tokens, and elements are made of those
- * tokens that are known here. Markup in it stays text, images are named and never loaded, links lead to web and mail
+ * Renders Markdown of models and users as elements. The text is untrusted: it is parsed into tokens, and only known
+ * tokens become elements. Markup in it stays text, images are named and never loaded, links lead to web and mail
  * addresses only.
  */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked"

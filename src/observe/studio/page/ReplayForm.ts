@@ -1,6 +1,4 @@
-/**
- * The form of a replay: from a message with another prompt or model, or behind a step with another result of a call.
- */
+/** The form of a replay: from a message with another prompt or model, or after a step with another result of a call. */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { Message, ReplayRequest, ResultPart } from "../StudioApi.ts"
 import { go, toSession } from "./Router.ts"

@@ -1,6 +1,6 @@
 /**
- * Addresses of the studio's pages, behind the hash: `#/?status=error`, `#/insights`, `#/session/ID?tab=totals&row=4`,
- * `#/compare?left=A&right=B`. Links, back and forward work by them.
+ * Addresses of the studio's pages, in the URL fragment: `#/?status=error`, `#/insights`,
+ * `#/session/ID?tab=totals&row=4`, `#/compare?left=A&right=B`. Links, back and forward use them.
  */
 import { el } from "../../trace/page/Elements.ts"
 

@@ -1,6 +1,6 @@
 /**
- * A session: its conversation beside the timeline, its totals, its scores and notes. Both follow a run that is under
- * way.
+ * A session: its conversation next to the timeline, its totals, its scores and notes. Conversation and timeline follow
+ * an active run.
  */
 import type { Data } from "../../trace/PageData.ts"
 import { el, make } from "../../trace/page/Elements.ts"
@@ -161,7 +161,7 @@ const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArr
   ])
 ]
 
-/** Shows a session. `about` tells what the server may do. */
+/** Shows a session. `about` describes the capabilities of the server. */
 export const sessionPage = (
   id: string,
   about: About
@@ -295,7 +295,7 @@ export const sessionPage = (
           ...(models.length === 0 ? [] : [modelsTable(models)])
         )
       )
-    // A run that goes on must not throw away a text that is being typed.
+    // An active run must not discard text that is being typed.
     if (!panels.feedback.contains(document.activeElement)) drawFeedback(shown)
   }
   const drawFeedback = (shown: SessionDetail): void =>

@@ -164,7 +164,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     shown = shown.map((one) => news.get(one.id) ?? one)
     for (const session of shown) {
       const old = news.has(session.id) ? body.querySelector(`tr[data-id="${CSS.escape(session.id)}"]`) : null
-      // A row that the reader is in keeps the focus: it is drawn with the next change.
+      // A row with the focus keeps it: it is drawn with the next change.
       if (old !== null && !old.contains(document.activeElement)) old.replaceWith(renderRow(session))
     }
   }
@@ -174,7 +174,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     total = list.total
     filters.offer(list.known)
     draw()
-    // One stream for the list's life: it goes on when the list is read again.
+    // One stream for the list's life: it continues when the list is read again.
     stop ??= StudioClient.listenToSessions(list.sequence, {
       on: ({ removed, sessions }) => applyChanges(sessions, removed),
       problem: (message) => problem.replaceChildren(notice(message, "bad")),

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The timeline, the details and the difference are shared with the one-file page (`trace/page`). Texts get to the
- * screen as text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page`
- * bundles these modules into `dist/pages/studio.js`.
+ * The timeline, the details and the difference are shared with the one-file page (`trace/page`). Texts are displayed as
+ * text: markup never becomes an element, and Markdown is rendered from its tokens (`MarkdownView`).
+ * `npm run build:page` bundles these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { closeHelp, start } from "../../trace/page/Viewer.ts"
@@ -25,7 +25,7 @@ interface DisplayedPage {
   readonly close: () => void
   /** Told of a row that was selected in the timeline. */
   readonly selected?: () => void
-  /** Told that what it keeps in the address was changed there. */
+  /** Called when the page's state in the address was changed there. */
   readonly moved?: () => void
 }
 
@@ -133,7 +133,7 @@ const show = async (): Promise<void> => {
   else if (!isFirst) main.focus({ preventScroll: true })
 }
 
-// The viewer keeps its place in the address of the studio's page.
+// The viewer stores its place in the address of the studio's page.
 place.read = () => {
   const { page, parameters } = route()
   const row = parameters.get("row")

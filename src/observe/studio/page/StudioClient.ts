@@ -67,7 +67,7 @@ export const replay = (id: string, request: ReplayRequest): Promise<Replayed> =>
 export const score = (id: string, request: ScoreRequest): Promise<Score> => send(`${session(id)}/scores`, request)
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
 
-/** Receiver of events; `lost` is told when the stream breaks off (true) and when it is there again (false). */
+/** Receiver of events; `lost` is called when the stream breaks off (true) and when it is restored (false). */
 interface Receiver<A> {
   readonly on: (event: A) => void
   readonly problem: (message: string) => void

@@ -27,7 +27,7 @@ export const parseJsonText = (text: string): unknown => {
   }
 }
 
-/** Shows a text; the rest of a long one is behind a button. */
+/** Shows a text; a button shows the rest of a long one. */
 export const renderFoldedText = (text: string): HTMLElement => {
   const lines = text.split("\n")
   const pre = el("pre")

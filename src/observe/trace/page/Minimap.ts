@@ -46,7 +46,7 @@ const drawAxis = (): void => {
   )
 }
 
-/** Tests whether a row has a bar of its own; the agent at the top is as long as everything. */
+/** Tests whether a row has its own bar; the top agent would span the whole map. */
 const isOnMap = (row: Row): boolean => row.kind !== "agent" || row.depth > 0
 
 const computeLane = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)

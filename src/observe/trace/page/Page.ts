@@ -16,7 +16,7 @@ const embedded = document.getElementById("data")
 if (embedded === null) throw new Error("the page has no data")
 document.body.append(viewer)
 start()
-// JSON.parse gives no type: `TraceView` wrote this element from a value of the type.
+// JSON.parse returns `any`: `TraceView` wrote this element from a value of the type.
 const data: Data = JSON.parse(embedded.textContent)
 load(data)
 restore()

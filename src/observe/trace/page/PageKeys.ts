@@ -8,7 +8,7 @@ import { byId, detail, help, list, search, viewer } from "./Skeleton.ts"
 
 const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey
 
-/** Place that a key moves the selection to, before it is kept within the list. */
+/** Place that a key moves the selection to, before it is clamped to the list. */
 const computeTarget = (key: string, from: number, last: number): number | undefined => {
   const page = Math.max(1, Math.floor(list.clientHeight / rowHeight) - 1)
   switch (key) {

@@ -1,11 +1,11 @@
 /**
- * State of the viewer: its data, the view in use, filters, selection and zoom, and the signals that tell the other
- * modules that it changed.
+ * State of the viewer: its data, the view in use, filters, selection and zoom, and the signals that notify other
+ * modules of changes.
  *
  * **Details**
  *
- * A view is a run, by its number, or the difference, which comes after the runs. A key names one entry of a view: the
- * `id` of a row, or the place of a change in the difference.
+ * A view is a run, by its number, or the difference, which comes after the runs. A key identifies one entry of a view:
+ * the `id` of a row, or the index of a change in the difference.
  */
 import type { Change } from "../Diff.ts"
 import type { Data, Run } from "../PageData.ts"
@@ -178,7 +178,7 @@ export const load = (given: Data): void => {
   loaded.emit()
 }
 
-/** Identity of a row between two states of a run that goes on: its id is its place, which rows before it may change. */
+/** Identifies a row in two states of an active run: its id is its place, which rows before it may change. */
 const identity = (row: Row): string => `${row.kind} ${row.start} ${row.depth} ${row.lane}`
 
 /** Shows the run in view with more rows: the selection, folds, filters and the zoom stay. */

@@ -1,4 +1,4 @@
-/** The viewer of runs: where its modules are put together. A page shows {@link viewer} and gives it runs by `load`. */
+/** The viewer of runs, assembled from its modules. A page shows {@link viewer} and passes runs to it with `load`. */
 import { drawDetails, openDetails, startDetails } from "./DetailPane.ts"
 import { readColours } from "./Elements.ts"
 import { choose, drawChoice, drawFilters, startFilters } from "./Filters.ts"

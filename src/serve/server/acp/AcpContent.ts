@@ -38,7 +38,7 @@ export const makeMessageChunk = (value: string): SessionUpdate => ({
   content: { type: "text", text: value }
 })
 
-/** A text beside the answer, as a thought of the agent. */
+/** A text in addition to the answer, as a thought of the agent. */
 export const makeThoughtChunk = (value: string): SessionUpdate => ({
   sessionUpdate: "agent_thought_chunk",
   content: makeTextBlock(value)

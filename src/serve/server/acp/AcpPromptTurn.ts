@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A cancelled prompt stops its own turn, removes its message from the queue, or gives up its command. A prompt whose
- * request is taken back does the same. A prompt whose turn ended with a plan continues until the user decides.
+ * A cancelled prompt stops its own turn, removes its message from the queue, or aborts its command. A prompt whose
+ * request is cancelled does the same. A prompt whose turn ended with a plan continues until the user decides.
  *
  * Source: Agent Client Protocol, prompt turn.
  */

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A prompt ends when its turn has ended and all updates before were sent. While one is under way another is refused.
- * The session keeps its id over compactions; the agent continues in the stored session that took the place of the
- * compacted one.
+ * A prompt ends when its turn has ended and all earlier updates were sent. While one is running, another is refused.
+ * The session retains its id across compactions; the agent continues in the stored session that replaced the compacted
+ * one.
  *
- * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up
- * its command. One whose request is taken back does the same, and has the protocol's error for it; one whose session is
- * closed is answered as cancelled. A cancellation while no prompt is under way stops the turn that a report from the
- * background began.
+ * A cancelled prompt stops its own turn, removes its message from the queue if another client's turn is before it, or
+ * aborts its command. A prompt whose request is cancelled does the same, and fails with the protocol's error; a prompt
+ * whose session is closed is answered as cancelled. A cancellation while no prompt is running stops the turn that a
+ * background report began.
  *
  * Source: Agent Client Protocol, sessions.
  */
@@ -51,10 +51,7 @@ export interface OpenedSession {
   readonly commands: ReadonlyArray<AcpPromptTurn.AcpCommand>
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: Effect.Effect<number | undefined>
-  /**
-   * Files that the runs of the conversation changed: a session that is loaded shows them beside its calls. None when
-   * absent.
-   */
+  /** Files that the runs of the conversation changed: a loaded session shows them with its calls. None when absent. */
   readonly changes?: Effect.Effect<ReadonlyArray<ChangeSet>, SessionStoreError> | undefined
   /** Things that the user should know before the first prompt. */
   readonly notices: ReadonlyArray<string>

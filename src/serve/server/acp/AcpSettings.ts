@@ -21,7 +21,7 @@ export interface AcpModel {
   readonly route: Route | undefined
 }
 
-/** Modes and options, as a new or loaded session tells them. */
+/** Modes and options, as reported by a new or loaded session. */
 export interface SessionState {
   readonly modes: SessionModeState
   readonly configOptions: Array<SessionConfigOption>

@@ -24,10 +24,10 @@ export const isShown = ({ _meta }: ClientCapabilities): boolean => _meta?.["term
 /** Characters that are sent while a command runs; then its end is waited for. */
 const mostLive = 256_000
 
-/** Characters kept from the end of the sent output to locate the next piece. */
+/** Characters retained from the end of the sent output to locate the next piece. */
 const remembered = 4_000
 
-/** Characters that two texts have to share at least, to be taken for one that goes on. */
+/** Minimum number of characters that two texts must share to count as continuous. */
 const leastShared = 16
 
 /** Characters from the end of the sent output that are searched for in the whole output. */
@@ -45,7 +45,7 @@ const findAddition = (shown: string, next: string): string | undefined => {
   return undefined
 }
 
-/** Returns what a whole output has behind the place to which it was shown; undefined where that is not found. */
+/** Returns the part of the whole output after the shown part, or `undefined` if the shown part is not found. */
 const findRemainder = (shown: string, whole: string): string | undefined => {
   if (whole.startsWith(shown)) return whole.slice(shown.length)
   if (shown.trimEnd() === whole) return ""
@@ -62,7 +62,7 @@ export interface CommandEnd {
 
 /** A terminal of one call. */
 export interface AcpTerminal {
-  /** Takes the end of an output that goes on. */
+  /** Takes the end of an output that continues. */
   readonly goesOn: (end: string) => Readonly<Record<string, unknown>> | undefined
   /** Takes the whole output of a command that ended, and its exit code, or undefined if they are unknown. */
   readonly ended: (end: CommandEnd | undefined) => Readonly<Record<string, unknown>>

@@ -25,8 +25,8 @@ const maxHeld = 4_096
 const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
 
 /**
- * The text of a bracket that opens at `at`, and the place behind it; undefined where its end is to come, or too far
- * away.
+ * Returns the text of a bracket that opens at `at`, and the position after it, or `undefined` if its end is still to
+ * come or too far away.
  */
 const readBracket = (text: string, at: number): { readonly label: string; readonly end: number } | undefined => {
   let depth = 0
@@ -43,8 +43,8 @@ const readBracket = (text: string, at: number): { readonly label: string; readon
 const normalizeLabel = (label: string): string => label.trim().replaceAll(/\s+/g, " ").toLowerCase()
 
 /**
- * True for an address that is read on this machine; whatever else it is, escapes and entities included, may lead
- * elsewhere.
+ * Returns `true` if an address is read on this machine. Any other address, including one with escapes or entities, may
+ * lead elsewhere.
  */
 const isLocal = (address: string): boolean => /^(?:data:image\/[\w.+-]+[;,]|(?!\/\/)[\w./ ~@-]*$)/.test(address)
 
@@ -155,7 +155,7 @@ export const make = (): ImageFilter => {
     return cut === 0 ? undefined : releaseText(cut, 0, "")
   }
 
-  /** Lets the first characters go, and others in the place of those behind them. */
+  /** Releases the first characters, and a replacement for those after them. */
   const releaseText = (count: number, replaced: number, by: string): string => {
     const shown = held.slice(0, count) + by
     held = held.slice(count + replaced)

@@ -47,8 +47,8 @@ export const NewMessage = Schema.Struct({
 })
 
 /**
- * An answer to a question: a choice for an approval, answers for a clarification, the mode to go on in for a plan
- * (`plan`: go on planning).
+ * An answer to a question: a choice for an approval, answers for a clarification, the next mode for a plan (`plan`:
+ * continue planning).
  */
 export const NewAnswer = Schema.Union([
   Schema.Struct({

@@ -32,13 +32,13 @@ import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
 export interface Request {
-  /** Session to go on with, by its id; absent, it is found by `history`, or a new one. */
+  /** Id of the session to continue. If absent, the session is found by `history`, or a new one begins. */
   readonly session: string | undefined
-  /** Position of a turn of the session behind which it goes on; absent, at its end. */
+  /** Position of the turn after which the session continues. Defaults to the end of the session. */
   readonly position?: number | undefined
   /** Instructions of the caller, after the agent's instructions, for this turn only. */
   readonly system: string | undefined
-  /** Conversation before the prompt, for clients that keep it themselves. */
+  /** Conversation before the prompt, for clients that store it themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: RunInput["prompt"] | undefined
   /** Results of the caller's tools by the ids of their calls; a request has these or a prompt. */
@@ -50,7 +50,7 @@ export interface Request {
 /** An answer under way. */
 export interface Exchange {
   readonly sessionId: string
-  /** Number of messages that stand before its turn. */
+  /** Number of messages before its turn. */
   readonly position: number
   readonly pieces: Stream.Stream<AnswerPieces.Piece, ApiError.ApiError>
 }

@@ -53,7 +53,7 @@ import type * as AgentSessions from "./AgentSessions.ts"
 export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client">> {
   /** Directory of the tools. */
   readonly cwd: string
-  /** Keys of further clients besides `key`, each with sessions of its own. */
+  /** Keys of further clients besides `key`, each with separate sessions. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
   /**
    * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when

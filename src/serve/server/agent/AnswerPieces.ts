@@ -1,9 +1,9 @@
 /**
- * Events of a live session as the pieces of an answer. Events in, pieces out; texts come out without secrets.
+ * Converts events of a live session to the pieces of an answer. Texts are returned without secrets.
  *
  * **Details**
  *
- * Another client's turn may stand before the one that answers: nothing of it is a piece, and none of its usage counts.
+ * Another client's turn may precede the one that answers: it produces no pieces, and its usage does not count.
  *
  * Source: `ARCHITECTURE.md` §3.
  */

@@ -1,17 +1,16 @@
 /**
- * Tools that a caller of the server brings and runs itself: a call is handed back to the caller, and the run waits for
+ * Tools that a caller of the server defines and runs itself: a call is returned to the caller, and the run waits for
  * its result.
  *
  * **Details**
  *
- * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone, not to their
- * children. Calls of one answer are made at once. A result that does not come in time is a failure that the model is
- * told of.
+ * The tools of a session are a separate toolset, before all others, and available to its runs alone, not to their
+ * children. Calls of one answer are made at once. If a result does not arrive in time, the model receives a failure.
  *
  * **Gotchas**
  *
- * The caller decides what its tools may do: they take no approval here. A script of `execute_code` cannot call them: it
- * waits at once for each of its calls, and the caller learns of a call when the model waits for nothing else.
+ * The caller decides what its tools may do: they require no approval here. A script of `execute_code` cannot call them:
+ * a script waits for each of its calls, but the caller receives a call only when the model waits for nothing else.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -66,7 +65,7 @@ export interface ClientCalls {
 
 const prefix = "client:"
 
-/** Offers a session its chosen tools and the tools of its own caller, but no other caller's. */
+/** Selects the chosen tools of a session and its caller's tools, but no other caller's. */
 export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
   toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),
@@ -88,7 +87,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
     ({ name }: ClientTool): BoundTool["run"] =>
     (params, callId) =>
       Effect.gen(function* () {
-        // The caller is asked by the answers of the model, which has to go on for that.
+        // The caller receives calls through the model's answers, so the model has to continue first.
         if ((yield* ConversationHistory) === undefined)
           return yield* makeToolFailure(
             name,

@@ -1,13 +1,13 @@
 /**
- * Events of a live session for readers over HTTP: numbered and kept for a while, so that a reader can resume after
+ * Events of a live session for readers over HTTP: numbered and retained for a while, so that a reader can resume after
  * losing its connection.
  *
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
- * fields of other events. A reader names the last number that it has, or 0 for all kept events. If the following events
- * are no longer kept, or the number is unknown to this feed, it gets `gap` first, and reads the session's messages
- * instead.
+ * fields of other events. A reader names the last number that it has, or 0 for all retained events. If the following
+ * events are no longer available, or the number is unknown to this feed, it receives `gap` first, and reads the
+ * session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -32,10 +32,10 @@ export interface NumberedEvent {
   readonly data: string
 }
 
-/** Events that are kept, and characters of them. */
+/** Maximum numbers of retained events and of their characters. */
 const mostEvents = 10_000
 const mostCharacters = 1024 * 1024
-/** Characters that a reader which is behind gets at once; the rest follows when it has read them. */
+/** Characters that a slow reader receives at once; the rest follows when it has read them. */
 const mostAtOnce = 64 * 1024
 
 const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
@@ -131,15 +131,15 @@ const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): s
 }
 
 /**
- * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier
- * feed: no session has a thousand events in a millisecond.
+ * Returns the number after which a feed created at `now` begins, in milliseconds since 1970. It is greater than all
+ * numbers of an earlier feed: no session has a thousand events in a millisecond.
  */
 export const computeStartNumber = (now: number): number => now * 1000
 
 /** Events of one session. */
 export interface EventFeed {
   readonly publish: (event: HostEvent) => void
-  /** Events behind a number, and those to come; the stream ends with the feed. */
+  /** Events after a number, and all future events; the stream ends with the feed. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
   /** Readers at the moment. */
   readonly readers: () => number
@@ -184,7 +184,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       characters -= kept.shift()?.data.length ?? 0
   }
 
-  /** Events from a place in `kept` on, no more than a reader gets at once. */
+  /** Returns events from an index in `kept` on, no more than a reader receives at once. */
   const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
     let end = from
     for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0

@@ -1,14 +1,15 @@
 /**
- * Conversations that are recognised by their messages, for clients that keep them and name no session.
+ * Conversations that are recognised by their messages, for clients that store the messages and name no session.
  *
  * **Details**
  *
- * Texts of the user and of the agent count; calls and results are the agent's own. A conversation is given away once,
- * and not at all where several sessions have the same. A bounded number of them is remembered, the newest.
+ * Texts of the user and of the agent count; calls and results belong to the agent. A conversation is returned once, and
+ * not at all if several sessions have the same texts. Only a bounded number of the newest conversations is remembered.
  *
  * **Gotchas**
  *
- * It is known to this server alone, as long as it runs: after that a client's messages begin a new session.
+ * Conversations are known to this server alone, as long as it runs: after that, a client's messages begin a new
+ * session.
  *
  * Source: `ARCHITECTURE.md` §3.
  */

@@ -1,11 +1,11 @@
 /**
- * Answers of the agent in the forms of OpenAI's two APIs: whole, and as the events of a stream.
+ * Answers of the agent in the formats of OpenAI's two APIs: complete, and as stream events.
  *
  * **Details**
  *
  * Reasoning is `reasoning_content` of chat completions, and an item `reasoning` of responses. Usage counts all model
- * calls of the exchange. The id of a response names its session and its turn, so that a conversation can go on behind
- * it, and behind an earlier one as well.
+ * calls of the exchange. The id of a response names its session and its turn, so that a conversation can continue after
+ * it or after an earlier response.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */

@@ -136,7 +136,7 @@ const toResponseItems = (item: unknown, index: number): Parsed<ReadonlyArray<Ite
       ])
     case "function_call_output":
       return Effect.flatMap(toParts(fields["output"]), (parts) => toResultItems(fields["call_id"], parts))
-    // The agent keeps its own.
+    // The agent stores its own reasoning.
     case "reasoning":
       return Effect.succeed([])
     default:
@@ -206,7 +206,7 @@ const splitConversation = (
     return refuseRequest("The last message is neither the user's nor a result of a tool.")
   return Effect.succeed({
     system: system.length === 0 ? undefined : system.join("\n\n"),
-    // Results with another message behind them belong to a conversation that went on.
+    // Results followed by another message belong to a conversation that continued.
     history: toHistory(
       parts.length === 0
         ? said.slice(0, start)

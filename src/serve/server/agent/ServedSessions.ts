@@ -102,7 +102,7 @@ export interface ServedSessions {
   readonly begin: (id: Ids.SessionId) => Effect.Effect<ExchangeSession, ApiError.ApiError>
   /** The newest stored session of the conversation of an id. */
   readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
-  /** The open session whose caller is to give the result of one of these calls. */
+  /** Returns the open session that waits for its caller's result of one of these calls. */
   readonly waitingFor: (calls: ReadonlyMap<string, string>) => ExchangeSession | undefined
   readonly close: (id: string) => Effect.Effect<boolean>
   readonly counts: () => Counts
@@ -317,7 +317,9 @@ const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<
     )
   )
 
-/** The open session that is in this part of a conversation. It keeps its first id after a compaction. */
+/**
+ * Returns the open session that is in this part of a conversation. A session retains its first id after a compaction.
+ */
 const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id: Ids.SessionId) {
   const byId = sessions.get(id)
   if (byId !== undefined) return byId

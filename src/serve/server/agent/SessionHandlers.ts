@@ -75,7 +75,7 @@ const onlyOnce = ApiError.make(
 const isLasting = (given: typeof NewAnswer.Type): boolean =>
   "choice" in given && (given.choice === "session" || given.choice === "always")
 
-/** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
+/** Streams the events of a session that follow `Last-Event-ID` (or `after`). */
 const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
   const from = yield* parseWholeNumber("Last-Event-ID", request.headers["last-event-id"] ?? after, {
     most: Number.MAX_SAFE_INTEGER,
