@@ -130,8 +130,8 @@ const indexCalls = (runs: ReadonlyArray<Run>): ReadonlyMap<string, Call> =>
 
 /** Text of a result as the model got it. */
 const readResultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
-  const told = (modelOutput ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
-  return told.length > 0 ? told.join("\n") : toOutputText(result)
+  const texts = (modelOutput ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
+  return texts.length > 0 ? texts.join("\n") : toOutputText(result)
 }
 
 const describeEnding = (call: Call | undefined, part: Prompt.ToolResultPart | undefined): string => {

@@ -41,8 +41,10 @@ type Services =
 /** Services that a runtime needs. */
 type Needs = Home | Environment
 
+/** The runtime of the program, as commands build it. Tests replace it. */
 export interface Service {
   readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError, Needs>
 }
 
+/** Builds the runtime of a command from settings. */
 export class Program extends Context.Service<Program, Service>()("hermes-effect/cli/Program") {}

@@ -187,6 +187,7 @@ export const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values,
   return { stack, ofAgent: importAgentMiddleware }
 })
 
+/** Returns the shell hooks of the settings; a hook without consent asks with `confirmHook`. */
 export const makeShellHooks = Effect.fnUntraced(function* (settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home

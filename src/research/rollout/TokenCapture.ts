@@ -31,7 +31,7 @@
  */
 import * as Json from "../../base/domain/Json.ts"
 
-/** Fields that request tokens: those of inference servers, those of OpenAI, or none. */
+/** Fields that request tokens: fields of inference servers, fields of OpenAI, or no fields. */
 export const dialects = ["token_ids", "logprobs", "none"] as const
 /** One of {@link dialects}. */
 export type Dialect = (typeof dialects)[number]

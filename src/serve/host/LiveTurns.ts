@@ -236,10 +236,10 @@ const watchBackground = Effect.fnUntraced(function* (context: TurnContext) {
 
 /** Takes the reports of background work as one message. */
 const takeReports = Effect.fnUntraced(function* ({ background, owner, queue }: TurnContext) {
-  const told = (yield* Effect.forEach(listSessionIds(owner.state()), background.take)).flat()
-  if (told.length === 0) return undefined
-  const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
-  return queue.makeMessage({ prompt: told.join("\n\n"), shown }, "background")
+  const reports = (yield* Effect.forEach(listSessionIds(owner.state()), background.take)).flat()
+  if (reports.length === 0) return undefined
+  const shown = reports.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
+  return queue.makeMessage({ prompt: reports.join("\n\n"), shown }, "background")
 })
 
 /** Starts a turn for the next message, if no turn is running and no client holds the session. */

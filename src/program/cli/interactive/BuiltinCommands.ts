@@ -281,6 +281,7 @@ const listSessionWords: DialogCommand["words"] = Effect.fnUntraced(function* (di
     .filter(({ value }) => value !== dialog.options.session.id)
 })
 
+/** Slash commands that every conversation has, in the order of `/help`. */
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], help: "Show this", run: help },
   {

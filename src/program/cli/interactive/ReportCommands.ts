@@ -121,10 +121,12 @@ const expand = makeCommandAction(
     // Answers to a question that stayed are shown below a mark in its place.
     const shown =
       found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
+    const filter = isFiltered
+      ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"`
+      : ""
     printLines(
       dialog,
-      `${UsageText.formatQuantity(total, "message")} left out of the ` +
-        `conversation${isFiltered ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"` : ""}:`,
+      `${UsageText.formatQuantity(total, "message")} left out of the conversation${filter}:`,
       "",
       ...Recap.render(shown, Recap.full, size().columns, asidePaint),
       ""

@@ -34,6 +34,7 @@ export interface Options extends ToolFeed.Options, AnswerOutput.Look {
   readonly hint: string
 }
 
+/** Prints the events of one run. */
 export interface Printer {
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Writes a line of the program between the others. It must be safe, and no wider than the terminal. */
@@ -185,6 +186,7 @@ const renderLiveLines = (state: PrinterState, columns: number, now: number): Rea
 const canWriteText = ({ _tag }: RunEvent): boolean =>
   _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
+/** Makes the printer of a run, which writes to `screen`. */
 export const make = (screen: Screen.Screen, options: Options): Printer => {
   const output = AnswerOutput.makeOutput(screen, options)
   const state: PrinterState = {

@@ -24,6 +24,7 @@ import * as Width from "./Width.ts"
 /** Detail of tool output (`display.tool_progress`). */
 export type Verbosity = "off" | "new" | "all" | "verbose"
 
+/** Options of a feed, read at each event. */
 export interface Options {
   readonly verbosity: () => Verbosity
   /** Characters of the arguments; 0 is as many as fit (`display.tool_preview_length`). */
@@ -66,6 +67,7 @@ export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly
 /** An event about a tool call. */
 export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
+/** Lines about the tool calls of one run. */
 export interface ToolFeed {
   /** Processes an event and returns the lines to add to the feed. */
   readonly take: (event: ToolEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
@@ -241,6 +243,7 @@ const liveChildren = 4
 /** An event about a child agent. */
 export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
 
+/** Lines about the child agents of one run. */
 export interface ChildFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
   readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
