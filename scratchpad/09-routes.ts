@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Agent, Runtime } from "../src/index.ts"
+import { Agent, RetryPolicy, Runtime } from "../src/index.ts"
 
 // The first route is asked first, by each of its keys; the others answer when it cannot. Here nobody listens at the
 // first.
@@ -15,7 +15,7 @@ const routes = [
 ]
 
 const result = await Agent.run({ prompt: "Reply exactly hello from the second route" }).pipe(
-  Effect.provide(Runtime.layer({ routes, retry: { maxAttempts: 1 } })),
+  Effect.provide(Runtime.layer({ routes, retry: RetryPolicy.none })),
   Effect.runPromise
 )
 

@@ -131,10 +131,11 @@ console.log(results.length > 50, results.filter(({ broken }) => broken !== undef
 const lean = `import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import { Agent, ModelRouter, SessionStore, ToolRegistry } from "hermes-effect/agent"
 import { ChatCompletions } from "hermes-effect/providers/openai"
 const provider = ChatCompletions.layer({ model: "m", baseUrl: "http://127.0.0.1:9/v1", apiKey: Redacted.make("k") })
-const agent = Agent.layer({}).pipe(Layer.provideMerge(Layer.mergeAll(ModelRouter.layerWith({ maxAttempts: 1 }).pipe(Layer.provide(provider)), SessionStore.layerMemory, ToolRegistry.layer([]))))
+const agent = Agent.layer({}).pipe(Layer.provideMerge(Layer.mergeAll(ModelRouter.layerWith({ retry: Schedule.recurs(0) }).pipe(Layer.provide(provider)), SessionStore.layerMemory, ToolRegistry.layer([]))))
 console.log(await Effect.runPromise(Agent.run({ prompt: "Hello?" }).pipe(Effect.provide(agent), Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ text }) => text }))))
 `
 const sdk = `import OpenAI from "openai"

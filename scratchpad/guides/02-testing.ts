@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
-import { Agent, Runtime, Scripted } from "../../src/index.ts"
+import { Agent, RetryPolicy, Runtime, Scripted } from "../../src/index.ts"
 
 // One turn for each request.
 const model = Scripted.layer([
@@ -17,7 +17,7 @@ const program = Effect.gen(function* () {
 })
 
 // Layers are shared by reference: the script that the test looks at is the one that the runtime asks.
-const runtime = Layer.merge(model, Runtime.layer({ provider: model, retry: { maxAttempts: 1 } }))
+const runtime = Layer.merge(model, Runtime.layer({ provider: model, retry: RetryPolicy.none }))
 
 console.log(await program.pipe(Effect.provide(runtime), Effect.runPromise))
 // => { text: 'It is done.', error: 'AiError', asked: 2 }

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Agent, type RunEvent, Runtime } from "../../src/index.ts"
+import { Agent, type RunEvent, RetryPolicy, Runtime } from "../../src/index.ts"
 
 // Nothing listens at the first address.
 const routes = [
@@ -21,7 +21,7 @@ const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
   })
 
 const { provider, text } = await Agent.run({ prompt: "Reply exactly: hello", onEvent }).pipe(
-  Effect.provide(Runtime.layer({ routes, retry: { maxAttempts: 1 } })),
+  Effect.provide(Runtime.layer({ routes, retry: RetryPolicy.none })),
   Effect.runPromise
 )
 console.log(`${text} from ${provider}`)

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
 import * as AiError from "effect/ai/AiError"
-import { Agent, AgentError, Middleware, Runtime, Scripted } from "../../src/index.ts"
+import { Agent, AgentError, Middleware, RetryPolicy, Runtime, Scripted } from "../../src/index.ts"
 import { Retry } from "../../src/kit/entry/middleware.ts"
 
 const overloaded = Scripted.fail(new AiError.InternalProviderError({ description: "overloaded" }))
@@ -15,7 +15,7 @@ const outcome = (name: string, middleware: Middleware.LlmExecution | Middleware.
     Effect.provide(
       Runtime.layer({
         provider: Scripted.layer([overloaded, Scripted.complete("hello")]),
-        retry: { maxAttempts: 1 },
+        retry: RetryPolicy.none,
         middleware: [middleware]
       })
     ),

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Agent, Offline, Runtime } from "../../src/index.ts"
+import { Agent, Offline, RetryPolicy, Runtime } from "../../src/index.ts"
 import { Chaos, ScriptedEnvironment, TestRun } from "../../src/kit/entry/testing.ts"
 
 // The same seed gives the same faults: here a model that is overloaded every other time.
@@ -14,7 +14,7 @@ const runtime = Runtime.layer({
     commands: [{ line: /^git status/, out: "clean\n" }]
   }),
   hooks,
-  retry: { maxAttempts: 1 }
+  retry: RetryPolicy.none
 })
 
 const run = Effect.isSuccess(Agent.run({ prompt: "Reply exactly hello", onEvent, streaming: true }))

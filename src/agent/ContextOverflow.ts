@@ -83,8 +83,7 @@ export const recover = Effect.fnUntraced(function* (
       return yield* Effect.sleep(WindowProbing.pause)
     }
     case "Exhausted": {
-      const next =
-        named === undefined ? yield* router.advance(toRouterTurn(run), "the conversation does not fit") : undefined
+      const next = named === undefined ? yield* router.advance(toRouterTurn(run), "context_overflow") : undefined
       if (next === undefined) return yield* new CompressionExhausted({ message: outcome.message, cause: error })
       return yield* emit(run, {
         _tag: "Notice",

@@ -65,7 +65,7 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
 /** Switches to another route because the answers of this one are empty. Returns false if no route is left. */
 const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<boolean, never, Services> {
   const { router } = yield* Services
-  const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty")
+  const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "empty_answers")
   if (next === undefined) return false
   const describeRoute = ({ model, provider }: RouteInfo) => ({ provider, model })
   yield* emit(run, {

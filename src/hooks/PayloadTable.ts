@@ -343,7 +343,9 @@ export const table = {
       ...route,
       ...timing,
       /** HTTP status; null without an answer. */ status_code: Schema.NullOr(Schema.Int),
-      /** Attempts on one route at most. */ max_retries: Schema.Int,
+      /** Attempts on one route at most; `null` if the retry policy names no number. */ max_retries: Schema.NullOr(
+        Schema.Int
+      ),
       /** True when another attempt may help. */ retryable: Schema.Boolean,
       /** The classifier's word: `rate_limit`, `billing`, …, `invalid_response`, `interrupted`. */
       reason: Schema.String,

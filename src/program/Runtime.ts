@@ -53,6 +53,8 @@ import * as Offline from "../models/provider/Offline.ts"
 import type { Provider } from "../models/provider/Provider.ts"
 import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
 import * as ModelRouter from "../models/routing/ModelRouter.ts"
+import type { FallbackPolicy } from "../models/routing/FallbackPolicy.ts"
+import type { RetryPolicy } from "../models/routing/RetryPolicy.ts"
 import { RunRecord } from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
 import type { SessionStore } from "../store/SessionStore.ts"
@@ -90,8 +92,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
   /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
   readonly routes?: Routes | undefined
-  /** Limits of asking again. Default: as the program does. */
-  readonly retry?: ModelRouter.Retry | undefined
+  /** Repeats failed calls on their route. Default: `RetryPolicy.default`. */
+  readonly retry?: RetryPolicy | undefined
+  /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
+  readonly fallback?: FallbackPolicy | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
@@ -173,20 +177,24 @@ const ofApplication = <
   plugins: PluginList<Plugged>,
   {
     changes,
+    fallback,
     provider,
     retry,
     routes
   }: Pick<
     Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
-    "changes" | "provider" | "retry" | "routes"
+    "changes" | "fallback" | "provider" | "retry" | "routes"
   >
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
   const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> =
     routes === undefined
-      ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
+      ? ModelRouter.layerWith({ retry }).pipe(Layer.provide(model))
       : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-        (ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>)
+        (ModelRouter.layerFromRoutes(routes, { fallback, retry }) as Layer.Layer<
+          ModelRouter.ModelRouter,
+          RoutesError<Routes>
+        >)
   return {
     // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(PathRoots.layerConfig),
@@ -279,6 +287,7 @@ export const layer = <
     approvals,
     changes,
     environment,
+    fallback,
     hooks,
     hookSettings,
     hosts,
@@ -302,6 +311,7 @@ export const layer = <
         { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
         ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
           changes,
+          fallback,
           provider,
           retry,
           routes
@@ -357,7 +367,7 @@ export const make = <
     Parts<R, Tools, Listeners, Plugged> &
     Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
       /**
-       * The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key`
+       * The first is outermost. It adds at most the failures, and reads at most the values of a run, that the type of `key`
        * names.
        */
       readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
@@ -367,6 +377,7 @@ export const make = <
     approvals,
     changes,
     environment,
+    fallback,
     hooks,
     hookSettings,
     hosts,
@@ -390,6 +401,7 @@ export const make = <
         { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
         ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
           changes,
+          fallback,
           provider,
           retry,
           routes

@@ -17,6 +17,7 @@ import * as Todo from "../../src/tools/builtin/Todo.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 
@@ -84,7 +85,7 @@ const loops =
 const runtime = (url: string, settings: Compaction.Settings | "off" = { protectLast: 4 }) =>
   Runtime.layer({
     routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
-    retry: { backoff: { base: 1, cap: 1 } },
+    retry: RetryPolicy.make({ base: 1, cap: 1 }),
     tools: [looks, Todo.toolset]
   }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, settings)))
 

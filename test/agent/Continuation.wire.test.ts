@@ -30,6 +30,7 @@ import * as Todo from "../../src/tools/builtin/Todo.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const Look = Tool.make("look", {
   description: "Looks.",
@@ -92,7 +93,7 @@ interface Given {
 const runtime = (url: string, { database, hooks = [], memory = () => "" }: Given) =>
   Runtime.layer({
     routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
-    retry: { backoff: { base: 1, cap: 1 } },
+    retry: RetryPolicy.make({ base: 1, cap: 1 }),
     tools: [looks, Todo.toolset],
     hooks,
     store: SessionStores.layerSqlite({ path: database })

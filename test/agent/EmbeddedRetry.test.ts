@@ -16,6 +16,7 @@ import * as HttpServer from "../models/provider/HttpServer.ts"
 import * as S from "../models/routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { running } from "../support/movingClock.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const answer = { choices: [{ index: 0, message: { role: "assistant", content: "done" }, finish_reason: "stop" }] }
 
@@ -47,7 +48,7 @@ describe("an embedded runtime", () => {
             streaming,
             onEvent: (told) => Effect.sync(() => void events.push(...told))
           }).pipe(
-            Effect.provide(Runtime.layer({ provider, retry: { backoff: { base: "5 millis", cap: "10 millis" } } }))
+            Effect.provide(Runtime.layer({ provider, retry: RetryPolicy.make({ base: "5 millis", cap: "10 millis" }) }))
           )
           assert.deepInclude(result, { exit: "text_response", text: "done" })
           assert.strictEqual(server.requests.length, 3)

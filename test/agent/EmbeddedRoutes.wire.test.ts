@@ -14,8 +14,9 @@ import { ModelRouter } from "../../src/models/routing/ModelRouter.ts"
 import { RouterStatus } from "../../src/models/routing/ModelRouter.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
-const retry = { backoff: { base: "5 millis", cap: "10 millis" } } as const
+const retry = RetryPolicy.make({ base: "5 millis", cap: "10 millis" })
 
 const says = (response: ServerResponse, text: string) =>
   HttpServer.json(response, 200, {
@@ -113,7 +114,7 @@ describe("a runtime over routes", () => {
       const breaker = yield* Effect.forEach([1, 2, 3, 4], () => runs).pipe(
         Effect.andThen(Effect.flatMap(Effect.serviceOption(RouterStatus), Effect.fromOption)),
         Effect.flatMap(({ routes }) => routes),
-        Effect.provide(Runtime.layer({ routes, retry: { ...retry, maxAttempts: 1 } })),
+        Effect.provide(Runtime.layer({ routes, retry: RetryPolicy.none })),
         Effect.map(([status]) => status?.breaker)
       )
       assert.strictEqual(breaker, "Open")

@@ -16,6 +16,7 @@ import { SessionStore } from "../../src/store/SessionStore.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 type Mode = "anthropic_messages" | "codex_responses" | "chat_completions"
 
@@ -111,7 +112,7 @@ const run = (mode: Mode, url: string, engine: Compaction.Settings["engine"], abi
             abilities
           }
         ],
-        retry: { backoff: { base: 1, cap: 1 } },
+        retry: RetryPolicy.make({ base: 1, cap: 1 }),
         tools: [looks]
       }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, { engine, protectLast: 4 })))
     )

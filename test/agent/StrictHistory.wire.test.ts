@@ -21,6 +21,7 @@ import * as Toolset from "../../src/tools/Toolset.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import * as StrictHistory from "../support/strictHistory.ts"
 import { protocols, wireEvents, type WireTurn } from "../support/wireModel.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const plans = ["say", "think", "tool", "tools", "fail", "muse", "cut", "hang"] as const
 type Plan = (typeof plans)[number]
@@ -158,7 +159,7 @@ const play = Effect.fnUntraced(function* (mode: Configurable, plansOf: ReadonlyA
     Effect.provide(
       Runtime.layer({
         provider: layers[mode](url),
-        retry: { backoff: { base: 1, cap: 1 } },
+        retry: RetryPolicy.make({ base: 1, cap: 1 }),
         tools: [Toolset.make("test", toolkit, handlers)]
       })
     )

@@ -13,12 +13,12 @@ import * as Config from "../../src/base/config/Config.ts"
 import * as Environment from "../../src/base/config/Environment.ts"
 import * as Conversation from "../../src/base/domain/Conversation.ts"
 import type { ModelCall } from "../../src/base/domain/ModelCall.ts"
-import * as Backoff from "../../src/models/routing/Backoff.ts"
 import * as Classification from "../../src/models/routing/Classification.ts"
 import * as ConfiguredRoutes from "../../src/models/routing/ConfiguredRoutes.ts"
 import * as CredentialPool from "../../src/models/routing/CredentialPool.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "../models/routing/support.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const ok = Fake.text("hello")
 
@@ -33,10 +33,13 @@ const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, duration: Duration.Inpu
     return yield* Fiber.join(fiber)
   })
 
-const delays = (limits: Backoff.Limits, count: number) =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, index) => index + 1),
-    (failed) => Effect.map(Backoff.computeWait(limits, failed, undefined), Duration.toSeconds)
+const delays = (limits: RetryPolicy.Limits, count: number) =>
+  Effect.map(
+    S.stepPolicy(
+      RetryPolicy.make({ ...limits, attempts: count + 1 }),
+      Array.from({ length: count }, () => ({}))
+    ),
+    (waits) => waits.map((millis) => millis / 1_000)
   )
 
 describe("errors, retries, pool, fallback", () => {
@@ -243,7 +246,7 @@ describe("errors, retries, pool, fallback", () => {
         const router = yield* S.router({
           chain: [{ route: S.route("a") }, { route: S.route("b") }],
           open,
-          maxAttempts: 1
+          retry: RetryPolicy.none
         })
         const next = (id: string) =>
           Effect.map(S.asking(router, { turn: S.turn("s1", id) }).answer, ({ route }) => route.provider)

@@ -19,6 +19,7 @@ import * as RunTree from "../../src/observe/RunTree.ts"
 import * as StoredRuns from "../../src/observe/StoredRuns.ts"
 import { readFileSync } from "node:fs"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const Echo = Tool.make("echo", {
   description: "Says it again",
@@ -59,7 +60,7 @@ const trajectoryOf = <E>(turns: ReadonlyArray<Scripted.Turn>, body: Effect.Effec
           provider: Scripted.layer(turns),
           tools: [echo, Delegate.toolset],
           store: SessionStore.layerSqlite({ path }),
-          retry: { backoff: { base: 0, cap: 0 } }
+          retry: RetryPolicy.make({ base: 0, cap: 0 })
         })
       )
     )

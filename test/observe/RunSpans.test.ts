@@ -37,6 +37,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { all, collector, json, names, type Seen, trees, type WireSpan } from "./support/collector.ts"
 import * as Otlp from "./support/otlpWire.ts"
 import { live } from "./support/shownSpans.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const view: RunSpans.View = {
   hasSteps: true,
@@ -451,7 +452,7 @@ const exporting = (url: string, path: string, turns: ReadonlyArray<Scripted.Turn
     provider: Scripted.layer([...turns]),
     tools: [echo, Delegate.toolset, ExecuteCode.toolset, FileTools.toolset, TerminalTools.toolset],
     instructions: `Be good. ${"ä€😀 ".repeat(8000)}`,
-    retry: { backoff: { base: 0, cap: 0 } },
+    retry: RetryPolicy.make({ base: 0, cap: 0 }),
     approvals: Approvals.layerCallback(() => Effect.succeed("once")),
     store: SessionStore.layerSqlite({ path }),
     plugins: [OtelPlugin.make(variables(url)), LangfusePlugin.make({ ...keys, baseUrl: url })]

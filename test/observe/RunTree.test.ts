@@ -13,6 +13,7 @@ import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
 import type * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
 import * as Content from "../../src/observe/otel/Content.ts"
 import * as RunTree from "../../src/observe/RunTree.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const Echo = Tool.make("echo", {
   description: "Says it again",
@@ -38,7 +39,7 @@ const recorded = (turns: ReadonlyArray<Scripted.Turn>, prompts: ReadonlyArray<st
       Runtime.layer({
         provider: Scripted.layer(turns),
         tools: [echo, Delegate.toolset],
-        retry: { backoff: { base: 0, cap: 0 } }
+        retry: RetryPolicy.make({ base: 0, cap: 0 })
       })
     )
   )

@@ -20,6 +20,7 @@ import { Auxiliary } from "../../src/kit/entry/routing.ts"
 import { foreignKeys } from "../support/plantedKeys.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const Echo = Tool.make("echo", {
   description: "Says it again",
@@ -91,7 +92,7 @@ const withStores = (
           tools: [echo, Delegate.toolset],
           store,
           ...record,
-          retry: { backoff: { base: 0, cap: 0 } }
+          retry: RetryPolicy.make({ base: 0, cap: 0 })
         })
         const heard: Array<RecordEvent.Entry> = []
         yield* Effect.gen(function* () {

@@ -11,7 +11,6 @@ import type { Interceptors } from "../../src/models/routing/Interceptors.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import type { Service } from "../../src/models/provider/Provider.ts"
 import * as Attempt from "../../src/models/routing/Attempt.ts"
-import * as Backoff from "../../src/models/routing/Backoff.ts"
 import * as Catalogue from "../../src/models/routing/Catalogue.ts"
 import * as RouteCallState from "../../src/models/routing/RouteCallState.ts"
 import { callModel, makeLog, type Question, type Service as ModelRouter } from "../../src/models/routing/ModelRouter.ts"
@@ -20,6 +19,8 @@ import * as RateGuard from "../../src/models/routing/RateGuard.ts"
 import * as RateLimitGate from "../../src/models/routing/RateLimitGate.ts"
 import * as Fake from "./fakeModel.ts"
 import { ids } from "./middlewareContexts.ts"
+import * as FallbackPolicy from "../../src/models/routing/FallbackPolicy.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 export const modelCall: ModelCall = {
   messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "hello" })] })],
@@ -66,8 +67,8 @@ const shared: RouteCallState.Shared = Effect.runSync(
         providers: yield* RoutedModelRouter.makeOpenProviders(() => Effect.die("nothing is opened")),
         limits: yield* RateLimitGate.makeLimits,
         guard: RateGuard.none,
-        backoff: Backoff.defaults,
-        maxAttempts: 1,
+        retry: RetryPolicy.none,
+        fallback: FallbackPolicy.default,
         streamRetries: 0
       }
     })
@@ -102,7 +103,7 @@ export const make = (primary: Route.Route, answer: (asked: Asked, count: number)
             RouteCallState.makeCallState(
               { shared, interceptors, question, log },
               { hasNext: false, isPrimary: true },
-              { route: managed, known, clock, startedAt: 0 }
+              { route: managed, known, clock, policy: RetryPolicy.none, startedAt: 0 }
             ),
             own
           )

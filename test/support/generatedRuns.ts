@@ -45,6 +45,7 @@ import * as HttpServer from "../models/provider/HttpServer.ts"
 import { heldSecret, type Move, type Plan, type PlannedRun, picture, type RoutedMode } from "./generatedPlans.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 import { cutStream, protocols, type WireTurn } from "./wireModel.ts"
+import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 
 const Text = Schema.Struct({ text: Schema.String })
 const Echo = Tool.make("echo", { description: "Says it again", parameters: Text, success: Schema.String }).annotate(
@@ -410,7 +411,7 @@ export const runPlan = (plan: Plan) =>
             }
           })
         ],
-        retry: { backoff: { base: 0, cap: 0 } }
+        retry: RetryPolicy.make({ base: 0, cap: 0 })
       }).pipe(
         // A machine that is busy with other things writes late, and all the same.
         Layer.provide(Layer.succeed(TraceSettings.FlushDeadline, Duration.seconds(60))),

@@ -135,12 +135,12 @@ export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   /** Usage of the child and its children. */
   usage: Usage
 })
-/** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait. */
+/** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait; no maximum is known if absent. */
 export const Waiting = Schema.TaggedStruct("Waiting", {
   reason: Schema.String,
   millis: Schema.Finite,
   attempt: Schema.Int,
-  maxAttempts: Schema.Int
+  maxAttempts: Schema.optionalKey(Schema.Int)
 })
 /** The model has been silent for a while and is still waited for; `waitedMillis` counts from the request. */
 export const Heartbeat = Schema.TaggedStruct("Heartbeat", { waitedMillis: Schema.Finite })

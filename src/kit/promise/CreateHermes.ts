@@ -61,7 +61,7 @@ import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A model, who serves it, and its key or several that take turns. */
-export interface HermesModel extends Omit<ModelRoute, "apiKey"> {
+export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
   readonly apiKey?: string | ReadonlyArray<string> | undefined
 }
 

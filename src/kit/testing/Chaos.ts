@@ -12,13 +12,13 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Offline, Runtime } from "hermes-effect"
+ * import { Agent, Offline, RetryPolicy, Runtime } from "hermes-effect"
  * import { Chaos } from "hermes-effect/testing"
  *
  * const provider = Chaos.layerProvider(Offline.layer(), Chaos.make({ seed: 7, rates: { overloaded: 0.5 } }))
  *
  * const run = Effect.isSuccess(Agent.run({ prompt: "Reply exactly hello" }))
- * const runtime = Runtime.layer({ provider, retry: { maxAttempts: 1 } })
+ * const runtime = Runtime.layer({ provider, retry: RetryPolicy.none })
  * const runs = Effect.replicateEffect(run, 5).pipe(Effect.provide(runtime))
  *
  * console.log(await Effect.runPromise(runs))

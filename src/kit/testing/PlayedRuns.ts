@@ -18,6 +18,7 @@ import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { Provider, type Service } from "../../models/provider/Provider.ts"
 import * as Scripted from "../../models/provider/Scripted.ts"
+import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 import * as SessionSearch from "../../store/SessionSearch.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as Toolset from "../../tools/Toolset.ts"
@@ -27,7 +28,7 @@ import { makeEventRecorder } from "./TestRun.ts"
 export interface Parts {
   readonly provider: Layer.Layer<Provider>
   readonly tools: ReadonlyArray<Toolset.Toolset>
-  readonly retry: { readonly maxAttempts: number }
+  readonly retry: RetryPolicy.RetryPolicy
   /** Absent where the default will do. */
   readonly store?: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch>
 }
@@ -130,7 +131,8 @@ const readShownText = (events: ReadonlyArray<RunEvent>): string => {
 
 /** Settings of one played run. */
 export interface PlayOptions {
-  readonly maxAttempts?: number
+  /** Attempts of a call on its route; 1 when absent. */
+  readonly attempts?: number
   readonly store?: Parts["store"]
   /** Interrupts the run when this has ended. */
   readonly interruptedAt?: Effect.Effect<void>
@@ -140,7 +142,7 @@ export interface PlayOptions {
 export const play = (
   runtime: MakeRuntime,
   script: Script,
-  { interruptedAt, maxAttempts = 1, store }: PlayOptions = {}
+  { attempts = 1, interruptedAt, store }: PlayOptions = {}
 ): Effect.Effect<PlayedEnd> =>
   Effect.gen(function* () {
     const { provider } = yield* Scripted.make(scripts[script])
@@ -164,7 +166,7 @@ export const play = (
     const layer = runtime({
       provider: Layer.succeed(Provider, counting),
       tools: [Toolset.make("notes", toolkit, handlers)],
-      retry: { maxAttempts },
+      retry: RetryPolicy.make({ attempts }),
       ...(store === undefined ? {} : { store })
     })
     const fiber = yield* Agent.run({ prompt: "Do it.", onEvent, streaming: true }).pipe(

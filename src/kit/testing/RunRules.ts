@@ -51,6 +51,7 @@ import {
   play,
   type Script
 } from "./PlayedRuns.ts"
+import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 
 export type { MakeRuntime, Parts } from "./PlayedRuns.ts"
 
@@ -82,11 +83,7 @@ const checkInterruption = (runtime: TestedRuntime["runtime"]) =>
   Effect.scoped(
     Effect.gen(function* () {
       const context = yield* Layer.build(
-        runtime({
-          provider: Scripted.layer([Scripted.hang({ pieces: ["It "] })]),
-          tools: [],
-          retry: { maxAttempts: 1 }
-        })
+        runtime({ provider: Scripted.layer([Scripted.hang({ pieces: ["It "] })]), tools: [], retry: RetryPolicy.none })
       )
       const run = Effect.provideContext(Agent.run({ prompt: "Wait.", streaming: true }), context)
       const exit = yield* Conformance.checkInterruptedEnd("a run", run, "50 millis")
@@ -104,7 +101,7 @@ const runAfterFailure = (runtime: TestedRuntime["runtime"]) =>
       runtime({
         provider: Scripted.layer([Scripted.fail(makeOverloadedError()), Scripted.complete("Answered.")]),
         tools: [],
-        retry: { maxAttempts: 1 }
+        retry: RetryPolicy.none
       })
     ),
     Effect.map((exits) =>
@@ -116,7 +113,7 @@ const runEcho = (runtime: TestedRuntime["runtime"], words: ReadonlyArray<string>
   Effect.map(
     Effect.forEach(words, (word) => Effect.exit(Agent.run({ prompt: `Reply exactly ${word}` })), {
       concurrency: "unbounded"
-    }).pipe(Effect.provide(runtime({ provider: Offline.layer(), tools: [], retry: { maxAttempts: 1 } }))),
+    }).pipe(Effect.provide(runtime({ provider: Offline.layer(), tools: [], retry: RetryPolicy.none }))),
     (exits) => exits.map((exit) => (Exit.isSuccess(exit) ? exit.value.text : "failed"))
   )
 

@@ -270,7 +270,7 @@ export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
     "a failure that may pass is retried",
     Effect.fnUntraced(function* (tested) {
       if (tested.wraps === "tool") return
-      const played = { maxAttempts: 2 }
+      const played = { attempts: 2 }
       Check.equals(
         selectOutcome((yield* playWithFault(tested, { script: "model that fails once", ...played })).end),
         selectOutcome(yield* playWithoutWrapper("model that fails once", played))
@@ -334,7 +334,7 @@ export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
     "fails open: a failure that may pass is retried all the same",
     Effect.fnUntraced(function* (tested) {
       if (!hasPlace(tested, "after") || tested.wraps === "tool") return
-      const played = { maxAttempts: 2 }
+      const played = { attempts: 2 }
       const { end } = yield* playWithFault(tested, { script: "model that fails once", place: "after", ...played })
       Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
     })

@@ -18,6 +18,7 @@ import type * as PairedEvents from "../../hooks/PairedEvents.ts"
 import type { Fields } from "../../hooks/Payloads.ts"
 import type { LlmContext } from "../../middleware/Kind.ts"
 import type { AttemptProgress } from "./AnswerProgress.ts"
+import { findAttemptLimit } from "./RetryPolicy.ts"
 import { decideOnFailure, findProviderFailure, type RouteCallState } from "./RouteCallState.ts"
 
 /** An attempt as its events describe it. */
@@ -125,7 +126,7 @@ const buildErrorFields = (sent: SentAttempt, cause: Cause.Cause<unknown>): Field
     ...buildCommonFields(sent),
     ...measureTiming(sent),
     status_code: readStatus(findProviderFailure(cause)),
-    max_retries: sent.state.shared.maxAttempts,
+    max_retries: findAttemptLimit(sent.state.policy) ?? null,
     ...classifyFailure(sent, cause),
     error: ApiPayload.toErrorFields(error),
     request: () => ApiPayload.toRequestFields(sent.request)

@@ -24,8 +24,9 @@ import * as Secrets from "../../base/domain/Secrets.ts"
 import * as Catalogue from "./Catalogue.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as ContextWindow from "./ContextWindow.ts"
-import type { ModelRouter, Retry } from "./ModelRouter.ts"
+import type { ModelRouter, Policies } from "./ModelRouter.ts"
 import * as OpenRoute from "./OpenRoute.ts"
+import type { RetryPolicy } from "./RetryPolicy.ts"
 import * as RoutedModelRouter from "./RoutedModelRouter.ts"
 import type { RouterStatus } from "./ModelRouter.ts"
 import * as Routes from "./Routes.ts"
@@ -45,6 +46,8 @@ export interface ModelRoute {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Abilities of the endpoint that cannot be inferred from its protocol and address, for example with a gateway. */
   readonly abilities?: Partial<Abilities> | undefined
+  /** Repeats failed calls on this route; the policy of the runtime when absent. */
+  readonly retry?: RetryPolicy | undefined
 }
 
 /** Failures of a runtime over these routes; `never` without routes. */
@@ -89,14 +92,15 @@ const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
 
 const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
-  const { abilities, apiMode, baseUrl, headers, model, provider } = route
+  const { abilities, apiMode, baseUrl, headers, model, provider, retry } = route
   const keys = listKeys(route)
   const resolved = Routes.resolveRoute({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
   return Result.mapBoth(resolved, {
     onFailure: relocateError(index, route),
     onSuccess: (resolved) => ({
       route: abilities === undefined ? resolved : { ...resolved, abilities },
-      credentials: keys.map((key) => ({ key }))
+      credentials: keys.map((key) => ({ key })),
+      retry
     })
   })
 }
@@ -145,7 +149,7 @@ const catalogue = Effect.gen(function* () {
 /** The router over an application's routes. */
 export const layer = (
   routes: ReadonlyArray<ModelRoute>,
-  retry: Retry = {}
+  { fallback, retry }: Policies = {}
 ): Layer.Layer<ModelRouter | RouterStatus, ConfigError> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -154,7 +158,8 @@ export const layer = (
       const given = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
       const known = given ?? (yield* catalogue)
       return RoutedModelRouter.layer({
-        ...retry,
+        retry,
+        fallback,
         chain: entries,
         catalogue: known,
         open: (route) => Effect.flatMap(Catalogue.addExtraBody(known, route), OpenRoute.open)

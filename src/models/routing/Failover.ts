@@ -7,47 +7,72 @@
  * A route is passed over while its keys are all set aside or its circuit is open.
  *
  * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its
- * next turn starts on the primary again, unless the primary refused it for its rate or for money less than a minute
- * ago. Only sessions that are away from the primary are remembered.
+ * next turn starts on the primary again, unless the `FallbackPolicy` leaves the primary alone for longer. Only sessions
+ * that left the primary are remembered.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Pull from "effect/Pull"
+import * as Schedule from "effect/Schedule"
 import type * as AiError from "effect/ai/AiError"
 import type { TurnId } from "../../base/domain/Ids.ts"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import * as Breakers from "./Breakers.ts"
 import type { Turn } from "./ModelRouter.ts"
-import type { Reason } from "./Recovery.ts"
+import type { FallbackPolicy } from "./FallbackPolicy.ts"
+import type { RouteFailure } from "./RetryPolicy.ts"
 import { type Call, type ManagedRoute, type Position, formatRouteName } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
 
-/** Milliseconds that a primary that refused a session is left alone. */
-const cooldownMillis = 60_000
-
-/** Sessions that were left on a fallback and never came back are forgotten beyond this number, oldest first. */
+/** Sessions beyond this number are forgotten, the oldest first. */
 const mostSessions = 4_096
 
 interface SessionPosition {
   readonly turn: TurnId
   readonly position: number
-  /** Time at which the primary may be asked again. */
+  /** Time at which the primary may be asked again, in milliseconds since 1970. */
   readonly coolUntil: number
 }
 
 /** Positions of sessions; they count from 0, the primary. */
 interface Positions {
-  /** Returns the route of the turn's next call. A turn that is new may bring the session back. */
+  /** Returns the route of the turn's next call. A new turn may bring the session back. */
   readonly position: (turn: Turn, now: number) => number
-  /** Puts the session on another route; `reason` is why it left the one that it was on, `now` in milliseconds. */
-  readonly move: (turn: Turn, to: number, reason: Reason | undefined, now: number) => void
+  /** Puts the session on another route. `failure` is the reason, if a call failed. `now` is in milliseconds. */
+  readonly move: (turn: Turn, to: number, failure: RouteFailure | undefined, now: number) => Effect.Effect<void>
+  /** Forgets how long the session left the primary alone: it was answered there. */
+  readonly settle: (turn: Turn) => void
+}
+
+type CooldownStep = (now: number, failure: RouteFailure) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
+
+/** Adds an entry, and removes the oldest one of a map that is full. */
+const remember = <A>(map: Map<string, A>, key: string, value: A): void => {
+  map.delete(key)
+  map.set(key, value)
+  const oldest = map.size > mostSessions ? map.keys().next() : undefined
+  if (oldest?.done === false) map.delete(oldest.value)
 }
 
 /** Makes positions with every session on the primary. */
-const makePositions = (): Positions => {
+const makePositions = ({ cooldown }: FallbackPolicy): Positions => {
   const places = new Map<string, SessionPosition>()
+  const cooldowns = new Map<string, CooldownStep>()
+
+  /** Steps the cooldown of a session, and returns the end of its time. */
+  const stepCooldown = Effect.fnUntraced(function* (session: string, failure: RouteFailure, now: number) {
+    const step = cooldowns.get(session) ?? (yield* Schedule.toStep(cooldown))
+    remember(cooldowns, session, step)
+    return yield* step(now, failure).pipe(
+      Effect.map(([, duration]) => now + Duration.toMillis(duration)),
+      Pull.catchDone(() => Effect.succeed(0))
+    )
+  })
+
   return {
     position: ({ session, turn }, now) => {
       const place = places.get(session)
@@ -60,17 +85,15 @@ const makePositions = (): Positions => {
       places.set(session, { ...place, turn })
       return place.position
     },
-    move: ({ session, turn }, position, reason, now) => {
+    move: Effect.fnUntraced(function* ({ session, turn }, position, failure, now) {
       const place = places.get(session)
       const leftPrimary = (place?.position ?? 0) === 0
-      const cools = leftPrimary && (reason === "rate_limit" || reason === "billing")
-      const coolUntil = cools ? now + cooldownMillis : (place?.coolUntil ?? 0)
-      places.delete(session)
-      if (position > 0) places.set(session, { turn, position, coolUntil })
-      if (places.size <= mostSessions) return
-      const oldest = places.keys().next()
-      if (oldest.done !== true) places.delete(oldest.value)
-    }
+      const coolUntil =
+        leftPrimary && failure !== undefined ? yield* stepCooldown(session, failure, now) : (place?.coolUntil ?? 0)
+      if (position > 0) remember(places, session, { turn, position, coolUntil })
+      else places.delete(session)
+    }),
+    settle: ({ session }) => void cooldowns.delete(session)
   }
 }
 
@@ -119,14 +142,14 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
   const from = turn === undefined ? 0 : positions.position(turn, yield* Clock.currentTimeMillis)
   const passedOver: Array<number> = []
   let settled = from
-  let reason: Reason | undefined
+  let left: RouteFailure | undefined
   let failure: AiError.AiError | undefined
 
   /** Keeps the session on this route for the rest of its turn. */
   const settleOnRoute = (index: number): Effect.Effect<void> => {
     if (turn === undefined || index === settled || index >= routes.length) return Effect.void
     settled = index
-    return Effect.map(Clock.currentTimeMillis, (now) => positions.move(turn, index, reason, now))
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => positions.move(turn, index, left, now))
   }
 
   const reportRouteChange = (
@@ -154,6 +177,7 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
     switch (outcome._tag) {
       case "Answered":
         yield* settleOnRoute(index)
+        if (index === 0 && turn !== undefined) positions.settle(turn)
         return outcome.answer
       case "GivenUp":
         return yield* Effect.fail(outcome.error)
@@ -163,8 +187,8 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
         break
       case "NextRoute":
         failure = outcome.error
-        reason = outcome.decision.reason
-        yield* reportRouteChange(route, `cannot answer (${reason})`, reason, next)
+        left = outcome.failure
+        yield* reportRouteChange(route, `cannot answer (${left.reason})`, left.reason, next)
         yield* settleOnRoute(index + 1)
         break
     }
@@ -184,15 +208,21 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
 })
 
 /** Calls over a chain of routes. */
-export interface Failover extends Positions {
+export interface Failover extends Pick<Positions, "move" | "position"> {
   readonly call: <E>(call: Call) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /** State of a route's circuit. */
   readonly breaker: (route: ManagedRoute) => ReturnType<Breakers.Breakers["state"]>
 }
 
 /** Makes the calls over a chain: all circuits are closed, every session is on the primary. */
-export const make = (routes: ReadonlyArray<ManagedRoute>, policy = Breakers.defaults): Failover => {
-  const chain: Chain = { routes, breakers: Breakers.make(policy), positions: makePositions() }
+export const make = (
+  routes: ReadonlyArray<ManagedRoute>,
+  {
+    breaker = Breakers.defaults,
+    fallback
+  }: { readonly breaker: Breakers.Policy | undefined; readonly fallback: FallbackPolicy }
+): Failover => {
+  const chain: Chain = { routes, breakers: Breakers.make(breaker), positions: makePositions(fallback) }
   return {
     ...chain.positions,
     call: <E>(call: Call) => callThroughChain<E>(chain, call),

@@ -36,7 +36,8 @@ import * as Chain from "../../middleware/Chain.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "../../middleware/Middleware.ts"
 import type { AnswerProgress } from "./AnswerProgress.ts"
-import type { Limits } from "./Backoff.ts"
+import type { FallbackPolicy } from "./FallbackPolicy.ts"
+import type { RetryPolicy } from "./RetryPolicy.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as Catalogue from "./CataloguePort.ts"
 import type { Failure } from "./Classification.ts"
@@ -123,21 +124,21 @@ export interface Service {
     question: Question
   ) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /**
-   * Leaves the route that a turn is on for the next one, because its answers are no use (they are empty). The route
-   * that the turn's next call takes, or undefined when there is no other.
+   * Leaves the route of a turn for the next one, because its answers are empty or the conversation does not fit into
+   * its model. Returns the route of the turn's next call, or `undefined` if there is none or the fallback policy stays.
    */
-  readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
+  readonly advance: (
+    turn: Turn,
+    why: "context_overflow" | "empty_answers"
+  ) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
-/** Limits of asking a failing provider again. */
-export interface Retry {
-  /**
-   * Attempts on one route that failures may cost; 3 when absent. Refusals for the rate cost none while the run has
-   * time.
-   */
-  readonly maxAttempts?: number | undefined
-  /** Five seconds, doubled with each failure up to two minutes, when absent. */
-  readonly backoff?: Limits | undefined
+/** Policies of a router. */
+export interface Policies {
+  /** Repeats failed calls on their route; `RetryPolicy.default` when absent. */
+  readonly retry?: RetryPolicy | undefined
+  /** Leaves routes and returns to the primary; `FallbackPolicy.default` when absent. */
+  readonly fallback?: FallbackPolicy | undefined
 }
 
 /** Routes calls to providers. */
@@ -150,14 +151,14 @@ const openOnDemand: Open = (route) =>
     ({ open }) => open(route)
   )
 
-/** {@link layer} with retries of the application's own. */
-export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> =>
+/** {@link layer} with another retry policy. */
+export const layerWith = ({ retry }: Pick<Policies, "retry"> = {}): Layer.Layer<ModelRouter, never, Provider> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const provider = yield* Provider
       const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
       const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
-      return layer({ ...retry, chain: [{ route: provider.info, provider }], open: openOnDemand, catalogue })
+      return layer({ retry, chain: [{ route: provider.info, provider }], open: openOnDemand, catalogue })
     })
   )
 
@@ -170,12 +171,12 @@ export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
 /** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
 export const layerFromRoutes = (
   routes: ReadonlyArray<ModelRoute>,
-  retry: Retry = {}
+  policies: Policies = {}
 ): Layer.Layer<ModelRouter, ConfigError> =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() => import("./EmbeddedRoutes.ts")),
-      ({ layer }) => layer(routes, retry)
+      ({ layer }) => layer(routes, policies)
     )
   )
 

@@ -18,10 +18,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import * as AiError from "effect/ai/AiError"
-import * as Backoff from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as RequestPacing from "./RequestPacing.ts"
 import { SharedMarks } from "./SharedMarks.ts"
+import { longestRetryAfter } from "./RetryPolicy.ts"
 import { readClock, type RouteCallState, takeNextLease, waitAndNotify, reportWait } from "./RouteCallState.ts"
 
 /** An admitted call. */
@@ -273,7 +273,7 @@ const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError
   } = state
   const millis = limits.pace(key, () => CallTokens.estimateTokens(question.call), readClock(state))
   if (millis <= 0) return open
-  const delay = Duration.min(Duration.millis(millis), Backoff.longestRetryAfter)
+  const delay = Duration.min(Duration.millis(millis), longestRetryAfter)
   if (isTooLong(state, delay)) {
     releaseAdmission(state)
     return Effect.succeed(makeQueueError(state, delay))
@@ -319,11 +319,7 @@ export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.A
 export const recordRefusal = (state: RouteCallState, duration: Duration.Duration): void => {
   state.admission.refused = true
   if (state.admission.slot !== undefined)
-    state.shared.limits.refused(
-      state.admission.slot,
-      Duration.min(duration, Backoff.longestRetryAfter),
-      readClock(state)
-    )
+    state.shared.limits.refused(state.admission.slot, Duration.min(duration, longestRetryAfter), readClock(state))
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
@@ -345,7 +341,7 @@ export const isFreeRefusal = (
   retryAfter: Duration.Duration | undefined,
   now: number
 ): boolean => {
-  if (retryAfter !== undefined && Duration.isGreaterThan(retryAfter, Backoff.longestRetryAfter)) return false
+  if (retryAfter !== undefined && Duration.isGreaterThan(retryAfter, longestRetryAfter)) return false
   if (deadline !== undefined) return now < deadline
   const answered = shared.limits.answeredAt(route.limitKey(lease)) ?? 0
   return now < Math.max(startedAt, answered) + Duration.toMillis(longestSilence)

@@ -10,13 +10,12 @@
  * another entry. `Compact` is not the router's to do: the call fails, and who owns the conversation finds it in the
  * decision.
  *
- * A refused connection is tried again after two seconds, for there is no busy server to spare, and without the new
- * client that the specification has for every fault of a connection, which would be refused too. An address that will
- * never serve a model (`classification/Evidence`) is not asked again.
+ * A refused connection is retried without the new client that the specification has for every connection error: a new
+ * client would be refused, too. An address that will never serve a model (`classification/Evidence`) is not asked again.
  *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import type { Change } from "./Adaptation.ts"
 import * as Schema from "effect/Schema"
 
@@ -69,10 +68,10 @@ export type Recovery =
   /** Make the conversation smaller, then ask again. */
   | { readonly _tag: "Compact" }
   /**
-   * Retry after a delay; after `after` if the provider set it. With `exact` the delay has no random share, because no
-   * provider was reached.
+   * Repeat the call as the retry policy decides. `after` is the wait that the provider asked for. `unreachable` is true
+   * if no server could be reached.
    */
-  | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly exact?: true }
+  | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly unreachable?: true }
   /** Open a new connection and start over. */
   | { readonly _tag: "Rebuild" }
   /** Go on with the next route of the chain, at once. */
@@ -98,7 +97,7 @@ interface Details {
   readonly parameters: ReadonlyArray<string>
 }
 
-const shortly: Recovery = { _tag: "RetryAfter", after: Duration.seconds(2), exact: true }
+const reconnect: Recovery = { _tag: "RetryAfter", after: undefined, unreachable: true }
 
 /** Reasons that say nothing better of a failure than that its address may be wrong. */
 export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
@@ -129,7 +128,7 @@ export const listRecoveries = (
     case "unknown":
       return [retry, nextRoute]
     case "timeout":
-      return unreachable ? [shortly, nextRoute] : [retry, rebuild, nextRoute]
+      return unreachable ? [reconnect, nextRoute] : [retry, rebuild, nextRoute]
     case "context_overflow":
     case "payload_too_large":
     case "long_context_tier":

@@ -15,7 +15,6 @@ import type { Interceptors } from "./Interceptors.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
 import type { SentState } from "./Attempt.ts"
-import type * as Backoff from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { CallFacts, Service as Catalogue } from "./CataloguePort.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
@@ -26,6 +25,8 @@ import type { AttemptLog, Question } from "./ModelRouter.ts"
 import { guarded, type RateGuard } from "./RateGuard.ts"
 import type * as RateLimitGate from "./RateLimitGate.ts"
 import type { OpenProviders } from "./RoutedModelRouter.ts"
+import type { FallbackPolicy } from "./FallbackPolicy.ts"
+import * as RetryPolicy from "./RetryPolicy.ts"
 import type { CallForm, Retries } from "./RouteRetry.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
@@ -40,6 +41,8 @@ export interface ManagedRoute {
   /** Answers in place of one that is opened by the route: the application has opened it. */
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
+  /** Policy of the route's calls; `undefined` for the policy of the router. */
+  readonly retry: RetryPolicy.RetryPolicy | undefined
   /**
    * True if a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
    * application cannot be reopened.
@@ -65,12 +68,13 @@ interface ManagedRouteOptions {
   readonly pool: CredentialPool | undefined
   readonly limits: StreamTimeout.Limits | undefined
   readonly provider?: Provider | undefined
+  readonly retry?: RetryPolicy.RetryPolicy | undefined
 }
 
 const aggregators = new Set(["openrouter", "nous"])
 
 /** Makes the managed route; it has learnt nothing yet. */
-export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptions): ManagedRoute => {
+export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRouteOptions): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.toInfo(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
@@ -83,6 +87,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
     pool,
     provider,
     patience: StreamTimeout.findPatiences(info, limits),
+    retry,
     isDirect: provider === undefined && !aggregators.has(route.provider),
     changes: new Set(),
     parameters: new Map(),
@@ -113,9 +118,9 @@ export interface Shared {
   readonly endpoints: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
   readonly limits: RateLimitGate.RateLimits
   readonly guard: RateGuard
-  readonly backoff: Backoff.Limits
-  /** Attempts on one route that failures may cost. */
-  readonly maxAttempts: number
+  /** Policy of routes and calls without their own. */
+  readonly retry: RetryPolicy.RetryPolicy
+  readonly fallback: FallbackPolicy
   /** Number of times that the rest of an answer that broke off is asked for on one route. */
   readonly streamRetries: number
 }
@@ -145,6 +150,7 @@ export interface RouteCallState extends Call, Position {
   /** Window and prices of the route's model. */
   readonly known: CallFacts
   readonly clock: Clock.Clock
+  readonly policy: RetryPolicy.RetryPolicy
   /** In milliseconds since 1970. */
   readonly startedAt: number
   /** Changed by this module. */
@@ -173,7 +179,7 @@ export const readClock = ({ clock }: Pick<RouteCallState, "clock">): number => c
 export const makeCallState = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
-  { clock, known, route, startedAt }: Pick<RouteCallState, "clock" | "known" | "route" | "startedAt">
+  { clock, known, policy, route, startedAt }: Pick<RouteCallState, "clock" | "known" | "policy" | "route" | "startedAt">
 ): RouteCallState => ({
   shared,
   interceptors,
@@ -184,10 +190,11 @@ export const makeCallState = (
   route,
   known,
   clock,
+  policy,
   startedAt,
   key: { lease: undefined, renewed: new Set() },
   admission: { slot: undefined, place: undefined, refused: false, spent: false },
-  retries: { refusals: 0, failures: 0, rebuilt: false, continuations: 0 },
+  retries: { failures: 0, isRebuilt: false, continuations: 0 },
   form: { outputCap: undefined, changes: new Set() },
   sent: { request: undefined, progress: undefined }
 })
@@ -227,14 +234,16 @@ interface Wait {
 }
 
 /** Says that the call waits. */
-export const reportWait = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
-  emitEvent(state, {
+export const reportWait = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> => {
+  const maxAttempts = RetryPolicy.findAttemptLimit(state.policy)
+  return emitEvent(state, {
     _tag: "Waiting",
     reason,
     millis: Duration.toMillis(duration),
     attempt,
-    maxAttempts: state.shared.maxAttempts
+    ...(maxAttempts === undefined ? {} : { maxAttempts })
   })
+}
 
 /** Says that the call waits, then does. */
 export const waitAndNotify = (state: RouteCallState, options: Wait): Effect.Effect<void> =>

@@ -3,56 +3,55 @@
  *
  * **Details**
  *
- * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is applied and
- * the attempt repeated. Recoveries without a wait do not count as attempts. An answer that broke off is requested
- * again, or only its rest (`PartialAnswer`).
+ * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is made
+ * (`RecoverySteps`) and the attempt repeated. The recovery `RetryAfter` asks the `RetryPolicy` of the call, which
+ * decides on the wait and on its end. A failure that the classification calls permanent reaches the policy before the
+ * route is left. An answer that broke off is requested again, or only its rest (`PartialAnswer`).
  *
  * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
- * Waits are sleeps: an interruption ends them at once.
+ * An interruption ends a wait at once.
  *
  * Source: `hermes-llm.md` §15.5, §16.5, §17.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import * as AiError from "effect/ai/AiError"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
 import * as AnswerProgress from "./AnswerProgress.ts"
 import * as Attempt from "./Attempt.ts"
-import * as Backoff from "./Backoff.ts"
 import type { Decision, Failure } from "./Classification.ts"
-import * as Adaptation from "./Adaptation.ts"
 import * as Evidence from "./classification/Evidence.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import * as Recovery from "./Recovery.ts"
+import type { Recovery } from "./Recovery.ts"
+import * as RecoverySteps from "./RecoverySteps.ts"
+import * as RetryPolicy from "./RetryPolicy.ts"
 import {
   type Call,
   decideOnFailure,
-  renewLease,
-  returnLease,
+  emitEvent,
+  formatRouteName,
   makeCallState,
   type ManagedRoute,
-  emitNotice,
   type Position,
+  reportWait,
+  returnLease,
   type RouteCallState,
-  formatRouteName,
   type Shared,
-  takeLease,
-  takeNextLease,
-  emitEvent,
-  waitAndNotify
+  takeLease
 } from "./RouteCallState.ts"
 
 /** Retries of a call on a route so far. */
 export interface Retries {
-  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
-  refusals: number
-  /** Failures that cost an attempt. */
+  /** Failures that count as attempts. */
   failures: number
-  rebuilt: boolean
+  /** True if the connection was rebuilt. */
+  isRebuilt: boolean
   /** Attempts that were asked for the rest of an answer, and broke off again. */
   continuations: number
 }
@@ -64,198 +63,119 @@ export interface CallForm {
   readonly changes: Set<Change>
 }
 
-/** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
-type Onward = "again" | "next route" | "give up"
-
-type RecoveryAttempt = Effect.Effect<Onward | undefined>
-
-const again = Effect.succeed("again" as const)
-const impossible = Effect.succeed(undefined)
-
-const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
-  return Effect.map(renewLease(state), (fresh) => (fresh === undefined ? undefined : "again"))
-}
-
-const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
-  const {
-    key: { lease },
-    route: { info, pool },
-    shared
-  } = state
-  if (pool === undefined || lease === undefined) return undefined
-  const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit")
-    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
-  const next = yield* takeNextLease(state, { reason, resetAfter })
-  if (next === undefined) return undefined
-  yield* emitNotice(
-    state,
-    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}); continuing with key ${next.number}`
-  )
-  return "again" as const
-})
-
-/**
- * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
- * one conversation.
- */
-const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
-  const { route } = state
-  const known = change === "without_reasoning" ? state.form.changes : route.changes
-  if (known.has(change)) return impossible
-  known.add(change)
-  const what = Recovery.describeRecovery({ _tag: "Adapt", change })
-  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} cannot take the request as it is: ${what}`), again)
-}
-
-const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): RecoveryAttempt => {
-  const { route, sent, shared } = state
-  const { request } = sent
-  if (request === undefined) return impossible
-  const {
-    info: { apiMode },
-    parameters: changes
-  } = route
-  for (const name of names) {
-    const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
-    if (to === null) continue
-    changes.set(name, to)
-    const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
-    return emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`).pipe(
-      Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
-      Effect.andThen(again)
-    )
-  }
-  return impossible
-}
-
-const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
-  const { form, route } = state
-  if (form.outputCap !== undefined && form.outputCap <= to) return impossible
-  form.outputCap = to
-  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), again)
-}
-
-/**
- * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
- * is shown only when the call fails.
- */
-const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
-  error.reason._tag === "NetworkError" && message !== "" ? message : reason
-
-/** Switches to another key, if one is ready by now. */
-const changeKey = (state: RouteCallState): Effect.Effect<void> => {
-  const { pool } = state.route
-  if (pool === undefined || pool.size < 2) return Effect.void
-  returnLease(state)
-  return takeLease(state)
-}
-
-/** Goes back to the queue of the key. */
-const returnToQueue = Effect.fnUntraced(function* (
-  state: RouteCallState,
-  { error }: Failure,
-  asked: Duration.Duration | undefined
-) {
-  const { shared } = state
-  const now = yield* Clock.currentTimeMillis
-  const after = asked ?? CredentialPool.readResetAfter(error, now)
-  const free = RateLimitGate.isFreeRefusal(state, after, now)
-  if (!free) state.retries.failures++
-  if (state.retries.failures >= shared.maxAttempts) return undefined
-  if (after === undefined) state.retries.refusals++
-  RateLimitGate.recordRefusal(state, yield* Backoff.computeWait(shared.backoff, state.retries.refusals, after))
-  yield* changeKey(state)
-  return "again" as const
-})
-
-type Retry = Extract<Recovery.Recovery, { readonly _tag: "RetryAfter" }>
-
-const retryLater = Effect.fnUntraced(function* (state: RouteCallState, failed: Failure, { after, exact }: Retry) {
-  const {
-    route: { info },
-    shared
-  } = state
-  if (state.admission.spent) return undefined
-  if (failed.decision.reason === "rate_limit") return yield* returnToQueue(state, failed, after)
-  state.retries.failures++
-  if (state.retries.failures >= shared.maxAttempts) return undefined
-  const duration =
-    exact === true && after !== undefined
-      ? after
-      : yield* Backoff.computeWait(shared.backoff, state.retries.failures, after)
-  yield* waitAndNotify(state, {
-    reason: `${info.provider}: ${describeWaitReason(failed)}`,
-    duration,
-    attempt: state.retries.failures + 1
-  })
-  yield* changeKey(state)
-  return "again" as const
-})
-
-const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
-  const { isPrimary, route, shared } = state
-  if (state.retries.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
-  state.retries.rebuilt = true
-  yield* shared.providers.retire(route.routeWith(state.key.lease))
-  const duration = Backoff.computeRebuildDelay(state.retries.failures)
-  yield* waitAndNotify(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
-  state.retries.failures = 0
-  return "again" as const
-})
-
-const tryNextRoute = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
-  if (!state.hasNext) return undefined
-  if (reason === "rate_limit") {
-    const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
-    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
-  }
-  return "next route" as const
-})
-
-const attemptRecovery = (state: RouteCallState, recovery: Recovery.Recovery, failed: Failure): RecoveryAttempt => {
-  switch (recovery._tag) {
-    case "RenewKey":
-      return tryRenewKey(state)
-    case "NextKey":
-      return tryNextKey(state, failed)
-    case "Adapt":
-      return adaptCall(state, recovery.change)
-    case "AdaptParameters":
-      return adaptParameters(state, recovery.names)
-    case "LowerOutputCap":
-      return lowerOutputCap(state, recovery.to)
-    case "Compact":
-      return Effect.succeed("give up")
-    case "RetryAfter":
-      return retryLater(state, failed, recovery)
-    case "Rebuild":
-      return rebuildConnection(state, failed)
-    case "NextRoute":
-      return tryNextRoute(state, failed)
-  }
-}
-
-/** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
-const recoverFromFailure = Effect.fnUntraced(function* (
-  state: RouteCallState,
-  failed: Failure
-): Effect.fn.Return<Onward> {
-  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, failed.error)
-  for (const recovery of failed.decision.recoveries) {
-    const onward = yield* attemptRecovery(state, recovery, failed)
-    if (onward !== undefined) return onward
-  }
-  return "give up"
-})
-
 /** Result of a call on one route. A failure carries its decision upwards. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
   /** This route cannot answer; another one may. */
-  | ({ readonly _tag: "NextRoute" } & Failure)
+  | ({ readonly _tag: "NextRoute" } & RouteError)
   /** No route is to be asked. */
   | ({ readonly _tag: "GivenUp" } & Failure)
+
+/** A failure with the decision about it, and as policies see it. */
+interface RouteError extends Failure {
+  readonly failure: RetryPolicy.RouteFailure
+}
+
+/** A failed attempt that is repeated on the route: at once, or as the policy decides. */
+class Unanswered {
+  readonly failed: RouteError
+  /** True if the policy decides on a wait; false after a recovery, which is followed by another attempt at once. */
+  readonly waits: boolean
+  /** Recoveries that are left when the policy is done. */
+  readonly rest: ReadonlyArray<Recovery>
+
+  constructor(failed: RouteError, waits: boolean, rest: ReadonlyArray<Recovery>) {
+    this.failed = failed
+    this.waits = waits
+    this.rest = rest
+  }
+}
+
+/** Describes a failure for the policies. A refusal that costs no attempt has the number of the attempt before it. */
+const describeFailure = (state: RouteCallState, error: AiError.AiError): Effect.Effect<RouteError> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const decision = decideOnFailure(state, error)
+    const { message, reason, recoveries } = decision
+    const { retries, route, sent, startedAt } = state
+    const retry = recoveries.find((recovery) => recovery._tag === "RetryAfter")
+    const after = retry?.after
+    const retryAfter = reason === "rate_limit" ? (after ?? CredentialPool.readResetAfter(error, now)) : after
+    const isFree = reason === "rate_limit" && RateLimitGate.isFreeRefusal(state, retryAfter, now)
+    const failure = {
+      reason,
+      message,
+      attempt: isFree ? retries.failures : retries.failures + 1,
+      elapsed: Duration.millis(now - startedAt),
+      retryAfter,
+      route: route.info,
+      hasStreamed: AnswerProgress.readStreamedText(sent.progress?.parts ?? []).anything,
+      isRetryable: retry !== undefined,
+      isUnreachable: retry?.unreachable === true
+    }
+    return { error, decision, failure }
+  })
+
+const permanent: Recovery = { _tag: "RetryAfter", after: undefined }
+const nextRoute: Recovery = { _tag: "NextRoute" }
+
+/**
+ * Lists the recoveries from a failure: those of its decision, with the next route where the fallback policy wants it.
+ * A failure that the classification calls permanent asks the retry policy, too. A conversation that is too large is
+ * never repeated as it is.
+ */
+const listRecoveries = (
+  { shared }: RouteCallState,
+  { decision: { recoveries }, failure }: RouteError
+): ReadonlyArray<Recovery> => {
+  if (recoveries.some(({ _tag }) => _tag === "Compact")) return recoveries
+  const onRoute = recoveries.filter(({ _tag }) => _tag !== "NextRoute")
+  const all = failure.isRetryable ? onRoute : [...onRoute, permanent]
+  switch (shared.fallback.leave(failure)) {
+    case "at once":
+      return all.flatMap((recovery): ReadonlyArray<Recovery> =>
+        recovery._tag === "RetryAfter" ? [nextRoute, recovery] : [recovery]
+      )
+    case "after retries":
+      return [...all, nextRoute]
+    case "never":
+      return all
+  }
+}
+
+/** Adds advice to the error of an address that will never serve a model. */
+const explainFailure = (state: RouteCallState, { decision, error, failure }: RouteError): RouteError => {
+  const { status, wrongAddress } = decision
+  const { log, route } = state
+  if (wrongAddress === undefined || log.translations.has(error)) return { decision, error, failure }
+  const { provider } = route.info
+  return { decision, error: Evidence.explainWrongAddress(error, wrongAddress, { provider, status }), failure }
+}
+
+/** Recovers from a failure by the first of these recoveries that is possible. */
+const recover = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  failed: RouteError,
+  recoveries: ReadonlyArray<Recovery>
+): Effect.fn.Return<Outcome | Unanswered> {
+  for (const [index, recovery] of recoveries.entries()) {
+    const rest = recoveries.slice(index + 1)
+    switch (recovery._tag) {
+      case "RetryAfter":
+        if (state.admission.spent) continue
+        state.retries.failures = failed.failure.attempt
+        return new Unanswered(failed, true, rest)
+      case "NextRoute":
+        if (!state.hasNext) continue
+        yield* RecoverySteps.leaveRoute(state, failed)
+        return { _tag: "NextRoute", ...explainFailure(state, failed) }
+      case "Compact":
+        return { _tag: "GivenUp", ...explainFailure(state, failed) }
+      default:
+        if (yield* RecoverySteps.tryRecovery(state, recovery, failed)) return new Unanswered(failed, false, rest)
+    }
+  }
+  return { _tag: "GivenUp", ...explainFailure(state, failed) }
+})
 
 /** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
 const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
@@ -300,6 +220,121 @@ const handleBrokenAnswer = Effect.fnUntraced(function* (
   return mayGoOn
 })
 
+/** Makes one attempt. `repeat` takes over if it fails and the call can be repeated on this route. */
+const attemptOnce = Effect.fnUntraced(function* <E>(
+  state: RouteCallState,
+  repeat: (unanswered: Unanswered) => Effect.Effect<Outcome, E>
+): Effect.fn.Return<Outcome, E> {
+  const { hasNext, log, route, shared } = state
+  const limited = yield* RateLimitGate.waitForAdmission(state)
+  if (limited !== undefined) return { _tag: "NextRoute", ...(yield* describeFailure(state, limited)) }
+  if (log.isDirty === true) yield* discardStreamed(state)
+  Attempt.forgetAttempt(state)
+  const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
+  const asked =
+    route.provider === undefined
+      ? shared.providers.use(route.routeWith(state.key.lease), attemptWith)
+      : attemptWith(route.provider)
+  const result = yield* Effect.catch(asked, selectProviderFailure)
+  if (!AiError.isAiError(result)) {
+    yield* shared.catalogue.probing.succeeded(route.route)
+    yield* RateLimitGate.recordSuccess(state)
+    return { _tag: "Answered", answer: result }
+  }
+  const failed = yield* describeFailure(state, result)
+  if (!(yield* handleBrokenAnswer(state, failed.decision)))
+    return { _tag: hasNext ? "NextRoute" : "GivenUp", ...failed }
+  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, result)
+  const recovered = yield* recover(state, failed, listRecoveries(state, failed))
+  return recovered instanceof Unanswered ? yield* repeat(recovered) : recovered
+})
+
+/**
+ * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
+ * is shown only when the call fails.
+ */
+const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
+  error.reason._tag === "NetworkError" && message !== "" ? message : reason
+
+/** Spends the wait that the policy decided on: a refusal for the rate waits in the queue of its key. */
+const beginWait = (
+  state: RouteCallState,
+  { failed }: Unanswered,
+  wait: Duration.Duration
+): Effect.Effect<Duration.Duration> => {
+  if (failed.decision.reason === "rate_limit") {
+    RateLimitGate.recordRefusal(state, wait)
+    return Effect.succeed(Duration.zero)
+  }
+  const reason = `${state.route.info.provider}: ${describeWaitReason(failed)}`
+  return Effect.as(reportWait(state, { reason, duration: wait, attempt: state.retries.failures + 1 }), wait)
+}
+
+/**
+ * The policy of the call as a schedule of its attempts. An attempt after a recovery follows at once. Refusals for the
+ * rate have their own instances of the policy, one for refusals with a time and one for those without, so that neither
+ * lengthens the waits of the others.
+ */
+const scheduleAttempts = (state: RouteCallState): Schedule.Schedule<unknown, Unanswered> => {
+  const step = Schedule.toStep(state.policy)
+  return Schedule.fromStep(
+    Effect.map(Effect.all([step, step, step]), ([failed, refused, paced]) => (now: number, unanswered: Unanswered) => {
+      if (!unanswered.waits) return Effect.succeed([undefined, Duration.zero])
+      const { failure } = unanswered.failed
+      const { reason, retryAfter } = failure
+      const decide = reason !== "rate_limit" ? failed : retryAfter === undefined ? refused : paced
+      return decide(now, failure).pipe(
+        Effect.flatMap(([, wait]) => beginWait(state, unanswered, wait)),
+        Effect.map((wait) => [undefined, wait])
+      )
+    })
+  )
+}
+
+/** Switches to another key, if one is ready by now. */
+const changeKey = (state: RouteCallState): Effect.Effect<void> => {
+  const { pool } = state.route
+  if (pool === undefined || pool.size < 2) return Effect.void
+  returnLease(state)
+  return takeLease(state)
+}
+
+const attemptUntilDone = <E>(state: RouteCallState): Effect.Effect<Outcome, E> =>
+  attemptOnce<E>(state, (unanswered) => repeatAttempts<E>(state, unanswered))
+
+/** Continues with the recoveries that are left when the policy is done. */
+const recoverWithoutWait = <E>(state: RouteCallState, { failed, rest }: Unanswered): Effect.Effect<Outcome, E> =>
+  Effect.flatMap(recover(state, failed, rest), (recovered) => {
+    RateLimitGate.releaseAdmission(state)
+    return recovered instanceof Unanswered ? attemptUntilDone<E>(state) : Effect.succeed(recovered)
+  })
+
+/**
+ * Repeats a call whose first attempt failed: `Effect.retry` with the policy of the call. The first run of the repeated
+ * effect is the attempt that failed already, so that a call that is answered at once costs nothing here.
+ */
+const repeatAttempts = <E>(state: RouteCallState, first: Unanswered): Effect.Effect<Outcome, E> =>
+  Effect.suspend(() => {
+    let last: Unanswered | undefined
+    const remember = (unanswered: Unanswered) => {
+      last = unanswered
+      return Effect.fail(unanswered)
+    }
+    const attempt = Effect.suspend((): Effect.Effect<Result.Result<Outcome, E>, Unanswered> => {
+      if (last === undefined) return remember(first)
+      RateLimitGate.releaseAdmission(state)
+      const again = attemptOnce<E | Unanswered>(state, remember)
+      return Effect.matchEffect(last.waits ? Effect.andThen(changeKey(state), again) : again, {
+        onSuccess: (outcome) => Effect.succeed(Result.succeed(outcome)),
+        onFailure: (error) => (error instanceof Unanswered ? Effect.fail(error) : Effect.succeed(Result.fail(error)))
+      })
+    })
+    const answered = Effect.retryOrElse(attempt, scheduleAttempts(state), (unanswered) =>
+      Effect.result(recoverWithoutWait<E>(state, unanswered))
+    )
+    return Effect.flatMap(answered, Effect.fromResult)
+  })
+
 /** Takes over what earlier runs learnt of the endpoint, once. */
 const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
   if (route.recalled || endpoints === undefined) return undefined
@@ -309,51 +344,19 @@ const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Ef
   })
 }
 
-const attemptUntilDone = Effect.fnUntraced(function* <E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
-  const { hasNext, log, route, shared } = state
-  const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
-  if (route.pool !== undefined) yield* takeLease(state)
-  for (;;) {
-    const limited = yield* RateLimitGate.waitForAdmission(state)
-    if (limited !== undefined) {
-      return { _tag: "NextRoute", error: limited, decision: decideOnFailure(state, limited) }
-    }
-    if (log.isDirty === true) yield* discardStreamed(state)
-    Attempt.forgetAttempt(state)
-    const asked =
-      route.provider === undefined
-        ? shared.providers.use(route.routeWith(state.key.lease), attemptWith)
-        : attemptWith(route.provider)
-    const result = yield* Effect.catch(asked, selectProviderFailure)
-    if (!AiError.isAiError(result)) {
-      yield* shared.catalogue.probing.succeeded(route.route)
-      yield* RateLimitGate.recordSuccess(state)
-      return { _tag: "Answered", answer: result }
-    }
-    const decision = decideOnFailure(state, result)
-    if (!(yield* handleBrokenAnswer(state, decision))) {
-      return { _tag: hasNext ? "NextRoute" : "GivenUp", error: result, decision }
-    }
-    const onward = yield* recoverFromFailure(state, { error: result, decision })
-    RateLimitGate.releaseAdmission(state)
-    if (onward === "again") continue
-    const { status, wrongAddress } = decision
-    const { provider } = route.info
-    const error =
-      wrongAddress === undefined || log.translations.has(result)
-        ? result
-        : Evidence.explainWrongAddress(result, wrongAddress, { provider, status })
-    return { _tag: onward === "next route" ? "NextRoute" : "GivenUp", error, decision }
-  }
-})
-
 /** Makes a call on a route. */
 export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
-  Effect.clockWith((clock) => {
+  Effect.withFiber((fiber) => {
+    const clock = fiber.getRef(Clock.Clock)
+    const policy = fiber.getRef(RetryPolicy.CallPolicy) ?? route.retry ?? call.shared.retry
     const startedAt = clock.currentTimeMillisUnsafe()
     const begun = Effect.flatMap(call.shared.catalogue.known(route.route), (known) => {
-      const state = makeCallState(call, position, { route, known, clock, startedAt })
-      return Effect.onExit(attemptUntilDone<E>(state), () => closeState(state))
+      const state = makeCallState(call, position, { route, known, clock, policy, startedAt })
+      const answered =
+        route.pool === undefined
+          ? attemptUntilDone<E>(state)
+          : Effect.andThen(takeLease(state), attemptUntilDone<E>(state))
+      return Effect.onExit(answered, () => closeState(state))
     })
     const recalled = recallParameters(call.shared, route)
     return recalled === undefined ? begun : Effect.andThen(recalled, begun)

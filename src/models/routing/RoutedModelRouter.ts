@@ -42,6 +42,7 @@ import * as Exit from "effect/Exit"
 import { memoize } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as AiError from "effect/ai/AiError"
@@ -50,12 +51,13 @@ import * as Route from "../../base/domain/Route.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
-import * as Backoff from "./Backoff.ts"
 import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import { type Call, type ManagedRoute, manageRoute, formatRouteName, type Shared } from "./RouteCallState.ts"
+import * as FallbackPolicy from "./FallbackPolicy.ts"
+import * as RetryPolicy from "./RetryPolicy.ts"
 import * as RouteRetry from "./RouteRetry.ts"
 import { ModelRouter, makeLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
 import type { Open } from "./OpenRoute.ts"
@@ -197,6 +199,8 @@ export interface ChainEntry {
   readonly source?: { readonly address: string; readonly key: string } | undefined
   /** A provider that the application has opened; it answers for the route. */
   readonly provider?: Provider | undefined
+  /** Repeats failed calls on this route; the policy of the router when absent. */
+  readonly retry?: RetryPolicy.RetryPolicy | undefined
 }
 
 /** Parts of a router. */
@@ -206,14 +210,15 @@ export interface Options {
   /** Routes outside of the chain that calls may name, with their keys; used by children. */
   readonly apart?: ReadonlyArray<ChainEntry> | undefined
   readonly open: Open
-  /** Attempts on one route that failures may cost; 3 when absent. */
-  readonly maxAttempts?: number | undefined
+  /** Repeats failed calls on their route; `RetryPolicy.default` when absent. */
+  readonly retry?: RetryPolicy.RetryPolicy | undefined
+  /** Leaves routes and returns to the primary; `FallbackPolicy.default` when absent. */
+  readonly fallback?: FallbackPolicy.FallbackPolicy | undefined
   /**
    * Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when
    * absent.
    */
   readonly streamRetries?: number | undefined
-  readonly backoff?: Backoff.Limits | undefined
   readonly breaker?: Breakers.Policy | undefined
   /** Remembers which keys are spent; nothing outlives the process when absent. */
   readonly store?: PoolStore | undefined
@@ -225,9 +230,7 @@ export interface Options {
   readonly guard?: RateGuard.RateGuard | undefined
 }
 
-const defaultAttempts = 3
-
-/** Routes of one provider with the same keys share a pool, and with it what is known of the keys. */
+/** Returns the identity of a pool. Routes of one provider with the same keys share a pool and its state. */
 const formatPoolIdentity = ({ credentials = [], route }: ChainEntry): string =>
   [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
 
@@ -240,14 +243,14 @@ const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): 
 const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
   const makeManagedRoute = Effect.fnUntraced(function* (entry: ChainEntry) {
-    const { credentials = [], limits, provider, route, strategy } = entry
+    const { credentials = [], limits, provider, retry, route, strategy } = entry
     const keys = formatPoolIdentity(entry)
     let pool = pools.get(keys)
     if (pool === undefined && credentials.length > 0) {
       pool = yield* CredentialPool.make({ name: choosePoolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    return manageRoute({ route, pool, limits, provider })
+    return manageRoute({ route, pool, limits, provider, retry })
   })
   const first = yield* makeManagedRoute(chain[0])
   const routes = [first, ...(yield* Effect.forEach(chain.slice(1), makeManagedRoute))]
@@ -260,10 +263,16 @@ const alone = { hasNext: false, isPrimary: true }
 export const makeRouter = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
+  const { fallback = FallbackPolicy.default, retry = RetryPolicy.default } = options
+  // Callers without types may pass the numbers of a policy.
+  if (!Schedule.isSchedule(retry))
+    return yield* Effect.die(new TypeError("retry is not a Schedule. Use RetryPolicy.make({ attempts: 3 })"))
   const { apart, first, routes } = yield* makeManagedRoutes(options)
   // A route that is the only one is always asked: it needs no breaker.
   const failover =
-    routes.length < 2 ? undefined : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
+    routes.length < 2
+      ? undefined
+      : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, { fallback, breaker: options.breaker })
   const own = new WeakMap<Route.Route, ManagedRoute>()
   const catalogue = options.catalogue ?? Catalogue.makeBundled()
   const shared: Shared = {
@@ -272,9 +281,9 @@ export const makeRouter = Effect.fnUntraced(function* (
     providers: yield* makeOpenProviders(options.open),
     limits: yield* RateLimitGate.makeLimits,
     guard: options.guard ?? RateGuard.none,
-    backoff: options.backoff ?? Backoff.defaults,
-    streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations,
-    maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
+    retry,
+    fallback,
+    streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations
   }
   const primaryRoute = options.chain[0].route
   const primary = Route.toInfo(primaryRoute)
@@ -313,11 +322,12 @@ export const makeRouter = Effect.fnUntraced(function* (
     })
 
   const advance: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
+    if (why === "empty_answers" && fallback.emptyAnswers === "stay") return undefined
     const now = yield* Clock.currentTimeMillis
     const to = (failover?.position(turn, now) ?? 0) + 1
     const route = routes[to]
     if (route === undefined) return undefined
-    failover?.move(turn, to, undefined, now)
+    yield* failover?.move(turn, to, undefined, now) ?? Effect.void
     yield* Effect.logDebug(`session ${turn.session} continues with ${formatRouteName(route)}: ${why}`)
     return route.info
   })

@@ -122,9 +122,10 @@ const makeRouter = Effect.fnUntraced(function* (
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0)
     return makeSingleProviderRouter(recorded(yield* standIn))
-  const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
+  const [{ layer }, RetryPolicy, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../../models/routing/RoutedModelRouter.ts"),
+      import("../../models/routing/RetryPolicy.ts"),
       import("../../models/routing/PoolStore.ts"),
       import("../../models/routing/catalogue/EndpointMemory.ts"),
       import("../../models/routing/RateGuard.ts")
@@ -138,7 +139,7 @@ const makeRouter = Effect.fnUntraced(function* (
     chain: entries,
     apart: [...(delegated === undefined ? [] : [delegated]), ...ofSubAgents],
     open: (route) => Effect.map(Effect.flatMap(Catalogue.addExtraBody(catalogue, route), openGuarded), recorded),
-    maxAttempts: settings.agent.apiMaxRetries,
+    retry: RetryPolicy.make({ attempts: settings.agent.apiMaxRetries }),
     catalogue,
     endpoints,
     streamRetries: settings.network.streamRetries,

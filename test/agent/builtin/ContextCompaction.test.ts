@@ -24,6 +24,7 @@ import * as Toolset from "../../../src/tools/Toolset.ts"
 import * as FastClock from "../../support/fastClock.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 import { protocols } from "../../support/wireModel.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const Look = Tool.make("look", {
   description: "Looks.",
@@ -82,7 +83,7 @@ const model = (steps: number, { most = Infinity, summary = "all was looked at" }
 const runtime = (url: string, ...options: ReadonlyArray<ContextCompaction.Options>) =>
   Runtime.layer({
     routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
-    retry: { backoff: { base: 1, cap: 1 } },
+    retry: RetryPolicy.make({ base: 1, cap: 1 }),
     tools: [looks],
     middleware: options.map(ContextCompaction.make)
   })

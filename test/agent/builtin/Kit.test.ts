@@ -13,6 +13,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 import { Agent, Approvals, type Middleware, Runtime, Toolset } from "../../../src/index.ts"
 import {
   Approve,
@@ -62,7 +63,7 @@ const play = <R>(
     tools: [work],
     middleware,
     approvals: options.approvals,
-    retry: { times: 0 }
+    retry: RetryPolicy.none
     // The lists differ from run to run: their types say nothing here.
   } as never) as Layer.Layer<Agent.Agent, never, R>
   const program = Agent.run({ prompt: "go" }).pipe(Effect.provide(layer), Effect.provide(services), Effect.exit)

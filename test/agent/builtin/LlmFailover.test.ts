@@ -15,6 +15,7 @@ import * as Runtime from "../../../src/program/Runtime.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 import * as Failover from "../../support/failover.ts"
 import * as Fake from "../../support/fakeModel.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const primary: Route = {
   provider: "openrouter",
@@ -55,7 +56,7 @@ describe("LlmFailover", () => {
         Effect.provide(
           Runtime.layer({
             provider: Scripted.layer([Scripted.fail(Failover.status(503))]),
-            retry: { maxAttempts: 1 },
+            retry: RetryPolicy.none,
             middleware: [
               LlmFailover.make({
                 fallbackProviders: [

@@ -12,6 +12,7 @@ import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../.
 import { Provider } from "../../../src/models/provider/Provider.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 // A warning of the model would be written to the console.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
@@ -38,7 +39,7 @@ const scripted = (turns: ReadonlyArray<Scripted.Turn>) => {
     Runtime.layer({
       provider: Layer.succeed(Provider, provider),
       tools: [double.toolset, broken.toolset],
-      retry: { maxAttempts: 1 }
+      retry: RetryPolicy.none
     })
   )
   const messages = async () => (await Effect.runPromise(inspection.calls)).map(({ messages }) => messages)

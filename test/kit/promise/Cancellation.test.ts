@@ -9,6 +9,7 @@ import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../.
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const reason = new Error("enough")
 
@@ -29,7 +30,7 @@ const watched = (turns: ReadonlyArray<Scripted.Turn>, tools: ReadonlyArray<Retur
     Runtime.layer({
       provider: Scripted.layer(turns),
       tools: tools.map(({ toolset }) => toolset),
-      retry: { maxAttempts: 1 },
+      retry: RetryPolicy.none,
       hooks: [
         Hooks.on("on_session_end", ({ session_id }) =>
           Effect.sync(() => {

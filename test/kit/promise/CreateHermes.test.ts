@@ -12,6 +12,7 @@ import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../.
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const errorOf = async (promise: Promise<unknown>): Promise<HermesError> => {
   const error: unknown = await promise.then(
@@ -39,7 +40,7 @@ const scripted = (turns: ReadonlyArray<Scripted.Turn>, tools: ReadonlyArray<Retu
     Runtime.layer({
       provider: Scripted.layer(turns),
       tools: tools.map(({ toolset }) => toolset),
-      retry: { maxAttempts: 1 }
+      retry: RetryPolicy.none
     })
   )
 

@@ -12,6 +12,7 @@ import { callModel, makeLog } from "../../../src/models/routing/ModelRouter.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
 import * as Fake from "../../support/fakeModel.ts"
 import * as S from "./support.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 type Payload = Readonly<Record<string, unknown>>
 
@@ -25,7 +26,7 @@ describe("api_request_error", () => {
       const router = yield* S.router({
         chain: [{ route: S.route("a"), credentials: [S.key("k1"), S.key("k2")] }, { route: S.route("b") }],
         open,
-        backoff: { base: 0, cap: 0 }
+        retry: RetryPolicy.make({ base: 0, cap: 0 })
       })
       const seen: Array<readonly [string, Payload]> = []
       const keep = (name: string) => (payload: object) => Effect.sync(() => void seen.push([name, payload as Payload]))
@@ -73,7 +74,11 @@ describe("the decision on a failure", () => {
   it.effect("is made once, and goes up with the failure", () =>
     Effect.gen(function* () {
       const { open } = S.world({ a: [S.fails(S.http(503, "down")), S.fails(S.http(413, "too large"))] })
-      const router = yield* S.router({ chain: [{ route: S.route("a") }], open, backoff: { base: 0, cap: 0 } })
+      const router = yield* S.router({
+        chain: [{ route: S.route("a") }],
+        open,
+        retry: RetryPolicy.make({ base: 0, cap: 0 })
+      })
       const log = makeLog()
       const error = yield* Effect.flip(
         callModel(router, S.bare, { call: S.question, context: S.context, userMessage: "hi", options: undefined, log })

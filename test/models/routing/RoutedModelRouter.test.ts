@@ -15,10 +15,10 @@ import type { ModelCall } from "../../../src/base/domain/ModelCall.ts"
 import * as Adaptation from "../../../src/models/routing/Adaptation.ts"
 import * as Middleware from "../../../src/middleware/Middleware.ts"
 import * as Stack from "../../../src/middleware/Stack.ts"
-import * as Backoff from "../../../src/models/routing/Backoff.ts"
 import * as RoutedModelRouter from "../../../src/models/routing/RoutedModelRouter.ts"
 import * as Fake from "../../support/fakeModel.ts"
 import * as S from "./support.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const ok = Fake.text("hello")
 const down = S.fails(S.http(503, "down"))
@@ -61,7 +61,7 @@ describe("sessions", () => {
   it.effect("each has a place of its own in the chain", () =>
     Effect.gen(function* () {
       const { asked, open } = S.world({ a: [down, ok], b: [ok] })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.none })
       yield* S.asking(router, { turn: S.turn("one") }).answer
       yield* S.asking(router, { turn: S.turn("two") }).answer
       yield* S.asking(router, { turn: S.turn("one") }).answer
@@ -74,9 +74,9 @@ describe("sessions", () => {
       const { asked, open } = S.world({ a: [ok], b: [ok] })
       const router = yield* S.router({ chain: ab, open })
       yield* S.asking(router).answer
-      assert.strictEqual((yield* router.advance(S.turn(), "three empty answers"))?.provider, "b")
+      assert.strictEqual((yield* router.advance(S.turn(), "empty_answers"))?.provider, "b")
       yield* S.asking(router).answer
-      assert.isUndefined(yield* router.advance(S.turn(), "three more"))
+      assert.isUndefined(yield* router.advance(S.turn(), "empty_answers"))
       yield* S.asking(router, { turn: S.turn("s1", "t2") }).answer
       assert.deepStrictEqual(asked, ["a", "b", "a"])
     })
@@ -136,7 +136,7 @@ describe("what is left to others", () => {
   it.effect("a route that a call names is the only one that is asked", () =>
     Effect.gen(function* () {
       const { asked, open } = S.world({ a: [ok], b: [ok], c: [down] })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 2 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.make({ attempts: 2 }) })
       const error = yield* Effect.flip(at(S.asking(router, { route: S.route("c") }).answer, 60))
       assert.include(error.message, "down")
       assert.deepStrictEqual(asked, ["c", "c"])
@@ -208,7 +208,7 @@ describe("a time that a provider asks for", () => {
   it.effect("is never cut, and another one for each of those who are refused together", () =>
     Effect.gen(function* () {
       const waits = yield* Effect.replicateEffect(
-        Effect.map(Backoff.computeWait(Backoff.defaults, 1, Duration.seconds(10)), Duration.toMillis),
+        Effect.map(S.stepPolicy(RetryPolicy.default, [{ retryAfter: Duration.seconds(10) }]), ([wait]) => wait ?? 0),
         50
       )
       assert.deepStrictEqual(
@@ -232,7 +232,7 @@ describe("breakers", () => {
         a: [...failing(3), (_, __) => Effect.delay(Effect.succeed(Fake.textAnswer("back")), "5 seconds"), ok],
         b: [ok]
       })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.none })
       const next = (session: string) =>
         Effect.map(S.asking(router, { turn: S.turn(session) }).answer, ({ route }) => route.provider)
       for (const session of ["1", "2", "3", "4", "5"]) assert.strictEqual(yield* next(session), "b")
@@ -249,7 +249,7 @@ describe("breakers", () => {
   it.effect("what is no matter of health does not count", () =>
     Effect.gen(function* () {
       const { asked, open } = S.world({ a: [S.fails(S.http(401, "no"))], b: [ok] })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.none })
       for (const session of ["1", "2", "3", "4"]) yield* S.asking(router, { turn: S.turn(session) }).answer
       assert.strictEqual(asked.filter((name) => name === "a").length, 4)
     })
@@ -258,7 +258,7 @@ describe("breakers", () => {
   it.effect("a route that was passed over is asked after all when no other can answer", () =>
     Effect.gen(function* () {
       const { asked, open } = S.world({ a: [...failing(3), ok], b: [ok, ok, ok, down] })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.none })
       for (const session of ["1", "2", "3"]) yield* S.asking(router, { turn: S.turn(session) }).answer
       const { answer, events } = S.asking(router, { turn: S.turn("4") })
       assert.strictEqual((yield* answer).route.provider, "a")
@@ -270,7 +270,7 @@ describe("breakers", () => {
   it.effect("a single route is always asked", () =>
     Effect.gen(function* () {
       const { asked, open } = S.world({ a: [...failing(5), ok] })
-      const router = yield* S.router({ chain: [ab[0]], open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: [ab[0]], open, retry: RetryPolicy.none })
       for (let n = 0; n < 5; n++) yield* Effect.flip(S.asking(router).answer)
       yield* S.asking(router).answer
       assert.strictEqual(asked.length, 6)
@@ -456,7 +456,7 @@ describe("keys and rates", () => {
       const { router, status } = yield* RoutedModelRouter.makeRouter({
         chain: [{ ...ab[0], credentials: [S.key("sk-hidden")] }, ab[1]],
         open,
-        maxAttempts: 1,
+        retry: RetryPolicy.none,
         breaker: { failures: 1, openFor: "1 minute" }
       })
       yield* S.asking(router).answer
@@ -492,7 +492,7 @@ describe("answers that break off", () => {
     Effect.gen(function* () {
       const thought = Response.makePart("reasoning-delta", { id: "1", delta: "Let me see" })
       const { open } = S.world({ a: [S.breaks(S.http(503, "down"), thought)], b: [ok] })
-      const router = yield* S.router({ chain: ab, open, maxAttempts: 1 })
+      const router = yield* S.router({ chain: ab, open, retry: RetryPolicy.none })
       const { answer, discarded, events } = S.asking(router)
       assert.strictEqual((yield* answer).route.provider, "b")
       assert.strictEqual(discarded(), 1)

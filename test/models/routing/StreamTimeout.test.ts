@@ -12,6 +12,7 @@ import * as Classification from "../../../src/models/routing/Classification.ts"
 import * as StreamTimeout from "../../../src/models/routing/StreamTimeout.ts"
 import * as Fake from "../../support/fakeModel.ts"
 import * as S from "./support.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const sized = (tokens: number): ModelCall => ({
   ...S.question,
@@ -77,7 +78,7 @@ const every =
 const start = (turn: Fake.Turn, more: Parameters<typeof S.asking>[1] = {}, limits?: StreamTimeout.Limits) =>
   Effect.gen(function* () {
     const { asked, open } = S.world({ a: [turn] })
-    const router = yield* S.router({ chain: [{ route: S.route("a"), limits }], open, maxAttempts: 1 })
+    const router = yield* S.router({ chain: [{ route: S.route("a"), limits }], open, retry: RetryPolicy.none })
     const asking = S.asking(router, more)
     const fiber = yield* Effect.forkChild(Effect.exit(asking.answer), { startImmediately: true })
     return { ...asking, asked, fiber, isOver: () => fiber.pollUnsafe() !== undefined }
@@ -156,7 +157,7 @@ describe("a silent model", () => {
       const router = yield* S.router({
         chain: [{ route: S.route("openrouter"), limits: { stream: 2_000 } }],
         open,
-        maxAttempts: 1
+        retry: RetryPolicy.none
       })
       const fiber = yield* Effect.forkChild(Effect.flip(S.asking(router).answer), { startImmediately: true })
       yield* TestClock.adjust("2 seconds")

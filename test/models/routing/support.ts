@@ -1,5 +1,8 @@
 // Routers over scripted providers: what each route answers is a list, and who was asked is a record.
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
+import * as Schedule from "effect/Schedule"
 import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"
 import { SessionId, TaskId, TurnId } from "../../../src/base/domain/Ids.ts"
@@ -13,6 +16,7 @@ import * as NetworkFailure from "../../../src/models/provider/NetworkFailure.ts"
 import type { Question, Service } from "../../../src/models/routing/ModelRouter.ts"
 import * as AnswerProgress from "../../../src/models/routing/AnswerProgress.ts"
 import type { Open } from "../../../src/models/routing/OpenRoute.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 import * as RoutedModelRouter from "../../../src/models/routing/RoutedModelRouter.ts"
 import * as Fake from "../../support/fakeModel.ts"
 
@@ -178,3 +182,37 @@ export const notices = (events: ReadonlyArray<RunEvent>): ReadonlyArray<string> 
 /** No chance: every wait is the least one. */
 export const router = (options: RoutedModelRouter.Options) =>
   Effect.map(RoutedModelRouter.makeRouter(options), ({ router }) => router)
+
+/** Failure that the steps of a policy begin with. */
+const failure: RetryPolicy.RouteFailure = {
+  reason: "overloaded",
+  message: "",
+  attempt: 1,
+  elapsed: Duration.zero,
+  retryAfter: undefined,
+  route: { provider: "a", model: "m", apiMode: "chat_completions", baseUrl: undefined },
+  hasStreamed: false,
+  isRetryable: true,
+  isUnreachable: false
+}
+
+/** Steps a policy through failures, and returns its waits in milliseconds until it is done. */
+export const stepPolicy = Effect.fnUntraced(function* (
+  policy: RetryPolicy.RetryPolicy,
+  failures: ReadonlyArray<Partial<RetryPolicy.RouteFailure>>
+) {
+  const step = yield* Schedule.toStep(policy)
+  const waits: Array<number> = []
+  let now = 0
+  for (const [index, one] of failures.entries()) {
+    const input = { ...failure, attempt: index + 1, elapsed: Duration.millis(now), ...one }
+    const wait = yield* Pull.catchDone(
+      Effect.map(step(now, input), ([, duration]) => Duration.toMillis(duration)),
+      () => Effect.undefined
+    )
+    if (wait === undefined) break
+    waits.push(wait)
+    now += wait
+  }
+  return waits
+})

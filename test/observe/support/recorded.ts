@@ -23,6 +23,7 @@ import * as RunTree from "../../../src/observe/RunTree.ts"
 import * as StoredForm from "../../../src/store/StoredForm.ts"
 import { NestedCalls, ToolContext } from "../../../src/tools/ToolContext.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const Echo = Tool.make("echo", {
   description: "Says it again",
@@ -195,7 +196,7 @@ export const views = <E>(
           tools: [tools, Delegate.toolset],
           hooks: more.hooks ?? [],
           store: SessionStore.layerSqlite({ path }),
-          retry: { backoff: { base: 0, cap: 0 } }
+          retry: RetryPolicy.make({ base: 0, cap: 0 })
         })
       )
     )

@@ -20,6 +20,7 @@ import * as RolloutGroup from "../../../src/research/rollout/RolloutGroup.ts"
 import { defaults, type RolloutSettings } from "../../../src/research/rollout/RolloutSettings.ts"
 import * as inferenceServer from "../../support/inferenceServer.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 const episodes = Episodes.layer.pipe(Layer.provide(EpisodeStore.layerMemory))
 
@@ -35,7 +36,7 @@ const rollOut = <Item extends RolloutEnvironment.AnyItem>(
     const capture = yield* RolloutCapture.make()
     const runtime = Runtime.layer({
       provider: ChatCompletions.layer({ model: "m", baseUrl: url, apiKey: Redacted.make("k") }),
-      retry: { maxAttempts: 1 },
+      retry: RetryPolicy.none,
       tools: [FileTools.toolset, TerminalTools.toolset],
       middleware: [capture.middleware],
       approvals: Approvals.layerDeny({ unknownCommands: "allow" })

@@ -17,6 +17,7 @@ import * as EpisodeStore from "../../../src/research/rollout/EpisodeStore.ts"
 import * as RolloutModel from "../../../src/research/rollout/RolloutModel.ts"
 import * as HermesServer from "../../../src/serve/server/HermesServer.ts"
 import * as inferenceServer from "../../support/inferenceServer.ts"
+import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
 
 /** An answer of any endpoint. */
 interface Reply {
@@ -62,7 +63,7 @@ const world = Effect.fnUntraced(function* (
       Layer.provide(Episodes.layer),
       Layer.provide([
         EpisodeStore.layerMemory,
-        ModelRouter.layerWith({ maxAttempts: 1 }).pipe(Layer.provide(provider)),
+        ModelRouter.layerWith({ retry: RetryPolicy.none }).pipe(Layer.provide(provider)),
         Hooks.layer([])
       ])
     )

@@ -13,7 +13,7 @@ const formatSeconds = (millis: number): string => `${Math.max(1, Math.round(mill
 
 /** A wait before another attempt. */
 export const describeWait = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
-  `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt} of ${maxAttempts}`
+  `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt}${maxAttempts === undefined ? "" : ` of ${maxAttempts}`}`
 
 /** A model that says nothing. */
 export const describeSilence = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>

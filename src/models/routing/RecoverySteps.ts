@@ -1,0 +1,138 @@
+/**
+ * The recoveries that a call makes on its route: another key, another form of the request, a shorter answer, a new
+ * connection. Each is tried once in its turn; waits between attempts belong to the `RetryPolicy`.
+ *
+ * Source: `hermes-llm.md` §16.5, §17.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Adaptation from "./Adaptation.ts"
+import type { Change } from "./Adaptation.ts"
+import type { Failure } from "./Classification.ts"
+import * as CredentialPool from "./CredentialPool.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
+import * as Recovery from "./Recovery.ts"
+import {
+  emitNotice,
+  formatRouteName,
+  renewLease,
+  type RouteCallState,
+  takeNextLease,
+  waitAndNotify
+} from "./RouteCallState.ts"
+
+/** Pause of a key that was refused for its rate by a provider that named no time. */
+const unnamedPause = Duration.seconds(5)
+
+/** True if the call can be repeated at once, false if the recovery is not possible. */
+type Step = Effect.Effect<boolean>
+
+const possible = Effect.succeed(true)
+const impossible = Effect.succeed(false)
+
+/** Closes the key of the call to others for as long as the provider asked. */
+const pauseKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
+  const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
+  if (reason === "rate_limit") RateLimitGate.recordRefusal(state, resetAfter ?? unnamedPause)
+  return resetAfter
+})
+
+const renewKey = (state: RouteCallState): Step => Effect.map(renewLease(state), (fresh) => fresh !== undefined)
+
+const changeToNextKey = Effect.fnUntraced(function* (state: RouteCallState, failed: Failure) {
+  const {
+    key: { lease },
+    route: { info, pool }
+  } = state
+  if (pool === undefined || lease === undefined) return false
+  const { reason } = failed.decision
+  const next = yield* takeNextLease(state, { reason, resetAfter: yield* pauseKey(state, failed) })
+  if (next === undefined) return false
+  yield* emitNotice(
+    state,
+    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}); continuing with key ${next.number}`
+  )
+  return true
+})
+
+/**
+ * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
+ * one conversation.
+ */
+const adaptCall = (state: RouteCallState, change: Change): Step => {
+  const { route } = state
+  const known = change === "without_reasoning" ? state.form.changes : route.changes
+  if (known.has(change)) return impossible
+  known.add(change)
+  const what = Recovery.describeRecovery({ _tag: "Adapt", change })
+  const message = `${formatRouteName(route)} cannot take the request as it is: ${what}`
+  return Effect.andThen(emitNotice(state, message), possible)
+}
+
+const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): Step => {
+  const { route, sent, shared } = state
+  const { request } = sent
+  if (request === undefined) return impossible
+  const {
+    info: { apiMode },
+    parameters: changes
+  } = route
+  for (const name of names) {
+    const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
+    if (to === null) continue
+    changes.set(name, to)
+    const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
+    return emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`).pipe(
+      Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
+      Effect.andThen(possible)
+    )
+  }
+  return impossible
+}
+
+const lowerOutputCap = (state: RouteCallState, to: number): Step => {
+  const { form, route } = state
+  if (form.outputCap !== undefined && form.outputCap <= to) return impossible
+  form.outputCap = to
+  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), possible)
+}
+
+/** Wait before the first use of a rebuilt connection, after this many failed attempts (`hermes-llm.md` §17.4). */
+const computeRebuildDelay = (attempts: number): Duration.Duration => Duration.seconds(Math.min(3 + attempts, 8))
+
+const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
+  const { isPrimary, retries, route, shared } = state
+  if (retries.isRebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return false
+  retries.isRebuilt = true
+  yield* shared.providers.retire(route.routeWith(state.key.lease))
+  const duration = computeRebuildDelay(retries.failures)
+  yield* waitAndNotify(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
+  retries.failures = 0
+  return true
+})
+
+/** A recovery that `tryRecovery` makes. */
+export type RecoveryStep = Exclude<Recovery.Recovery, { readonly _tag: "Compact" | "NextRoute" | "RetryAfter" }>
+
+/** Makes a recovery on the route. Returns `false` if it is not possible, or was made before. */
+export const tryRecovery = (state: RouteCallState, recovery: RecoveryStep, failed: Failure): Step => {
+  switch (recovery._tag) {
+    case "RenewKey":
+      return renewKey(state)
+    case "NextKey":
+      return changeToNextKey(state, failed)
+    case "Adapt":
+      return adaptCall(state, recovery.change)
+    case "AdaptParameters":
+      return adaptParameters(state, recovery.names)
+    case "LowerOutputCap":
+      return lowerOutputCap(state, recovery.to)
+    case "Rebuild":
+      return rebuildConnection(state, failed)
+  }
+}
+
+/** Pauses the key of a call that continues on the next route because of its rate. */
+export const leaveRoute = (state: RouteCallState, failed: Failure): Effect.Effect<void> =>
+  failed.decision.reason === "rate_limit" ? Effect.asVoid(pauseKey(state, failed)) : Effect.void
