@@ -1,5 +1,5 @@
 /**
- * Computes how long to wait before asking again.
+ * Computes the wait before a retry.
  *
  * **Details**
  *
@@ -8,7 +8,7 @@
  * share of up to a quarter of it, at most five seconds, for the same reason. Random numbers come from the fiber's
  * `Random`.
  *
- * The seed has one pair for everything, 5 s and 120 s, and it is the default (`ARCHITECTURE.md` §7, D4).
+ * By default, `base` is 5 s and `cap` 120 s in all cases, as in the seed (`ARCHITECTURE.md` §7, D4).
  *
  * Source: `hermes-llm.md` §17.1.
  */
@@ -16,16 +16,19 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
-/** The least wait, and the most before chance is added. */
+/** The minimum wait, and the maximum before the random share is added. */
 export interface Limits {
   readonly base: Duration.Input
   readonly cap: Duration.Input
 }
 
-/** Five seconds to two minutes. */
+/** Default limits: five seconds to two minutes. */
 export const defaults: Limits = { base: "5 seconds", cap: "2 minutes" }
 
-/** A provider that wants to be left alone for longer is asked again after this all the same. */
+/**
+ * Maximum wait requested by a provider that is honored. If the provider requests more, the retry is made after this
+ * time.
+ */
 export const longestRetryAfter = Duration.minutes(2)
 
 const jitterShare = 0.25
@@ -37,7 +40,7 @@ const addJitter = (asked: Duration.Duration): Effect.Effect<Duration.Duration> =
     return Duration.millis(Math.round(millis + chance * Math.min(millis * jitterShare, mostJitterMillis)))
   })
 
-/** The wait after the `failed`-th failure (from 1), where the provider asked for `asked` or for nothing. */
+/** Computes the wait after failure number `failed` (from 1). `asked` is the wait requested by the provider, if any. */
 export const computeWait = (
   limits: Limits,
   failed: number,
@@ -49,5 +52,7 @@ export const computeWait = (
   return Effect.map(Random.next, (chance) => Duration.times(least, 1 + chance / 2))
 }
 
-/** The wait before a rebuilt connection is used, after this many failed attempts (`hermes-llm.md` §17.4). */
+/**
+ * Computes the wait before a rebuilt connection is used, from the number of failed attempts (`hermes-llm.md` §17.4).
+ */
 export const computeRebuildDelay = (attempts: number): Duration.Duration => Duration.seconds(Math.min(3 + attempts, 8))

@@ -1,14 +1,14 @@
 /**
- * One call over a chain of routes: from the route that its session is on to the end of the chain, then over those that
- * were passed over on the way.
+ * Executes a call on a chain of routes: from the current route of its session to the end of the chain, then on the
+ * routes that were skipped.
  *
  * **Details**
  *
- * A route is passed over while its keys are all set aside or its circuit is open.
+ * A route is skipped while all of its keys are disabled or its circuit is open.
  *
- * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its
- * next turn starts on the primary again, unless the primary refused it for its rate or for money less than a minute
- * ago. Only sessions that are away from the primary are remembered.
+ * A session starts on the primary route. If a route fails, the session uses the next one for the rest of the turn. Its
+ * next turn starts on the primary again, unless less than a minute has passed since the primary refused the session
+ * because of a rate limit or missing credit. Only sessions that are not on the primary are stored.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
  */
@@ -24,28 +24,31 @@ import type { Reason } from "./Recovery.ts"
 import { type Call, type ManagedRoute, type Position, formatRouteName } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
 
-/** Milliseconds that a primary that refused a session is left alone. */
+/** Milliseconds during which a session does not return to a primary route that refused it. */
 const cooldownMillis = 60_000
 
-/** Sessions that were left on a fallback and never came back are forgotten beyond this number, oldest first. */
+/** Maximum number of stored sessions that are on a fallback. Beyond it, the oldest are removed. */
 const mostSessions = 4_096
 
 interface SessionPosition {
   readonly turn: TurnId
   readonly position: number
-  /** Time at which the primary may be asked again. */
+  /** Time from which the primary route may be used again, in milliseconds. */
   readonly coolUntil: number
 }
 
-/** Positions of sessions; they count from 0, the primary. */
+/** Positions of sessions in the chain. The primary route has position 0. */
 interface Positions {
-  /** Returns the route of the turn's next call. A turn that is new may bring the session back. */
+  /** Returns the position of the turn's next call. A new turn may return the session to the primary route. */
   readonly position: (turn: Turn, now: number) => number
-  /** Puts the session on another route; `reason` is why it left the one that it was on, `now` in milliseconds. */
+  /**
+   * Moves the session to another route. `reason` is the reason why it leaves its current route, `now` the time in
+   * milliseconds.
+   */
   readonly move: (turn: Turn, to: number, reason: Reason | undefined, now: number) => void
 }
 
-/** Makes positions with every session on the primary. */
+/** Creates positions in which every session is on the primary route. */
 const makePositions = (): Positions => {
   const places = new Map<string, SessionPosition>()
   return {
@@ -88,8 +91,8 @@ const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /**
- * Judges a call, after its retries, for the breaker. Only failures that reflect the provider's health count: a refused
- * key, a rate limit or a wrong request says nothing about it.
+ * Classifies the outcome of a call, after its retries, for the circuit breaker. Only failures that reflect the
+ * provider's health count; a refused key, a rate limit or an invalid request does not.
  */
 const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
   if (Exit.isFailure(exit)) return "ignored"
@@ -100,7 +103,7 @@ const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Ve
     : "ignored"
 }
 
-/** Asks a route, unless its keys are all set aside or its circuit is open. */
+/** Sends the call to a route, unless all of its keys are disabled or its circuit is open. */
 const askRoute = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
   const asked: Effect.Effect<RouteRetry.Outcome | typeof rejected, E> = Effect.catch(
     breakers.guard(route.id, RouteRetry.callRoute<E>(call, route, position), judgeOutcome),
@@ -122,7 +125,7 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
   let reason: Reason | undefined
   let failure: AiError.AiError | undefined
 
-  /** Keeps the session on this route for the rest of its turn. */
+  /** Moves the session to this route for the rest of its turn. */
   const settleOnRoute = (index: number): Effect.Effect<void> => {
     if (turn === undefined || index === settled || index >= routes.length) return Effect.void
     settled = index
@@ -183,14 +186,14 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
   return failure === undefined ? yield* Effect.die("a chain without routes") : yield* Effect.fail(failure)
 })
 
-/** Calls over a chain of routes. */
+/** Executes calls on a chain of routes. */
 export interface Failover extends Positions {
   readonly call: <E>(call: Call) => Effect.Effect<ModelAnswer, AiError.AiError | E>
-  /** State of a route's circuit. */
+  /** Returns the state of a route's circuit. */
   readonly breaker: (route: ManagedRoute) => ReturnType<Breakers.Breakers["state"]>
 }
 
-/** Makes the calls over a chain: all circuits are closed, every session is on the primary. */
+/** Creates a `Failover` for a chain. Initially all circuits are closed and every session is on the primary route. */
 export const make = (routes: ReadonlyArray<ManagedRoute>, policy = Breakers.defaults): Failover => {
   const chain: Chain = { routes, breakers: Breakers.make(policy), positions: makePositions() }
   return {

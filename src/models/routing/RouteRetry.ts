@@ -1,14 +1,15 @@
 /**
- * One call on one route: attempts until one is answered, or until nothing that could be done on this route is left.
+ * Executes one call on one route: makes attempts until one is answered, or until no further recovery is possible on
+ * this route.
  *
  * **Details**
  *
- * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is applied and
- * the attempt repeated. Recoveries without a wait do not count as attempts. An answer that broke off is requested
- * again, or only its rest (`PartialAnswer`).
+ * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is applied, and
+ * the attempt is repeated. Recoveries without a wait do not count as attempts. For an incomplete answer, either the
+ * whole answer or only its rest is requested again (`PartialAnswer`).
  *
- * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
- * Waits are sleeps: an interruption ends them at once.
+ * Every change that a user may notice is emitted as an event: waits, another key, another connection, another form of
+ * the call. An interruption ends a wait immediately.
  *
  * Source: `hermes-llm.md` §15.5, §16.5, §17.
  */
@@ -46,25 +47,25 @@ import {
   waitAndNotify
 } from "./RouteCallState.ts"
 
-/** Retries of a call on a route so far. */
+/** Counts of a call's retries on a route. */
 export interface Retries {
-  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
+  /** Number of rate limit refusals that specified no time. Each one leads to a longer wait than the previous one. */
   refusals: number
-  /** Failures that cost an attempt. */
+  /** Number of failures that count as attempts. */
   failures: number
   rebuilt: boolean
-  /** Attempts that were asked for the rest of an answer, and broke off again. */
+  /** Number of attempts that requested the rest of an answer and were incomplete again. */
   continuations: number
 }
 
-/** The form in which a call is sent. */
+/** Form in which a call is sent. */
 export interface CallForm {
   outputCap: number | undefined
-  /** Changes of this call alone. */
+  /** Changes that apply only to this call. */
   readonly changes: Set<Change>
 }
 
-/** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
+/** Continuation of a call after a failure: another attempt on this route, the next route, or no further attempt. */
 type Onward = "again" | "next route" | "give up"
 
 type RecoveryAttempt = Effect.Effect<Onward | undefined>
@@ -96,8 +97,8 @@ const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decisio
 })
 
 /**
- * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
- * one conversation.
+ * Changes the form of the call. Features rejected by an endpoint are stored with the route, except reasoning, whose
+ * rejection depends on the conversation.
  */
 const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
   const { route } = state
@@ -137,13 +138,13 @@ const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
 }
 
 /**
- * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
- * is shown only when the call fails.
+ * Returns the reason for a wait. For connection failures this is the runtime's own message, which includes advice; a
+ * provider's message is shown only if the call fails.
  */
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
-/** Switches to another key, if one is ready by now. */
+/** Switches to another key if one has become available. */
 const changeKey = (state: RouteCallState): Effect.Effect<void> => {
   const { pool } = state.route
   if (pool === undefined || pool.size < 2) return Effect.void
@@ -151,7 +152,7 @@ const changeKey = (state: RouteCallState): Effect.Effect<void> => {
   return takeLease(state)
 }
 
-/** Goes back to the queue of the key. */
+/** Returns the call to the queue of its key. */
 const returnToQueue = Effect.fnUntraced(function* (
   state: RouteCallState,
   { error }: Failure,
@@ -236,7 +237,7 @@ const attemptRecovery = (state: RouteCallState, recovery: Recovery.Recovery, fai
   }
 }
 
-/** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
+/** Applies the first possible recovery from a failure, in the order of its decision. */
 const recoverFromFailure = Effect.fnUntraced(function* (
   state: RouteCallState,
   failed: Failure
@@ -249,19 +250,19 @@ const recoverFromFailure = Effect.fnUntraced(function* (
   return "give up"
 })
 
-/** Result of a call on one route. A failure carries its decision upwards. */
+/** Result of a call on one route. A failure includes its decision, for the caller. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
-  /** This route cannot answer; another one may. */
+  /** The route failed, but another route may succeed. */
   | ({ readonly _tag: "NextRoute" } & Failure)
-  /** No route is to be asked. */
+  /** The call failed, and no other route should be tried. */
   | ({ readonly _tag: "GivenUp" } & Failure)
 
-/** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
+/** Returns the failure of a provider. Any other failure ends the call. */
 const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
-/** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
+/** Discards the parts that failed attempts have streamed. */
 const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void> => {
   log.isDirty = false
   const { discard = Effect.void, options } = question
@@ -275,8 +276,8 @@ const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void>
 }
 
 /**
- * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
- * asked for often enough on this route.
+ * Preserves the text of an incomplete answer that was read, or marks the streamed parts to be discarded. Returns false
+ * if the rest has already been requested the maximum number of times on this route.
  */
 const handleBrokenAnswer = Effect.fnUntraced(function* (
   state: RouteCallState,
@@ -300,7 +301,7 @@ const handleBrokenAnswer = Effect.fnUntraced(function* (
   return mayGoOn
 })
 
-/** Takes over what earlier runs learnt of the endpoint, once. */
+/** Adds the parameters that earlier runs found to be rejected by the endpoint, once for each route. */
 const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
   if (route.recalled || endpoints === undefined) return undefined
   route.recalled = true
@@ -347,7 +348,7 @@ const attemptUntilDone = Effect.fnUntraced(function* <E>(state: RouteCallState):
   }
 })
 
-/** Makes a call on a route. */
+/** Executes a call on a route. */
 export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
   Effect.clockWith((clock) => {
     const startedAt = clock.currentTimeMillisUnsafe()
