@@ -40,10 +40,7 @@ export interface HttpTransport {
    * no limit if absent.
    */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
-  /**
-   * Prepares headers that many requests share, so that they are encoded only once. The headers must not change
-   * afterwards.
-   */
+  /** Encodes headers that many requests share once. The headers must not change afterwards. */
   readonly fixed: (headers: Headers) => Headers
   /** Closes all connections, including those in use. */
   readonly close: () => void
