@@ -1,5 +1,5 @@
 /**
- * The agent: takes a user's message, asks a model, runs the tools that the model calls, and repeats until an answer.
+ * An agent sends a user's message to a model, runs the tools that the model calls, and repeats this until an answer.
  *
  * **Details**
  *
@@ -71,57 +71,57 @@ export type { AgentSettings, RunInput } from "./RunInput.ts"
 const streamBuffer = 256
 
 /**
- * An agent. `E` is what its middleware adds to the ways in which a run can fail, `R` what its tools, middleware and
- * hooks read of each run (`RunContext`).
+ * An agent. `E` is the failures that its middleware adds to a run, and `R` is the data (`RunContext`) that its tools,
+ * middleware and hooks read from each run.
  */
 export interface Service<out E = never, R = never> {
   readonly run: (input: RunInput<R>) => Effect.Effect<RunResult, AgentError | E>
-  /** The events of a run; the last one is its `RunFinished`. Ending the stream early interrupts the run. */
+  /** Events of a run, ending with `RunFinished`. Ending the stream early interrupts the run. */
   readonly stream: (input: RunInput<R>) => Stream.Stream<RunEvent, AgentError | E>
-  /** Runs a tool as a model's call would be run, outside of any run; see `CallTool`. */
+  /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
    * Compacts the stored conversation of a session between its runs. The conversation continues in a new session, as
-   * after a run that was compacted. The session is unchanged if there is too little to leave out or no summary can be
-   * produced.
+   * after a run that was compacted. The session is unchanged if the conversation is too short to compact or no summary
+   * can be produced.
    */
   readonly compact: (
     input: RunStart.CompactInput & RunContext.ContextInput<R>
   ) => Effect.Effect<ContextFit.CompactionResult, AgentError>
-  /** Layers of the system prompt that a new session of this input would begin with; nothing is run or stored. */
+  /** Returns the system prompt layers of a new session for this input. Runs and stores nothing. */
   readonly promptLayers: (input?: SessionOpening.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
   /** Asks the run of a session to stop with its results so far. Returns false if no run is active. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
   /**
    * Notifies the listeners that a session is closed (`on_session_finalize`) because it ended or was left for another
-   * session. Sessions still open when the agent's layer closes are closed then, each once. A session that runs again is
-   * open again.
+   * session. Sessions that are still open when the agent's layer closes are closed at that time, each once. A session
+   * that runs again is reopened.
    */
   readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
 }
 
-/** The end of a session's life in a program. */
+/** Details of the end of a session. */
 export interface SessionEnd {
   readonly reason: "shutdown" | "session_boundary" | "new_session" | "session_expired" | "compression"
-  /** The session that takes its place. */
+  /** Session that replaces the ended one. */
   readonly next?: string | undefined
 }
 
-/** The agent of a runtime. An application whose middleware adds failures defines a separate key for its agent. */
+/** The agent of a runtime. Applications whose middleware adds failures define a separate key for their agent. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
 
-/** Maximum number of sessions that an agent keeps open. A further session closes the one idle longest. */
+/** Maximum number of open sessions of an agent. One more closes the session that was idle longest. */
 const maxOpenSessions = 1000
 
-/** Parts of an agent, besides the services of its surroundings. */
+/** Parts of an agent that are not services in its context. */
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
-  /** The first is outermost. */
+  /** Middleware of the agent. The first entry is outermost. */
   readonly middleware?: Middlewares | undefined
-  /** Middleware outside `middleware`, contributed by plugins. */
+  /** Middleware contributed by plugins, which wraps `middleware`. */
   readonly outermost?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-/** A list of middleware that adds at most the failures `E` and reads at most `R` of each run. */
+/** A list of middleware that adds at most the failures `E` and reads at most the data `R` of each run. */
 export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> = Middlewares &
   Middleware.AtMost<E, Middlewares> &
   RunContext.AtMost<R, Middleware.Needs<Middlewares>>
@@ -169,7 +169,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         promptSources: yield* PromptSources,
         settings
       }
-      /** Services of the runs of each sub-agent: its own settings, and its middleware inside of the others. */
+      /** Services for the runs of each sub-agent: its own settings, and its middleware inside the shared middleware. */
       const ofSubAgents = new Map<string, AgentServices>()
       for (const one of settings.delegation?.agents ?? []) {
         ofSubAgents.set(one.name, {
@@ -192,7 +192,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
       const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
-      /** Sessions of runs that were asked for from outside, the latest last, with their last run. */
+      /** Sessions of top-level runs with the id of their last run, the most recent last. */
       const open = new Map<string, Ids.TurnId>()
 
       const recordEnd = (
@@ -274,7 +274,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         })
         let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
         yield* acquireOwnership(id)
-        // Known for sure only by the owner: a run that ends may make a continuation.
+        // Only the owner knows the newest session: a run that ends may create a continuation.
         let next = asked === undefined ? id : yield* services.store.newest(id)
         while (next !== id) {
           id = next
@@ -318,7 +318,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
       const surroundings = yield* Effect.context<never>()
 
-      /** Begins the reviews that are due, of a result that was handed over. */
+      /** Starts the due reviews of a run whose result was delivered. */
       const startDueReviews = (
         { cwd, run }: RunStart.OpenedRun,
         { source }: RunOptions,
@@ -341,7 +341,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const { id, stopped } = yield* ownSession(input.sessionId)
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
-              // A child's session is given up when the child ends.
+              // A child's session is closed when the child ends.
               Effect.andThen(
                 lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void,
                 memories.listening(
@@ -352,7 +352,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               )
             const { run } = prepared.opened
             return yield* Effect.uninterruptibleMask((restore) =>
-              // A run that fails before its message is stored has an end all the same.
+              // A run that fails before its message is stored also reports its end.
               Effect.flatMap(
                 Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))),
                 (exit) => RunLifecycle.end(run, exit)
@@ -378,8 +378,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         ).pipe(Effect.provideService(Services, selectServices(lineage)))
 
       /**
-       * Provides an effect with the requirements of the middleware and the services that the application passes to this
-       * run or call.
+       * Provides an effect with the services that the middleware requires and that the application passes to this run
+       * or call.
        */
       const provideSurroundings = <A, Failure>(
         effect: Effect.Effect<A, Failure>,
@@ -431,17 +431,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     })
   )
 
-/** {@link make} for a key whose type names the failures `E` and the services `R` read for each run. */
+/** {@link make} for a service key whose type names the failures `E` and the services `R` read for each run. */
 export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   options: BoundedOptions<E, R, Middlewares>
 ) =>
   Effect.map(
     make<Middlewares>(options),
-    // The type of `options.middleware` has proved the bounds, which a generic function cannot see.
+    // The type of `options.middleware` guarantees the bounds, which TypeScript cannot infer in a generic function.
     (service) => service as Service<unknown, never> as Service<E, R>
   )
 
-/** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */
+/** {@link make} as a Layer of {@link Agent}, for middleware that adds no failures. */
 export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   options: BoundedOptions<never, never, Middlewares>
 ) => Layer.effect(Agent, makeBounded<never, never, Middlewares>(options))

@@ -1,6 +1,6 @@
 /**
- * The outcome of one step. An answer becomes an outcome here: its text is shown, and the parts that can be sent back
- * are stored.
+ * Converts an answer of a model into the outcome of one step: its text is shown, and the parts that can be sent back to
+ * the model are stored.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §15.
  */
@@ -19,39 +19,49 @@ import { Services } from "./Services.ts"
 
 /** Outcome of one step. */
 export type Outcome =
-  /** The model answered and asks for nothing more. */
+  /** The model answered and called no tools. */
   | { readonly _tag: "Finished"; readonly text: string }
-  /** Tools were asked for, and every call has its result. */
+  /** The model called tools, and every call has its result. */
   | ContinueOutcome
-  /** The output limit cut the answer. Its text is in the conversation, unless calls were cut: then nothing of it is. */
+  /**
+   * The output limit cut the answer. Its text is in the conversation, unless calls were cut: then no part of the answer
+   * is in the conversation.
+   */
   | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
-  /** The answer went beyond a bound and was ended there; its text up to it is in the conversation. */
+  /** The answer exceeded a limit and was ended there. The text before the limit is in the conversation. */
   | { readonly _tag: "Endless"; readonly text: string }
   /**
-   * The connection was lost in the middle of the answer, and the rest could not be had. Its text is in the
-   * conversation.
+   * The connection was lost in the middle of the answer, and the rest could not be received. The received text is in
+   * the conversation.
    */
   | { readonly _tag: "BrokenOff"; readonly text: string }
-  /** The provider paused in the middle of the answer, which is in the conversation. Another request continues it. */
+  /**
+   * The provider paused in the middle of the answer. The received part is in the conversation, and another request
+   * continues it.
+   */
   | { readonly _tag: "Paused"; readonly text: string }
-  /** Neither text nor calls; `reasoned` when there was reasoning, which is in the conversation then. */
+  /**
+   * The answer has neither text nor calls. `reasoned` is true if it has reasoning, which is then in the conversation.
+   */
   | { readonly _tag: "Empty"; readonly reasoned: boolean }
   /** The provider's content filter ended the answer. */
   | { readonly _tag: "Filtered"; readonly text: string }
   /** A guardrail ended the run. */
   | { readonly _tag: "Halted"; readonly message: string }
 
-/** See {@link Outcome}. */
+/** The tools of a step ran; see {@link Outcome}. */
 interface ContinueOutcome {
   readonly _tag: "Continue"
   /** Text that accompanies the calls. */
   readonly text: string
   readonly tools: ReadonlyArray<string>
-  /** True when a call of the step could not even be tried: an unknown tool, arguments that are no object. */
+  /**
+   * True if a call of the step could not be attempted, because its tool is unknown or its arguments are not an object.
+   */
   readonly invalid: boolean
 }
 
-/** A part of an answer as the conversation has it. */
+/** Converts a part of an answer to a part of a conversation message. */
 export const toPromptPart =
   (step: number) =>
   (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
@@ -64,7 +74,7 @@ export const toPromptPart =
         return Prompt.filePart({ mediaType: part.mediaType, data: part.data, options: part.metadata })
       case "tool-call":
         return Prompt.toolCallPart({
-          // An answer without an id gets one that is the same whenever it is read again.
+          // A part without an id gets one that is the same each time the answer is read.
           id: part.id === "" ? `call_${step}_${index}` : part.id,
           name: part.name,
           params: part.params,
@@ -74,7 +84,7 @@ export const toPromptPart =
     }
   }
 
-/** True for a call that the runtime is to run. */
+/** Returns true for a tool call that the runtime has to run. */
 export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(
   part: P
 ): part is Extract<P, { readonly type: "tool-call" }> => part.type === "tool-call" && !part.providerExecuted
@@ -88,13 +98,16 @@ const storeAnswer = (
   return content.length === 0 ? Effect.void : appendMessages(run, Prompt.assistantMessage({ content }))
 }
 
-/** Returns whether a text has nothing that a user could see. */
+/** Returns true if a text has no characters that a user could see. */
 export const isBlank = (text: string): boolean => text.trim() === ""
 
 const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): ReadonlyArray<Prompt.AssistantMessagePart> =>
   content.filter(({ type }) => type !== "text")
 
-/** Handles an answer cut by the output limit. One with cut calls is discarded, and the same question is asked again. */
+/**
+ * Handles an answer cut by the output limit. An answer with cut calls is discarded, and the same question is asked
+ * again.
+ */
 export const handleTruncatedAnswer = Effect.fnUntraced(function* (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
@@ -108,7 +121,7 @@ export const handleTruncatedAnswer = Effect.fnUntraced(function* (
   return { _tag: "Truncated", text, cut: "text" }
 })
 
-/** An answer without calls. */
+/** Handles an answer without calls. */
 export const handleFinalAnswer = Effect.fnUntraced(function* (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
@@ -118,7 +131,7 @@ export const handleFinalAnswer = Effect.fnUntraced(function* (
   const reasoned = content.some((part) => part.type === "reasoning")
   if (isBlank(text) && reason !== "pause") {
     if (reason === "content-filter") return { _tag: "Filtered", text }
-    // Providers refuse a history with empty texts.
+    // Providers reject a history with empty texts.
     yield* storeAnswer(run, withoutText(content))
     return { _tag: "Empty", reasoned }
   }
@@ -127,7 +140,7 @@ export const handleFinalAnswer = Effect.fnUntraced(function* (
   return { _tag: reason === "content-filter" ? "Filtered" : "Finished", text }
 })
 
-/** Handles an answer whose rest could not be received: stores the part that was read, with a mark. */
+/** Handles an answer whose rest could not be received: stores the received part, with a mark. */
 export const handleBrokenAnswer = Effect.fnUntraced(function* (
   run: RunState,
   parts: ReadonlyArray<ContentPart>
@@ -143,7 +156,9 @@ const describeOverflow = (overflow: AnswerText.Overflow): string =>
   `Not executed: the answer went beyond ${AnswerText.describeBound(overflow)}. Use fewer calls with less content each, for ` +
   "instance by writing a large file in several parts."
 
-/** An answer that went beyond a bound: its calls are answered with an error, so that the model can do it otherwise. */
+/**
+ * Handles an answer that exceeded a limit. Its calls are answered with an error, so that the model can try another way.
+ */
 export const handleOverlongAnswer = Effect.fnUntraced(function* (
   run: RunState,
   parts: ReadonlyArray<ContentPart>,

@@ -1,6 +1,6 @@
 /**
  * Decides how a run continues after an unusable answer: cut, paused, empty, or containing only calls that cannot be
- * tried. Pure: takes the state so far and an outcome, and returns the next state and the action.
+ * attempted. Pure: takes the state so far and an outcome, and returns the next state and the action.
  *
  * **Details**
  *
@@ -21,25 +21,25 @@ import type { RouteInfo } from "../base/domain/Route.ts"
 import type { Exit } from "../base/domain/RunEvent.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
 
-/** Kinds of text that a model ended by itself. */
+/** Classification of a text that the model ended by itself: an answer, an announcement, or a text that breaks off. */
 type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** Input of the classification. */
 export interface AnswerInput {
   readonly text: string
   readonly route: RouteInfo
-  /** Question of the user, as far as it is text. */
+  /** Text of the user's question. */
   readonly asked: string
-  /** True when one of the newest messages is a tool's result. */
+  /** True if one of the newest messages is a tool result. */
   readonly afterTools: boolean
-  /** True when there is a tool's result anywhere in the conversation. */
+  /** True if any message of the conversation is a tool result. */
   readonly anyResults: boolean
 }
 
-/** Characters of an announcement at most. */
+/** Maximum length of an announcement, in characters. */
 const longestAnnouncement = 1_200
 
-/** Characters of a text that can be called cut. */
+/** Minimum length of a text that can be classified as cut, in characters. */
 const shortestCut = 20
 
 const intent =
@@ -69,13 +69,13 @@ const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
   return said.length >= shortestCut && /\s/.test(said) && !ending.test(said)
 }
 
-/** Classifies a text that a model ended by itself. */
+/** Classifies a text that the model ended by itself. */
 export const classifyAnswer = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"
 
-/** State of one answer across its attempts: the text so far and the limits already used. */
+/** State of one answer across its attempts: the text so far and the retries already used. */
 interface State {
-  /** Text of this answer from earlier pieces. */
+  /** Text of this answer from earlier attempts. */
   readonly said: string
   readonly cuts: number
   readonly pauses: number
@@ -84,11 +84,11 @@ interface State {
   readonly thoughts: number
   readonly nudged: boolean
   readonly announcements: number
-  /** Text of the last step whose only calls were housekeeping: an answer, if nothing more comes. */
+  /** Text of the last step if its only calls were housekeeping. It is the answer if no further text arrives. */
   readonly aside: string
 }
 
-/** Before the first step. */
+/** State before the first step. */
 export const initial: State = {
   said: "",
   cuts: 0,
@@ -111,17 +111,17 @@ type Action =
     }
   | { readonly _tag: "End"; readonly exit: Exit; readonly text: string }
 
-/** A decision. */
+/** Next state, and the action to take. */
 interface Decision {
   readonly state: State
   readonly action: Action
 }
 
-/** Data of the run that a decision needs besides the outcome. */
+/** Data about the run that a decision needs besides the outcome. */
 export interface AnswerContext {
-  /** True when one of the newest messages is a tool's result. */
+  /** True if one of the newest messages is a tool result. */
   readonly afterTools: boolean
-  /** Kind of the text if the model ended it by itself. */
+  /** Classification of the text if the model ended it by itself. */
   readonly answer: AnswerKind
 }
 
@@ -129,7 +129,7 @@ const limit = 3
 const thoughtLimit = 2
 const announcementLimit = 2
 
-/** Tools whose use says nothing about the task. */
+/** Tools whose use does not indicate progress on the task. */
 const housekeeping: ReadonlySet<string> = new Set(["memory", "todo", "skill_manage", "session_search"])
 
 const makeNudge = (text: string): Prompt.Message =>

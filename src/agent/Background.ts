@@ -1,6 +1,6 @@
 /**
- * Delivers reports of background children as messages to the session that sent them, including reports that were never
- * collected.
+ * Delivers reports of background children as messages to the session that started them, including reports that were
+ * never collected.
  *
  * **Details**
  *
@@ -24,10 +24,10 @@ import * as ResultText from "../tools/ResultText.ts"
 import type { Delivery } from "./Children.ts"
 import { Services } from "./Services.ts"
 
-/** Characters of a goal or an error. */
+/** Maximum length of a goal or an error, in characters. */
 const longest = 300
 
-/** Contents of a report. */
+/** A report of a background child. */
 interface BackgroundReport {
   readonly delegationId: string
   readonly goal: string
@@ -55,10 +55,10 @@ const renderReport = ({ delegationId, facts, goal, status, summary }: Background
     summary === "" ? "It left no summary." : summary
   ].join("\n")
 
-/** A count of something, in words. */
+/** Formats a count with its noun, in the singular or the plural. */
 export const formatCount = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** A report as a message; `redact` is what `Redaction.RedactSecrets` says. */
+/** Renders a report as a message. `redact` is the value of `Redaction.RedactSecrets`. */
 export const renderDelivery = ({ delegationId, goal, report }: Delivery, redact: boolean): string =>
   renderReport(
     {
@@ -102,7 +102,7 @@ const readText = (message: Prompt.Message): string =>
     ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
     : ""
 
-/** The children that a conversation sent off and whose reports are not in it. */
+/** Collects the children that a conversation started and whose reports it does not contain. */
 const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<SentChild> }>({
   begin: () => ({ children: [] }),
   add: (state, message) => {
@@ -116,7 +116,7 @@ const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<Sent
   copy: ({ children }) => ({ children })
 })
 
-/** Children that a message of the user does not name. */
+/** Returns the children that no user message names. */
 const filterUnreported = (
   children: ReadonlyArray<SentChild>,
   message: Prompt.UserMessage
@@ -154,7 +154,7 @@ const recoverReport = Effect.fnUntraced(function* (
   )
 })
 
-/** Reports that a session has not been told of, for the run that begins with `prompt`. */
+/** Returns the reports that a session has not received, for the run that begins with `prompt`. */
 export const collectMissedReports = Effect.fnUntraced(function* (
   sessionId: SessionId,
   history: ReadonlyArray<Prompt.Message>,

@@ -7,17 +7,17 @@
  * A review of the memory is due after a set number of user turns, and a review of the skills after a set number of loop
  * steps. Both counters restart when the agent itself uses `memory` or `skill_manage`. A review starts after the result
  * of the turn was delivered, and only if the turn was completed with a text. It is a side task (`background_review`):
- * the auxiliary model answers it, and its use counts for the session and for the budget of the run that it follows. It
- * has only the tools for memory and skills that the run had, and its calls pass the same hooks, guards and approvals as
- * any other. The user is never asked: a call that needs an approval is denied, and a change of a skill is stored as a
- * proposal for the user (`SkillStore.proposals`).
+ * the auxiliary model answers it, and its usage counts for the session and for the budget of the run that it follows.
+ * It has only the tools for memory and skills that the run had, and its calls pass the same hooks, guards and approvals
+ * as any other. The user is never asked: a call that needs an approval is denied, and a change of a skill is stored as
+ * a proposal for the user (`SkillStore.proposals`).
  *
  * A review neither reads nor writes the session: it works on a text copy of the conversation's last part.
  *
  * **Gotchas**
  *
- * A review that is under way when the agent's layer closes is interrupted. A program that wants its result waits for
- * {@link Service.settled}.
+ * A review that is still running when the agent's layer closes is interrupted. A program that needs its result waits
+ * for {@link Service.settled}.
  *
  * **Example** (Reviews of an agent that remembers)
  *
@@ -49,50 +49,53 @@ import type * as Scope from "effect/Scope"
 import type * as Ids from "../base/domain/Ids.ts"
 import * as SessionQueue from "../base/domain/SessionQueue.ts"
 
-/** Subject of a review. */
+/** Subject of a review: the memory or the skills. */
 export type Subject = "memory" | "skills"
 
-/** A review at work. */
+/** A running review. */
 export interface Review {
   readonly id: string
   readonly sessionId: Ids.SessionId
   readonly subjects: ReadonlyArray<Subject>
-  /** Milliseconds since the epoch. */
+  /** Start of the review, in milliseconds since the epoch. */
   readonly startedAt: number
 }
 
-/** Outcome of a review that made a change or was prevented from making one. */
+/** Report of a review that made a change or was prevented from making one. */
 export interface Report {
   readonly sessionId: Ids.SessionId
-  /** One line. */
+  /** Text of the report, in one line. */
   readonly text: string
 }
 
-/** Turns and steps of a session since its last reviews. */
+/** Numbers of turns and steps of a session since its last reviews. */
 interface Counters {
   readonly turns: number
   readonly steps: number
 }
 
-/** The reviews of one agent. */
+/** Service that runs the reviews of one agent. */
 export interface Service {
-  /** Reviews at work, of all sessions, oldest first. */
+  /** Running reviews of all sessions, oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Review>>
-  /** Done when no review of a session is at work. */
+  /** Waits until the session has no running review. */
   readonly settled: (sessionId: Ids.SessionId) => Effect.Effect<void>
   /** Interrupts the review of a session. Returns false if no review is running. */
   readonly stop: (sessionId: Ids.SessionId) => Effect.Effect<boolean>
   /** Removes and returns the reports of the reviews of a session. */
   readonly take: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<Report>>
-  /** Done as soon as a report waits for the session. It stays until it is taken. */
+  /** Waits until a report is available for the session. The report stays until it is taken. */
   readonly arrived: (sessionId: Ids.SessionId) => Effect.Effect<void>
-  /** Runs a review, whose text is its report; false when one of the session is at work. */
+  /**
+   * Starts a review. The text that `work` returns is its report. Returns false if a review of the session is already
+   * running.
+   */
   readonly begin: (review: Review, work: Effect.Effect<string | undefined>) => Effect.Effect<boolean>
   /** Counters of sessions. */
   readonly counters: Map<Ids.SessionId, Counters>
 }
 
-/** Reports that wait at most. */
+/** Maximum number of waiting reports. */
 const maxReports = 1_000
 
 const make = (scope: Scope.Scope): Service => {
@@ -124,7 +127,7 @@ const make = (scope: Scope.Scope): Service => {
           reported,
           Effect.sync(() => void working.delete(sessionId))
         )
-        // It is known before it begins.
+        // The review is registered before its work starts.
         return Effect.map(Effect.forkIn(Effect.andThen(Effect.yieldNow, done), scope), (fiber) => {
           working.set(sessionId, { review, fiber })
           return true
@@ -138,5 +141,5 @@ export class BackgroundReviews extends Context.Service<BackgroundReviews, Servic
   "hermes-effect/agent/BackgroundReviews"
 ) {}
 
-/** Reviews live as long as the layer. */
+/** Layer of the background reviews. Reviews are interrupted when the layer closes. */
 export const layer: Layer.Layer<BackgroundReviews> = Layer.effect(BackgroundReviews, Effect.map(Effect.scope, make))

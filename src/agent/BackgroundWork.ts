@@ -34,39 +34,39 @@ import { formatCount, renderDelivery } from "./Background.ts"
 import { BackgroundReviews } from "./BackgroundReview.ts"
 import { Children } from "./Children.ts"
 
-/** Something at work. */
+/** A child, process or review that is running. */
 export interface Item {
   readonly kind: "child" | "process" | "review"
   readonly id: string
-  /** The goal, the command, or the subject. */
+  /** Goal of the child, command of the process, or subject of the review. */
   readonly what: string
-  /** Milliseconds since the epoch. */
+  /** Start of the work, in milliseconds since the epoch. */
   readonly since: number
-  /** Current activity, in a word or two. */
+  /** Current activity, in one or two words. */
   readonly at: string
 }
 
-/** Lists and stops background work, and hands over its reports. */
+/** Lists and stops background work, and delivers its reports. */
 export interface Service {
-  /** Work for a session, its children in front and their children too; oldest first. */
+  /** Work of a session, including its foreground children and their children, oldest first. */
   readonly list: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
-  /** Stops one by its id or the beginning of it. */
+  /** Stops the item with this id or prefix of an id. */
   readonly stop: (sessionId: SessionId, id: string) => Effect.Effect<Item | undefined>
-  /** Stops all of a session. */
+  /** Stops all work of a session. */
   readonly stopAll: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
-  /** Done as soon as something has to be said to a session or its user. */
+  /** Waits until a report or notice is available for a session or its user. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
   /** Takes the pending reports, each as a separate message. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
-  /** Takes the notices for the user only: one line for each review that did something. */
+  /** Takes the notices that only the user receives: one line for each review that made a change. */
   readonly takeNotices: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
-  /** Waits for the processes of a session that have to report their end. */
+  /** Waits for the processes of a session whose end has to be reported. */
   readonly settled: (sessionId: SessionId) => Effect.Effect<void>
   /** Waits for the review of a session. */
   readonly reviewed: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** An event of a process as a message. */
+/** Renders an event of a process as a message. */
 export const renderProcessEvent = (event: ProcessEvent): string => {
   const name = `${event.processId} (${event.command})`
   switch (event._tag) {
@@ -152,7 +152,7 @@ const make = Effect.gen(function* () {
       return item
     }
     const kill = Effect.flatMap(processes.find(item.id, sessionId), (process) => process.kill)
-    // One that is gone is as good as one that was ended.
+    // A process that no longer exists counts as stopped.
     yield* Effect.catchTag(Effect.asVoid(kill), "ProcessNotFound", () => Effect.void)
     return item
   })
@@ -176,7 +176,7 @@ const make = Effect.gen(function* () {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
       const redact = yield* RedactSecrets
-      // Texts of tools and children that come by another way than a result are redacted here.
+      // Texts of tools and children that are not delivered as a tool result are redacted here.
       return [...reports.map((report) => renderDelivery(report, redact)), ...news.map(renderProcessEvent)].map((text) =>
         ResultText.cleanText(text, { foreign: false, redact })
       )
@@ -191,6 +191,6 @@ const make = Effect.gen(function* () {
 /** Service of the background work of all conversations. */
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
 
-/** Background work of the children, processes and reviews in the context. */
+/** Layer of the background work, over the children, processes and reviews in the context. */
 export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> =
   Layer.effect(BackgroundWork, make)

@@ -1,21 +1,21 @@
 /**
- * Limits of one run: model calls, tokens, money, time and tool calls. A ledger that the run writes as it goes, and that
- * is asked before each step whether there is anything left.
+ * Limits of one run: model calls, tokens, money, time and tool calls. The run records its usage in a ledger, which is
+ * checked before each step.
  *
  * **Details**
  *
- * Use by a child counts for its parent too, and a limit of the parent applies to its children. Only model calls are
- * counted for each run alone. A limit ends a run before its next step, except that the time limit also cuts a step that
- * is under way. The limit of tool calls is reached when a call had to be refused, not when the last one was allowed, so
+ * The usage of a child is also charged to its parent, and a limit of the parent applies to its children. Only model
+ * calls are counted for each run alone. A limit ends a run before its next step, except that the time limit also cuts a
+ * running step. The limit of tool calls is reached when a call had to be refused, not when the last one was allowed, so
  * that the model can still answer with the results that it has.
  *
- * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is
- * run for ever ends too.
+ * A step whose only tool was `execute_code` is refunded. The number of refunds is limited to the number of model calls,
+ * so that a model that only runs scripts ends too.
  *
  * Spending outside a run's own model calls (titles, summaries, image descriptions, judged commands, requests of MCP
- * servers) is charged to the account of its session ({@link UsageAccounts}), so that it is included in the sums of the
- * run and counts for its budget. A run opens the account of its session and closes it when it ends. While no run is
- * active, only the session's stored sums grow.
+ * servers) is charged to the account of its session ({@link UsageAccounts}), so that it is included in the totals of
+ * the run and charged to the run's budget. A run opens the account of its session and closes it when it ends. While no
+ * run is active, only the stored totals of the session increase.
  *
  * Source: `hermes-llm.md` §12, §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
  */
@@ -28,15 +28,15 @@ import type { Limit } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { Entry } from "../models/routing/Auxiliary.ts"
 
-/** Limits of a run besides model calls; without a limit where absent. */
+/** Limits of a run besides the number of model calls. An absent limit does not apply. */
 export interface Limits {
-  /** Tokens that its model calls read and write. */
+  /** Maximum number of tokens that the run's model calls read and write. */
   readonly tokens?: number | undefined
-  /** US dollars, as far as prices are known. */
+  /** Maximum cost in US dollars, as far as prices are known. */
   readonly dollars?: number | undefined
-  /** From its start. */
+  /** Maximum duration in seconds, from the start of the run. */
   readonly seconds?: number | undefined
-  /** Tool calls that are run. */
+  /** Maximum number of tool calls that are run. */
   readonly toolCalls?: number | undefined
 }
 
@@ -56,7 +56,7 @@ export interface Budget {
   toldOfPrice: boolean
 }
 
-/** The ledger of a run that starts now. */
+/** Creates the ledger of a run that starts now. */
 export const make = ({
   iterations,
   limits,
@@ -77,7 +77,7 @@ export const make = ({
   toldOfPrice: false
 })
 
-/** The run's own limits over the agent's, one by one. */
+/** Merges the limits of a run with the limits of its agent. A limit of the run takes precedence. */
 export const merge = (agent: Limits | undefined, run: Limits | undefined): Limits => ({
   tokens: run?.tokens ?? agent?.tokens,
   dollars: run?.dollars ?? agent?.dollars,
@@ -85,7 +85,7 @@ export const merge = (agent: Limits | undefined, run: Limits | undefined): Limit
   toolCalls: run?.toolCalls ?? agent?.toolCalls
 })
 
-/** Returns a ledger and the ledgers of the runs that it is a part of. */
+/** Returns a ledger and the ledgers of the runs that contain its run. */
 const collectLedgers = (budget: Budget): ReadonlyArray<Budget> => {
   const line = [budget]
   for (let above = budget.parent; above !== undefined; above = above.parent) line.push(above)
@@ -99,7 +99,9 @@ const findOverspentLimit = ({ cost, limits, usage }: Budget): Limit | undefined 
   return isPaid ? undefined : "cost"
 }
 
-/** Milliseconds until time cuts the run; undefined without a limit. Negative when it is over. */
+/**
+ * Returns the milliseconds until the time limit ends the run, or `undefined` without a limit. Negative after the limit.
+ */
 export const computeMillisLeft = (budget: Budget, now: number): number | undefined => {
   const ends = collectLedgers(budget).flatMap(({ limits: { seconds }, startedAt }) =>
     seconds === undefined ? [] : [startedAt + seconds * 1000]
@@ -107,13 +109,13 @@ export const computeMillisLeft = (budget: Budget, now: number): number | undefin
   return ends.length === 0 ? undefined : Math.min(...ends) - now
 }
 
-/** Limit that is used up, if any: the run takes no further step then. */
+/** Returns the exhausted limit, if any. The run takes no further step then. */
 export const findExhaustedLimit = (budget: Budget, now: number): Limit | undefined => {
   if (budget.usedIterations >= budget.iterations) return "iterations"
   return budget.refusedCall ? "tool_calls" : findSpentLimit(budget, now)
 }
 
-/** Limit of tokens, money or time that is used up, if any: nothing more is asked of a model for the run then. */
+/** Returns the exhausted limit of tokens, money or time, if any. No further model call is made for the run then. */
 export const findSpentLimit = (budget: Budget, now: number): Limit | undefined => {
   for (const one of collectLedgers(budget)) {
     const limit = findOverspentLimit(one)
@@ -123,19 +125,19 @@ export const findSpentLimit = (budget: Budget, now: number): Limit | undefined =
   return left !== undefined && left <= 0 ? "time" : undefined
 }
 
-/** A step begins. */
+/** Counts the beginning of a step. */
 export const takeIteration = (budget: Budget): void => {
   budget.usedIterations++
 }
 
-/** The step that just ended is not counted. */
+/** Removes the step that just ended from the count. */
 export const refundIteration = (budget: Budget): void => {
   if (budget.refunds >= budget.iterations) return
   budget.refunds++
   budget.usedIterations--
 }
 
-/** A tool call is about to run; false when the run may make no more of them. */
+/** Counts a tool call that is about to run. Returns false if the run may make no more tool calls. */
 export const takeToolCall = (budget: Budget): boolean => {
   const line = collectLedgers(budget)
   const spent = line.some(({ limits, toolCalls }) => limits.toolCalls !== undefined && toolCalls >= limits.toolCalls)
@@ -144,7 +146,7 @@ export const takeToolCall = (budget: Budget): boolean => {
   return !spent
 }
 
-/** A model call was paid for. */
+/** Adds the usage and cost of a model call to the ledger. */
 export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): void => {
   for (const one of collectLedgers(budget)) {
     one.usage = Usage.add(one.usage, usage)
@@ -152,17 +154,20 @@ export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): voi
   }
 }
 
-/** True if a money limit cannot be enforced because a price is missing. Returns true once for each run. */
+/** Returns true, once for each run, if a money limit cannot be enforced because a price is missing. */
 export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
   if (amount !== undefined || budget.toldOfPrice) return false
   budget.toldOfPrice = collectLedgers(budget).some(({ limits }) => limits.dollars !== undefined)
   return budget.toldOfPrice
 }
 
-/** Share of the time after which the model is asked to come to an end. */
+/** Share of the time limit after which the model is asked to finish. */
 const wrapUpShare = 0.8
 
-/** Returns the seconds left if the model has to be notified, which happens once; otherwise `undefined`. */
+/**
+ * Returns the remaining seconds if the model has to be notified of the time limit, which happens once. Otherwise
+ * returns `undefined`.
+ */
 export const takeWrapUpSeconds = (budget: Budget, now: number): number | undefined => {
   const left = computeMillisLeft(budget, now)
   if (left === undefined || budget.toldOfTime) return undefined
@@ -172,9 +177,9 @@ export const takeWrapUpSeconds = (budget: Budget, now: number): number | undefin
   return Math.max(1, Math.round(left / 1000))
 }
 
-/** Describes a limit in words and suggests a remedy. */
+/** Words that describe a limit and a remedy for it. */
 export interface Wording {
-  /** Fits into "… is used up". */
+  /** Noun phrase that fits into "… is used up". */
   readonly what: string
   readonly remedy: string
 }
@@ -187,36 +192,39 @@ const wordings: Readonly<Record<Limit, Wording>> = {
   tool_calls: { what: "the number of tool calls", remedy: "raise agent.run_budget_tool_calls" }
 }
 
-/** See {@link Wording}. */
+/** Returns the {@link Wording} of a limit. */
 export const getWording = (limit: Limit): Wording => wordings[limit]
 
-/** Takes an entry into the sums of a run. */
+/** Adds an entry to the usage totals of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>
 
-/** Account of the side tasks of a fiber, used instead of the session's account by work for a run that is over. */
+/**
+ * Account that side tasks of a fiber are charged to instead of the account of the session. Used by work for a run that
+ * has ended.
+ */
 export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", {
   defaultValue: () => undefined
 })
 
 /** Accounts of runs, by session. */
 export interface Accounts {
-  /** Runs an effect while its session has an account. */
+  /** Runs an effect with an account open for its session. */
   readonly during: <A, E, R>(
     sessionId: string,
     charge: Charge,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Returns the account of a session, or undefined if it has no active run. */
+  /** Returns the account of a session, or `undefined` if the session has no active run. */
   readonly of: (sessionId: string) => Charge | undefined
 }
 
-/** The accounts of a runtime. */
+/** Service of the usage accounts of a runtime. */
 export class UsageAccounts extends Context.Service<UsageAccounts, Accounts>()("hermes-effect/agent/UsageAccounts") {
-  /** Accounts of a runtime's own. */
+  /** Layer of separate accounts for one runtime. */
   static readonly layer: Layer.Layer<UsageAccounts> = Layer.fresh(Layer.sync(UsageAccounts, () => makeAccounts()))
 }
 
-/** No accounts yet. */
+/** Creates an empty set of accounts. */
 const makeAccounts = (): Accounts => {
   const accounts = new Map<string, Charge>()
   return {

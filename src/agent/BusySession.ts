@@ -1,7 +1,7 @@
 /**
- * Waiting for a session that another run owns. Durable work names its session, so a busy one means "not yet": the owner
- * is still at work, or its process died and the lease has not ended. To count that as a failed attempt would do the
- * work twice.
+ * Waits for a session that another run owns. Durable work names its session, so a busy session means "not yet": the
+ * owner is still running, or its process died and the lease has not expired. Counting that as a failed attempt would do
+ * the work twice.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -9,7 +9,7 @@ import { SessionBusy } from "../base/domain/AgentError.ts"
 
 const isBusy = <E>(error: E): error is Extract<E, SessionBusy> => error instanceof SessionBusy
 
-/** Schedule of the checks of a busy session: after half a second, then at growing intervals of up to five seconds. */
+/** Schedule for checking a busy session: first after half a second, then at growing intervals of up to five seconds. */
 const looks = Schedule.min([Schedule.exponential("500 millis", 1.5), Schedule.spaced("5 seconds")])
 
 /**

@@ -1,8 +1,8 @@
 /**
- * One tool call that no model made: it goes the way of those that a model makes, through hooks, middleware, fences and
- * approvals, and its result is given back instead of stored.
+ * Runs a tool call that was not made by a model. Like a model's call it passes hooks, middleware, guards and approvals,
+ * but its result is returned instead of stored.
  *
- * Source: `hermes-contract.md` §3.5 (`dispatch_tool`); other than there, nothing is bypassed.
+ * Source: `hermes-contract.md` §3.5 (`dispatch_tool`); unlike there, no check is bypassed.
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -20,15 +20,18 @@ import { everything } from "../tools/ToolRegistry.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import { Services } from "./Services.ts"
 
-/** A tool call. `R` is what tools read of a run. */
+/** A tool call. `R` is the data that tools read from a run. */
 export interface Call<R = never> {
   readonly name: string
   readonly args: unknown
-  /** Session of the call, which must exist; a separate one when absent. Nothing is stored in it. */
+  /**
+   * Session of the call, which must exist. A new session that is not stored is used if absent. The call itself is not
+   * stored in the session.
+   */
   readonly sessionId?: string | undefined
-  /** Absolute; the agent's when absent. */
+  /** Absolute working directory. Defaults to the agent's. */
   readonly cwd?: string | undefined
-  /** Data of a run that tools read (`RunContext`); one that needs it fails without. */
+  /** Run data that tools read (`RunContext`). A tool that needs it fails without it. */
   readonly context?: Context.Context<R> | undefined
 }
 
@@ -54,7 +57,7 @@ const resolveSession = Effect.fnUntraced(function* (
   })
 })
 
-/** Runs a call; a call that cannot be made is a failed one. */
+/** Runs a call. A call that cannot be made returns a failed outcome. */
 export const callTool = Effect.fn("Agent.callTool")(
   function* ({
     args,

@@ -1,12 +1,12 @@
 /**
- * One child of a run: planned, announced, run within its limits, and reported.
+ * Plans, announces, runs and reports one child of a run.
  *
  * **Details**
  *
- * A child has the toolsets that its task requests, with compositions expanded, as far as the parent has them. Without a
- * request it has all of the parent's toolsets. A child never has tools that talk to the user, remember for the user or
- * spawn further work; a child that may delegate gets the delegation tool back. Toolsets of MCP servers are added to the
- * requested ones unless the settings say otherwise.
+ * A child has the toolsets that its task requests, with composite toolsets expanded, as far as the parent has them.
+ * Without a request it has all of the parent's toolsets. A child never has tools that talk to the user, store memories
+ * for the user or start further work; a child that may delegate gets the delegation tool back. Toolsets of MCP servers
+ * are added to the requested ones unless the settings say otherwise.
  *
  * Source: `hermes-product.md` §3.3–3.5.
  */
@@ -34,7 +34,7 @@ import { Services } from "./Services.ts"
 /** Tools that a child never has. */
 const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob", "Agent"])
 
-/** Input of the selection. */
+/** Parent tools, request and settings from which the tools of a child are selected. */
 interface ToolSelectionInput {
   readonly parent: Selection
   /** Names of all registered toolsets. */
@@ -49,7 +49,9 @@ const resolveToolsets = (
   registered: ReadonlyArray<string>
 ): Toolsets.ResolvedToolsets => Toolsets.resolve({ toolsets, foreign: registered })
 
-/** Names among those that a task asks for which mean nothing, as a sentence for the model; undefined where all do. */
+/**
+ * Returns a sentence for the model that names the requested toolsets that do not exist, or `undefined` if all exist.
+ */
 export const describeUnknownToolset = (
   { toolsets = [] }: Pick<Task, "toolsets">,
   registered: ReadonlyArray<string>
@@ -84,7 +86,7 @@ const selectTools = (
   }
 }
 
-/** Runs and stops children. */
+/** Agent functions that run and stop the sessions of children. */
 export interface Agent {
   readonly run: (input: RunOptions, lineage: Lineage) => Effect.Effect<RunResult, unknown>
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
@@ -95,9 +97,9 @@ export interface Family {
   readonly parent: RunState
   readonly cwd: string
   readonly agent: Agent
-  /** Of the children. */
+  /** Delegation depth of the children. */
   readonly depth: number
-  /** True when an orchestrator among them can delegate. */
+  /** True if a child with the orchestrator role can delegate. */
   readonly mayDelegate: boolean
   readonly maxIterations: number
 }
@@ -108,15 +110,15 @@ export interface Child {
   readonly task: Delegator.Task
   readonly sessionId: Ids.SessionId
   readonly lineage: Lineage
-  /** Of one in the background. */
+  /** Id of the delegation of a background child. */
   readonly delegationId: string | undefined
   readonly input: RunOptions
   readonly watched: ChildWatch.ChildProgress
   readonly startedAt: number
-  /** The ids of the hook payloads. */
+  /** Ids for the hook payloads. */
   readonly link: Link
   model: string
-  /** Undefined until it ended. */
+  /** Outcome of the child, `undefined` until it ends. */
   ending: (ChildWatch.ChildEnding & { readonly durationMillis: number }) | undefined
 }
 
@@ -154,7 +156,8 @@ export const plan = Effect.fnUntraced(function* (
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
   const watched = ChildWatch.makeProgress()
-  // Work in the background is not part of the run that asked for it; its spending is, also after that run.
+  // A background child is not part of the run that started it, but its spending is charged to that run even after its
+  // end.
   const watch = ChildWatch.watch(subagentId, watched, (events) =>
     delegationId === undefined && !parent.phase.isOver
       ? emit(parent, ...events)
@@ -220,7 +223,7 @@ export const plan = Effect.fnUntraced(function* (
   }
 })
 
-/** Report of a child that ended, or was cut before it could. */
+/** Creates the `subagent_stop` event of a child that ended or was interrupted. */
 export const makeStopEvent = (child: Child): PairedEvents.Event<"subagent_stop"> => [
   "subagent_stop",
   () => {
@@ -237,7 +240,7 @@ export const makeStopEvent = (child: Child): PairedEvents.Event<"subagent_stop">
   }
 ]
 
-/** Tells that there is a child. Who gets the span closes it with {@link makeStopEvent}. */
+/** Announces a child. The caller that receives the span closes it with {@link makeStopEvent}. */
 export const announce = (
   child: Child
 ): Effect.Effect<PairedEvents.Span<"subagent_start">, never, Scope.Scope | Services> =>
@@ -248,7 +251,7 @@ export const announce = (
     })
   )
 
-/** Result that the parent gets of a child, however far it came. */
+/** Builds the result that the parent receives for a child, complete or not. */
 export const buildReport = Effect.fnUntraced(function* (
   { parent }: Family,
   child: Child
@@ -305,7 +308,7 @@ const settleChild = Effect.fnUntraced(function* (
     durationMillis
   })
   if (child.delegationId !== undefined) {
-    // The run that asked for it may be over.
+    // The run that started the child may have ended.
     if (parent.recorder !== undefined) yield* parent.recorder.flush
     return
   }
@@ -321,7 +324,7 @@ const settleChild = Effect.fnUntraced(function* (
   })
 })
 
-/** The event of its parent's run that it begins. */
+/** Creates the event in the parent's run that marks the start of the child. */
 export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { goal } }: Child): RunEvent => ({
   _tag: "SubagentStarted",
   subagentId,
@@ -329,7 +332,7 @@ export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { g
   goal
 })
 
-/** Runs a child to its end. Every outcome is a report, except interruption from outside. */
+/** Runs a child until it ends. Every outcome is a report, except interruption from outside. */
 export const run = Effect.fnUntraced(function* (
   family: Family,
   child: Child

@@ -8,10 +8,10 @@ import { isCompleted } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type * as Delegator from "../tools/Delegator.ts"
 
-/** Observations so far. */
+/** Progress of a child observed so far. */
 export interface ChildProgress {
   readonly trace: Array<Delegator.ChildReport["tool_trace"][number]>
-  /** Sessions of the child's own children, and of theirs. */
+  /** Sessions of the child's descendants. */
   readonly below: Array<string>
   steps: number
   /** Usage of the child and its children. */
@@ -22,7 +22,7 @@ export interface ChildProgress {
   lastTool: string | undefined
 }
 
-/** Nothing was seen. */
+/** Creates the progress of a child before any event. */
 export const makeProgress = (): ChildProgress => ({
   trace: [],
   below: [],
@@ -33,7 +33,7 @@ export const makeProgress = (): ChildProgress => ({
   lastTool: undefined
 })
 
-/** Records the events of a child; `tell` receives the events for its parent's listeners. */
+/** Records the events of a child. `tell` receives the events for the listeners of its parent. */
 export const watch = (
   subagentId: string,
   watched: ChildProgress,
@@ -55,7 +55,7 @@ export const watch = (
         return undefined
       case "UsageReported":
         watched.usage = Usage.add(watched.usage, event.usage)
-        // Includes usage of its children, which retains its origin.
+        // Includes the usage of its children, whose events retain their origin.
         return { ...event, origin: event.origin?.startsWith("sa-") === true ? event.origin : subagentId }
       case "ToolStarted":
         sizes.set(event.callId, JSON.stringify(event.params).length)
@@ -101,7 +101,7 @@ export interface ChildEnding {
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Report of a child that was cut before it could say how it ended. */
+/** Creates the outcome of a child that was interrupted before it ended. */
 export const makeInterruptedEnding = ({ text }: ChildProgress): ChildEnding => ({
   status: "interrupted",
   exit: "interrupted",
@@ -128,7 +128,10 @@ const makeTimeoutEnding = ({ lastTool, steps, text, usage }: ChildProgress): Chi
   return { status: "timeout", exit: "timeout", summary: text, error: why }
 }
 
-/** Outcome of a child; `none` is: not in its time. Text alone does not make its work complete. */
+/**
+ * Returns the outcome of a child. `Option.none` means that its time ran out. A text alone does not make the work
+ * complete.
+ */
 export const determineEnding = (
   exit: Exit.Exit<Option.Option<RunResult>, unknown>,
   watched: ChildProgress

@@ -1,12 +1,12 @@
 /**
- * The running children of all runs of an agent, in the foreground and the background: lists them, stops them, and
- * delivers the reports of background children.
+ * Lists and stops the running children of all runs of an agent, in the foreground and the background, and delivers the
+ * reports of background children.
  *
  * **Details**
  *
  * A foreground child belongs to the run that requested it and ends with it. A background child belongs to this service:
  * interrupting its parent does not affect it, and closing the service interrupts it. Its report waits here until it is
- * collected; for reports that are never collected see `Background`.
+ * collected. `Background` recovers reports that are never collected.
  *
  * **Example** (Pausing delegation)
  *
@@ -35,27 +35,27 @@ import type { SessionId } from "../base/domain/Ids.ts"
 import * as SessionQueue from "../base/domain/SessionQueue.ts"
 import type { ChildReport } from "../tools/Delegator.ts"
 
-/** A child at work. */
+/** A running child. */
 export interface Child {
   readonly subagentId: string
-  /** Empty when the parent is not a child itself. */
+  /** Id of the parent as a child, empty if the parent is not a child itself. */
   readonly parentSubagentId: string
   readonly sessionId: SessionId
   readonly parentSessionId: SessionId
   readonly depth: number
   readonly goal: string
   readonly model: string
-  /** Milliseconds since the epoch. */
+  /** Start of the child, in milliseconds since the epoch. */
   readonly startedAt: number
-  /** The delegation's id, of one in the background. */
+  /** Id of the delegation of a background child. */
   readonly delegationId: string | undefined
   readonly progress: { readonly toolCount: number; readonly lastTool: string | undefined }
 }
 
-/** Report of a child in the background. */
+/** Report of a background child. */
 export interface Delivery {
   readonly delegationId: string
-  /** Of the session that asked for it. */
+  /** Session that started the child. */
   readonly sessionId: SessionId
   readonly goal: string
   readonly report: ChildReport
@@ -63,31 +63,31 @@ export interface Delivery {
 
 /** Lists, waits for and stops the children of one agent. */
 export interface Service {
-  /** Oldest first. */
+  /** Running children, oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Child>>
   /**
-   * Asks a child, named by its id or a prefix of it, to end with its results so far, which become the report to its
+   * Asks the child with this id or prefix of an id to end with its results so far, which become the report to its
    * parent.
    */
   readonly stop: (id: string) => Effect.Effect<Child | undefined>
-  /** While it is paused, no run can delegate. */
+  /** Pauses or resumes delegation. No run can delegate while it is paused. */
   readonly pause: (paused: boolean) => Effect.Effect<void>
   readonly isPaused: Effect.Effect<boolean>
-  /** Known as at work as long as `work` runs. */
+  /** Runs `work` with the child listed as running. */
   readonly during: <A, E, R>(
     child: Child,
     stop: Effect.Effect<unknown>,
     work: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Runs a child in the background. Absent if nothing outlives a run. */
+  /** Runs a child in the background. `undefined` if no work can outlive a run. */
   readonly send: ((work: Effect.Effect<Delivery>) => Effect.Effect<void>) | undefined
-  /** Takes the reports that wait for a session. */
+  /** Takes the waiting reports of a session. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Delivery>>
-  /** Done as soon as a report waits for the session. It stays until it is taken. */
+  /** Waits until a report is available for the session. The report stays until it is taken. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** `scope` is the scope of the background children. */
+/** Creates the service. Background children run in `scope`. */
 export const make = (scope?: Scope.Scope): Service => {
   const working = new Map<string, { readonly child: Child; readonly stop: Effect.Effect<unknown> }>()
   const reports = SessionQueue.make<Delivery>()
@@ -127,8 +127,8 @@ export const make = (scope?: Scope.Scope): Service => {
   }
 }
 
-/** Service of the children that work at this time. */
+/** Service of the running children. */
 export class Children extends Context.Service<Children, Service>()("hermes-effect/agent/Children") {}
 
-/** Children in the background live as long as the layer. */
+/** Layer of {@link Children}. Background children are interrupted when the layer closes. */
 export const layer: Layer.Layer<Children> = Layer.effect(Children, Effect.map(Effect.scope, make))

@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * An unknown window triggers nothing. After tool calls, the decision uses the prompt tokens that the provider counted
- * last, without its answer. Before the first call it uses an estimate, if the conversation is long enough for head and
- * tail. After compaction, open items of a removed todo list are repeated, and files count as unread.
+ * A window of unknown size never triggers compaction. After tool calls, the decision uses the prompt tokens that the
+ * provider counted last, without its answer. Before the first call it uses an estimate, if the conversation is long
+ * enough to have a head and a tail. After compaction, open items of a removed todo list are added again, and files
+ * count as unread.
  *
  * Source: `hermes-llm.md` §10.4 and §10.6.
  */
@@ -24,15 +25,15 @@ import { forgetPromptSize } from "./RunUsage.ts"
 import { Services } from "./Services.ts"
 
 /**
- * Window of the smallest models that an agent works with, in tokens: nothing below its trigger needs a look at the
- * model's own.
+ * Smallest context window that an agent works with, in tokens. A conversation below its trigger fits without looking up
+ * the model's window.
  */
 const smallestWindow = 8_000
 
-/** Window in tokens if its size is unknown. */
+/** Assumed window in tokens if its size is unknown. */
 const unknownWindow = 128_000
 
-/** Compactions before the first call. */
+/** Maximum number of compactions before the first call. */
 const maxPasses = 3
 
 interface Bounds {
@@ -40,7 +41,7 @@ interface Bounds {
   readonly trigger: number
 }
 
-/** Returns the window of a run's model in tokens, or undefined if its size is not stated. */
+/** Returns the window of a run's model in tokens, or `undefined` if its size is unknown. */
 export const findWindow = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<number | undefined, never, Services> {
@@ -52,7 +53,7 @@ export const findWindow = Effect.fnUntraced(function* (
   return source === "default" ? undefined : tokens
 })
 
-/** True if middleware decides when the conversation is made smaller. */
+/** Returns true if middleware decides when the conversation is compacted. */
 const isLeftToMiddleware = Effect.map(
   Services,
   ({ interceptors }) =>
@@ -64,7 +65,7 @@ const findBounds = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return
     compaction: { trigger }
   } = yield* Services
   if (trigger === undefined || (yield* isLeftToMiddleware)) return undefined
-  // A window of unstated size is no reason to ask another model: the provider refuses a request that does not fit.
+  // A window of unknown size is no reason to ask another model: the provider refuses a request that does not fit.
   const tokens = yield* findWindow(run)
   return tokens === undefined ? undefined : { window: tokens, trigger: trigger(tokens) }
 })
@@ -91,7 +92,7 @@ const withTodos = (
   return at < 0 ? after : [...after.slice(0, at + 1), told, ...after.slice(at + 1)]
 }
 
-/** Makes the conversation smaller; false when it stays as it is. */
+/** Compacts the conversation. Returns false if it is unchanged. */
 const compact = Effect.fnUntraced(function* (
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges" | "plan" | "reason" | "tokens" | "window">
@@ -122,7 +123,7 @@ const compact = Effect.fnUntraced(function* (
   return true
 })
 
-/** Makes the conversation smaller as middleware asks for it. */
+/** Changes the conversation according to a plan of middleware. */
 export const applyPlan = Effect.fnUntraced(function* (
   run: RunState,
   plan: CompactionPlan
@@ -131,7 +132,7 @@ export const applyPlan = Effect.fnUntraced(function* (
   yield* compact(run, { reason: "threshold", window, tokens: estimateTokens(run.conversation), plan })
 })
 
-/** A conversation in numbers; the system prompt is among the tokens, which are estimated. */
+/** Size of a conversation in messages and estimated tokens, including the system prompt. */
 export interface Size {
   readonly messages: number
   readonly tokens: number
@@ -139,7 +140,7 @@ export interface Size {
 
 /** Outcome of a compaction that the user asked for. */
 export interface CompactionResult {
-  /** The session that continues: a new one, or the same one if nothing was compacted. */
+  /** Session that continues the conversation: a new one, or the same one if nothing was compacted. */
   readonly sessionId: SessionId
   readonly before: Size
   readonly after: Size
@@ -151,7 +152,7 @@ export const measureSize = ({ messages }: Pick<RunConversation, "messages">): Si
   tokens: estimateTokens({ messages })
 })
 
-/** Makes the conversation smaller because the user asks for it. */
+/** Compacts the conversation at the user's request. */
 export const compactOnDemand = Effect.fnUntraced(function* (
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges">
@@ -166,7 +167,7 @@ export const compactOnDemand = Effect.fnUntraced(function* (
   yield* compact(run, { ...asked, reason: "manual", window })
 })
 
-/** Makes room before the first call. */
+/** Compacts the conversation before the first model call if it is too large. */
 export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   if (compaction.trigger === undefined || run.conversation.messages.length - 1 <= (compaction.leastMessages ?? 0))
@@ -182,7 +183,7 @@ export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): E
   }
 })
 
-/** Makes room after the tools of a step, where the provider counted as many tokens as trigger it. */
+/** Compacts the conversation after the tools of a step if the tokens counted by the provider reach the trigger. */
 export const compactAfterTools = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   const tokens = run.tokens.prompt

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Asking again belongs to the refused step and costs no iteration. The router's catalogue remembers the detected
- * window: it applies to every call of this process, and is written to disk once a call has succeeded.
+ * The repeated request belongs to the refused step and costs no iteration. The router's catalogue remembers the
+ * detected window: it applies to every call of this process, and is written to disk once a call has succeeded.
  *
  * Source: `hermes-llm.md` §11, §16.5.
  */
@@ -22,7 +22,7 @@ import { Services } from "./Services.ts"
 
 /**
  * Succeeds if the request may be sent again. Fails with the refusal itself if it has another cause. `log` names the
- * requested route, if the router did not choose it, and receives the decision on the refusal.
+ * requested route if the router did not choose it, and receives the decision about the refusal.
  */
 export const recover = Effect.fnUntraced(function* (
   run: RunState,
@@ -69,7 +69,7 @@ export const recover = Effect.fnUntraced(function* (
         noteCompaction(run)
       replaceMessages(run, outcome.messages)
       recordRewrite(run, "context_overflow", messages)
-      // The model has lost the files that it read.
+      // The contents of previously read files are no longer in the conversation.
       if (files !== undefined) yield* files.forgetContents(run.sessionId)
       yield* emit(run, {
         _tag: "Waiting",

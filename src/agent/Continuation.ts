@@ -1,14 +1,14 @@
 /**
- * The session in which a compacted conversation continues.
+ * Creates the session in which a compacted conversation continues.
  *
  * **Details**
  *
  * A run that was compacted stores all its messages in its own session until it ends. Then, in one transaction, the
  * session is ended and replaced by a session that holds the compacted conversation: the next run begins with the last
- * conversation that this one sent, and with a system prompt built from the current memory. Otherwise each run would
+ * conversation that this run sent, and with a system prompt built from the current memory. Without this, each run would
  * compact the whole session again.
  *
- * If the store cannot save it, nothing is lost: the session is complete, and the next run compacts it.
+ * If the store cannot save the new session, no data is lost: the old session is complete, and the next run compacts it.
  *
  * Source: `hermes-llm.md` §7.1 (2) and §10.6.
  */
@@ -31,7 +31,7 @@ import * as SessionOpening from "./SessionOpening.ts"
 /** Run options that the prompt of the new session depends on. */
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
-/** The conversation as a session stores it. */
+/** Returns the conversation in the form that a session stores. */
 const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
     if (History.isOnce(message)) return []
@@ -39,7 +39,7 @@ const toStoredMessages = ({ conversation: { messages, unstored } }: RunState): R
     return unstored.get(message) ?? []
   })
 
-/** The prompt of the new session: rebuilt, unless the caller of the run or of the session gave one. */
+/** Builds the prompt of the new session, unless the caller provided one for the run or the session. */
 const buildSystemPrompt = Effect.fnUntraced(function* (
   { cwd, run }: RunStart.OpenedRun,
   { route, systemPrompt, tools }: Input,
@@ -76,7 +76,7 @@ const buildRecordEntries = (
   }: {
     readonly sessionId: Ids.SessionId
     readonly at: number
-    /** Messages of the session that was compacted. */
+    /** Number of messages in the compacted session. */
     readonly count: number
     readonly messages: ReadonlyArray<Prompt.Message>
   }
@@ -103,8 +103,8 @@ const buildRecordEntries = (
 }
 
 /**
- * Creates the session that continues a run's session. Returns its id, or undefined if the run's own session is still
- * used. `reason` is the reason for the end of the run.
+ * Creates the session that continues a run's session. Returns its id, or `undefined` if the run's own session continues
+ * to be used. `reason` is the reason for the end of the run.
  */
 export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened

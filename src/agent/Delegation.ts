@@ -1,5 +1,5 @@
 /**
- * The agent's side of `delegate_task`: a child for each task, with the run's hooks and middleware, a subset of its
+ * Implements `delegate_task` for an agent: each task gets a child with the run's hooks and middleware, a subset of its
  * tools, and a separate budget.
  *
  * **Details**
@@ -31,7 +31,7 @@ import { salvageOutput } from "./RunConversation.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Defaults. */
+/** Default delegation settings. */
 const defaults = { maxSpawnDepth: 2, maxConcurrentChildren: 3, maxIterations: 50 } satisfies DelegationSettings
 
 const refuseDelegation = (message: string) => Effect.fail(new Delegator.DelegationRefused({ message }))
@@ -40,14 +40,14 @@ const dispatchedNote =
   "The child works in the background. Do something else, or end your turn: its report comes as a message of its own. " +
   "Do not wait for it, and do not do its work."
 
-/** Masks secrets in a task: a model wrote it, and the child receives it, is stored with it, and is identified by it. */
+/** Masks secrets in a task. A model wrote the task, and the child receives it, stores it and is identified by it. */
 const withoutSecrets = Effect.fnUntraced(function* (task: Delegator.Task): Effect.fn.Return<Delegator.Task> {
   const secrets = yield* Secrets
   const mask = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask
   return { ...task, goal: mask(task.goal), context: task.context === undefined ? undefined : mask(task.context) }
 })
 
-/** The port for one run. */
+/** Creates the delegator of one run. */
 export const make = Effect.fnUntraced(function* (
   parent: RunState,
   cwd: string,
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (
     maxIterations: limits.maxIterations ?? defaults.maxIterations
   }
 
-  /** Refuses what cannot be done, before anybody is spawned. */
+  /** Rejects invalid tasks before any child is started. */
   const admitTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
       return yield* refuseDelegation(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function* (
     return registered
   })
 
-  /** Results of the children so far, as the result of a call that is cut. */
+  /** Returns the results of the children so far as the result of an interrupted call. */
   const salvageResults = Effect.fnUntraced(function* (callId: string, planned: ReadonlyArray<Child.Child>) {
     const results = yield* Effect.forEach(planned, (child) => Child.buildReport(family, child))
     const { output } = ResultText.renderResult(

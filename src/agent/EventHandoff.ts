@@ -1,5 +1,5 @@
 /**
- * Hands the events of one run to the one reader of its stream.
+ * Hands the events of a run to the single reader of its stream.
  *
  * **Details**
  *
@@ -13,17 +13,17 @@ import type * as Exit from "effect/Exit"
 import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 
-/** The two ends of a stream. */
+/** Writing and reading sides of a stream. */
 export interface EventHandoff<A, E> {
-  /** Passes events to the reader, or buffers them. Does nothing once the stream has ended or was closed. */
+  /** Passes events to the reader, or buffers them. Does nothing after the stream has ended or was closed. */
   readonly offer: (events: ReadonlyArray<A>) => Effect.Effect<void>
-  /** Ends the stream as the run ended. */
+  /** Ends the stream with the exit of the run. */
   readonly end: (exit: Exit.Exit<unknown, E>) => Effect.Effect<void>
-  /** Releases all waiting writers: the reader has left. */
+  /** Releases all waiting writers after the reader has left. */
   readonly close: Effect.Effect<void>
-  /** The next events; for one reader. */
+  /** Pulls the next events, for a single reader. */
   readonly pull: Pull.Pull<readonly [A, ...Array<A>], E>
-  /** The same events as a stream. */
+  /** Stream of the same events. */
   readonly stream: Stream.Stream<A, E>
 }
 
@@ -32,12 +32,12 @@ type PullResult<A, E> = Effect.Effect<Events<A>, E | Cause.Done>
 
 const isSome = <A>(events: ReadonlyArray<A>): events is Events<A> => events.length > 0
 
-/** `limit` is the number of events buffered for a busy reader before the run waits. */
+/** Creates a handoff. `limit` is the number of events buffered for a busy reader before the run waits. */
 export const make = <A, E>(limit: number): EventHandoff<A, E> => {
   let kept: Array<A> = []
   let ended: Effect.Effect<never, E | Cause.Done> | undefined
   let isClosed = false
-  /** Resumes the reader that waits. */
+  /** Callback that resumes the waiting reader. */
   let reader: ((pulled: PullResult<A, E>) => void) | undefined
   /** Callbacks that resume writers waiting for a slow reader. */
   const writers = new Set<(done: Effect.Effect<void>) => void>()

@@ -1,12 +1,12 @@
 /**
- * The policy of a run: steps until an outcome ends it, within its {@link Budget}.
+ * Runs steps until an outcome ends the run, within its {@link Budget}.
  *
  * **Details**
  *
- * A run that exhausted a limit without a final text ends with a summary (`Summary`). The time limit also cuts a step
- * that is under way: its open calls are cancelled, and the summary is requested from the results so far. After four
- * fifths of the time the model is notified once, with a message that is sent and never stored. No other limit is
- * announced, because models give up early (`hermes-llm.md` §18.2).
+ * A run that exhausted a limit without a final text ends with a summary (`Summary`). The time limit also cuts a running
+ * step: its open calls are cancelled, and the summary is requested from the results so far. After four fifths of the
+ * time the model is notified once, with a message that is sent and never stored. No other limit is announced, because
+ * models give up early (`hermes-llm.md` §18.2).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -30,16 +30,16 @@ import { beginStep, defaultOutputTokens, noteToolUse, setOutputLimit } from "./R
 import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Summary from "./Summary.ts"
 
-/** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
+/** Maximum output tokens of an answer that is requested again after it was cut (`hermes-llm.md` §15.2). */
 const outputCap = 32_768
 
-/** More than the request of the cut answer asked for, and never less. */
+/** Returns a larger output limit than the request of the cut answer had, up to the cap. */
 const computeLargerOutput = (run: RunState, factor: number): number => {
   const base = run.tokens.outputBase ?? defaultOutputTokens
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
-/** Number of newest messages in which a tool result counts as the subject of an empty answer. */
+/** Number of newest messages that are checked for a tool result after an empty answer. */
 const recent = 5
 
 const isAfterTools = (run: RunState): boolean =>
@@ -77,7 +77,7 @@ const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return
   return true
 })
 
-/** Tells the model, once, that its time comes to an end. */
+/** Notifies the model, once, that the time limit is near. */
 const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
   const seconds = Budget.takeWrapUpSeconds(run.budget, now)
   if (seconds === undefined) return Effect.void
@@ -98,7 +98,7 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
   })
 }
 
-/** A step; undefined when its time ran out in the middle. */
+/** Runs a step. Returns `undefined` if the time limit cut it. */
 const runStepInTime = (
   run: RunState,
   now: number
@@ -113,7 +113,7 @@ const runStepInTime = (
     : Effect.map(Effect.timeoutOption(Step.runStep(run), left), Option.getOrUndefined)
 }
 
-/** A round whose only tool was `execute_code` costs no step (`hermes-llm.md` §13.8). */
+/** Returns true for a step whose only tool was `execute_code`: it is not counted (`hermes-llm.md` §13.8). */
 const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 

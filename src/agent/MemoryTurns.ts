@@ -1,7 +1,7 @@
 /**
- * The turns of an agent with an external memory: recalls text before a turn, and notifies the provider after it of the
- * turn, of writes to memory files and of sessions that end. Failures and timeouts of the provider are warnings and do
- * not affect the run.
+ * Connects the turns of an agent to an external memory: recalls text before a turn, and afterwards notifies the
+ * provider of the turn, of writes to memory files and of sessions that end. Failures and timeouts of the provider are
+ * logged as warnings and do not affect the run.
  *
  * Source: `hermes-llm.md` §8 and §10.6.
  */
@@ -20,13 +20,13 @@ import type { RunOptions } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Time of one call of a provider. */
+/** Time limit of one call to a provider. */
 const deadline = Duration.seconds(30)
 
-/** Time that the end of an agent waits for turns that the provider is being told of. */
+/** Time for which a closing agent waits for pending notifications to the provider. */
 const closingTime = Duration.seconds(10)
 
-/** Calls a provider; a failure is a warning and nothing. */
+/** Calls a provider. A failure becomes a warning and an empty result. */
 const callProvider = <A>(
   name: string,
   what: string,
@@ -43,7 +43,7 @@ const callProvider = <A>(
     )
   )
 
-/** The provider that a run has. */
+/** Returns the memory provider of a run. */
 const findProvider = Effect.fnUntraced(function* (
   run: Pick<RunState, "lineage">
 ): Effect.fn.Return<MemoryProvider.Service | undefined, never, Services> {
@@ -54,11 +54,14 @@ const findProvider = Effect.fnUntraced(function* (
 const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined =>
   typeof userMessage === "string" ? userMessage : undefined
 
-/** Tests whether a session must not use the user's memory. */
+/** Returns true if a session must not use the user's memory. */
 const isApart = ({ source }: { readonly source?: string | undefined }): boolean =>
   source === "cron" || source === "batch"
 
-/** The block that precedes the user's text; undefined without one, and for messages that are not plain text. */
+/**
+ * Returns the recalled block that precedes the user's text. `undefined` if nothing is recalled or the message is not
+ * plain text.
+ */
 export const recall = Effect.fnUntraced(function* (
   run: RunState,
   options: Pick<RunOptions, "source">
@@ -72,7 +75,7 @@ export const recall = Effect.fnUntraced(function* (
   )
 })
 
-/** The part of a new session's system prompt. */
+/** Builds the provider's part of a new session's system prompt. */
 export const buildPromptBlock = Effect.fnUntraced(function* (
   options: Pick<RunOptions, "source">,
   isChild: boolean
@@ -110,7 +113,7 @@ export interface MemoryNotifier {
     options: Pick<RunOptions, "source">,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R | Services>
-  /** Notifies the provider of a session that is given up. */
+  /** Notifies the provider of a session that was closed. */
   readonly ended: (sessionId: SessionId) => Effect.Effect<void, never, Services>
 }
 

@@ -1,6 +1,6 @@
 /**
- * One question to the model within a run: sent through the middleware and the router, watched while it streams,
- * accounted for.
+ * Sends one question to the model within a run: through the middleware and the router, with the answer observed while
+ * it streams and its usage charged.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -30,7 +30,7 @@ import { emit, replaceText, type RunState } from "./RunState.ts"
 import { beginQuestion, noteAnsweringRoute, noteAttempt, noteOutputBase, recordAnswer } from "./RunUsage.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
-/** The facts that a piece of an answer is to a user. */
+/** Converts parts of an answer to the events that a user sees. */
 const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
   const events: Array<RunEvent> = []
   for (const part of parts) {
@@ -55,20 +55,20 @@ const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Arra
 /** Observer of an answer while it arrives. */
 interface Watch {
   readonly onPart: OnPart
-  /** Shows what was held back. */
+  /** Emits text that was held back. */
   readonly end: Effect.Effect<void>
-  /** Forgets what was held back. */
+  /** Discards text that was held back. */
   readonly forget: () => void
 }
 
-/** Takes back what was shown of an attempt that came to nothing. */
+/** Retracts the shown text of a failed attempt. */
 const retractAttempt = (run: RunState, progress: AnswerProgress.AnswerProgress): Effect.Effect<void> => {
   const { isRead } = progress
   AnswerProgress.retractAttempt(progress)
   return isRead ? replaceText(run, run.steps.count, progress.text) : Effect.void
 }
 
-/** Retracts all shown text of an answer that middleware refuses: no part of it is stored. */
+/** Retracts all shown text of an answer that middleware rejected. No part of the answer is stored. */
 export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
   const { answer } = run.questions
   const { text } = answer
@@ -77,8 +77,8 @@ export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
 }
 
 /**
- * True for a failure of the middleware's own: a veto, a policy that failed, or one of its type that translates no
- * provider's.
+ * Returns true for a failure of the middleware itself: a veto, a failed policy, or another typed failure that does not
+ * translate a provider's failure.
  */
 const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   const failed = cause.reasons.find(Cause.isFailReason)?.error
@@ -90,7 +90,7 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   )
 }
 
-/** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
+/** Forwards the streamed parts, and records the shown text in case the answer never ends. */
 const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
   const hasReader = run.emit !== undefined && run.readsText
@@ -107,11 +107,11 @@ const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.Ans
   return { onPart, end: Effect.suspend(() => displayParts(watcher.end())), forget: () => void watcher.end() }
 }
 
-/** Parts of the request besides the conversation. */
+/** Tools and additional messages of a request, besides the conversation. */
 interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
-  /** Sent after the conversation, and no part of it. */
+  /** Message sent after the conversation, without being added to it. */
   readonly last?: Prompt.Message | undefined
-  /** Of middleware; sent as {@link last} is. */
+  /** Messages from middleware, sent in the same way as {@link last}. */
   readonly promptMessages?: ReadonlyArray<Prompt.Message> | undefined
 }
 
@@ -165,20 +165,20 @@ const sendQuestion = (
         heartbeat:
           run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),
         deadline: left === undefined ? undefined : now + left,
-        // The router has said that the answer broke off, and why.
+        // The router has reported that the answer broke off, and the reason.
         discard: Effect.suspend(() => {
           watched?.forget()
           return retractAttempt(run, progress)
         }),
         options: watched
       })
-      // Text that was held back is shown also of an answer that breaks off.
+      // Text that was held back is also shown if the answer breaks off.
       const shown = watched === undefined ? asked : Effect.ensuring(asked, watched.end)
       return isRead ? Effect.andThen(retracted, shown) : shown
     })
   )
 
-/** Sends the question until it fits. */
+/** Sends the question, and compacts the conversation until it fits. */
 const sendUntilFits = (
   run: RunState,
   question: Question,
@@ -197,10 +197,10 @@ const sendUntilFits = (
       )
   )
 
-/** An answer, and why there is no more of it where its rest could not be had. */
+/** An answer, and the reason if its rest could not be received. */
 interface Answer extends ModelAnswer {
   readonly brokenOff?: string | undefined
-  /** The bound that it went beyond; it was cut there. */
+  /** Limit that the answer exceeded. The answer was cut there. */
   readonly overflow?: AnswerText.Overflow | undefined
 }
 
@@ -235,7 +235,7 @@ const sendOrReturnPartial = (
     }
   )
 
-/** One question to the model, with or without tools, accounted for. */
+/** Asks the model one question, with or without tools, and charges its usage. */
 export const requestAnswer = Effect.fnUntraced(function* (
   run: RunState,
   question: Question
@@ -244,7 +244,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
   AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure,
   Services
 > {
-  // The record of earlier events is written before the wait.
+  // Writes the records of earlier events before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
   beginQuestion(run)
   const log = makeLog()
@@ -252,7 +252,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
     Effect.tapCause(sendOrReturnPartial(run, question, log), (cause) =>
       isRefusal(cause) ? withdrawAnswer(run) : Effect.void
     ),
-    // A question that is cut was at its newest attempt.
+    // An interrupted question was at its latest attempt.
     Effect.sync(() => noteAttempt(run, log.count - 1))
   )
   // A received answer is charged even if the caller stops waiting for it.
@@ -283,8 +283,8 @@ export const requestAnswer = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the text of an answer as the user may see it. Emits the part that was not streamed, and takes back streamed
- * text that is not in it.
+ * Returns the text of an answer as the user may see it. Emits the part of it that was not streamed, and retracts
+ * streamed text that it does not contain.
  */
 export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
   RedactSecrets.use((redact) => {

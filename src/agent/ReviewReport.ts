@@ -14,13 +14,13 @@ import * as TextCut from "../base/domain/TextCut.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
 import type { Service as SkillStore } from "../tools/prompt/SkillStore.ts"
 
-/** The work of a review that counts for its report. */
+/** Changes made by a review, for its report. */
 export interface ReviewChanges {
   memory: number
   readonly skills: Array<string>
 }
 
-/** No work yet. */
+/** Creates the changes of a review that has made none. */
 export const makeEmptyReport = (): ReviewChanges => ({ memory: 0, skills: [] })
 
 const past: Readonly<Record<string, string>> = {
@@ -39,10 +39,7 @@ const readField = (params: unknown, name: string): string => {
     : ""
 }
 
-/**
- * Stores an unapproved change as a proposal. Returns the result for the model, also for a change that could not be made
- * anyway.
- */
+/** Stores an unapproved change as a proposal. Returns the result for the model, also if the change is invalid. */
 const storeProposal = Effect.fnUntraced(function* (done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
   const { parseChange } = yield* Effect.promise(() => import("../tools/builtin/SkillTools.ts"))
   const change = parseChange(call.params)
@@ -77,9 +74,7 @@ const recordChange = (
     done.skills.push(`skill "${readField(params, "name")}" ${past[readField(params, "action")] ?? "changed"}`)
 }
 
-/**
- * Notes a call with its result, and the reason for which it did not run. Gives the result as the model is to see it.
- */
+/** Records a call with its result and, if it did not run, the reason. Returns the result for the model. */
 export const recordCall = Effect.fnUntraced(function* (
   done: ReviewChanges,
   skills: SkillStore | undefined,
@@ -94,7 +89,7 @@ export const recordCall = Effect.fnUntraced(function* (
   return message
 })
 
-/** Formats the report of a review in one line, or returns undefined if the review changed nothing. */
+/** Formats the report of a review in one line, or returns `undefined` if the review changed nothing. */
 export const formatReport = ({ memory, skills }: ReviewChanges): string | undefined => {
   const parts = [
     ...(memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`]),

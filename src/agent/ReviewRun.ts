@@ -1,6 +1,4 @@
-/**
- * Begins and makes the background reviews that are due after a run; see `BackgroundReview`.
- */
+/** Starts and runs the background reviews that are due after a run; see `BackgroundReview`. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -37,25 +35,25 @@ import { isCall, toPromptPart } from "./AnswerOutcome.ts"
 /** Maximum number of sessions whose counters are stored. */
 const maxSessions = 1_000
 
-/** Model calls of one review. */
+/** Maximum number of model calls of one review. */
 const maxCalls = 8
 
-/** Characters of the conversation that a review sees: its end. */
+/** Maximum length of the end of the conversation that a review reads, in characters. */
 const maxTranscript = 60_000
 
 const task = "background_review"
 
-/** The tool by whose use the agent does the work of a review itself, and the tools of that review. */
+/** For each subject, the tool whose use by the agent replaces a review, and the tools of the review. */
 const subjects: Readonly<Record<Subject, { readonly tool: string; readonly tools: ReadonlyArray<string> }>> = {
   memory: { tool: "memory", tools: ["memory"] },
   skills: { tool: "skill_manage", tools: ["skills_list", "skill_view", "skill_manage"] }
 }
 
-/** Turns of the user that a conversation has. */
+/** Counts the user turns of a conversation. */
 const countTurns = (messages: ReadonlyArray<Prompt.Message>): number =>
   messages.filter(({ role }) => role === "user").length
 
-/** Returns the steps since the agent used a tool in this run, or undefined if it did not use the tool. */
+/** Returns the steps since the agent used a tool in this run, or `undefined` if it did not use the tool. */
 const countStepsSince = ({ steps: { count, lastUse } }: RunState, tool: string): number | undefined => {
   const last = lastUse.get(tool)
   return last === undefined ? undefined : count - last
@@ -115,14 +113,14 @@ const buildQuestion = (
   return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 }
 
-/** Data of a review besides its subjects. */
+/** Input of a review in addition to its subjects. */
 interface ReviewInput {
   readonly run: RunState
   readonly cwd: string
   /** The session that continues the conversation. */
   readonly sessionId: Ids.SessionId
   readonly auxiliary: SideTasks
-  /** Skills for which it may propose changes; undefined if the agent has no skills. */
+  /** Skills for which the review may propose changes, `undefined` if the agent has no skills. */
   readonly skills: Skills | undefined
 }
 
@@ -195,7 +193,7 @@ const conductReview = Effect.fnUntraced(function* (
     }).pipe(
       Effect.provideService(Hooks, interceptors.hooks),
       Effect.provideService(ToolContext, { sessionId, turnId, taskId, cwd }),
-      // They are no calls of the run: its record has them in the messages of the side task.
+      // The calls are not part of the run: its record contains them in the messages of the side task.
       Effect.provideService(RunRecorder.RunRecorder, undefined)
     )
     for (const [at, message] of ran.messages.entries()) {
@@ -208,7 +206,7 @@ const conductReview = Effect.fnUntraced(function* (
   return ReviewReport.formatReport(done)
 })
 
-/** The record of a review: a part of its run's, with the messages that it asked with. */
+/** Creates the recorder of a review: part of the record of its run, including the request messages. */
 const makeRecorder = ({ run, sessionId }: ReviewInput) =>
   Effect.flatMap(Services, ({ record }) =>
     record === undefined
@@ -226,8 +224,8 @@ const makeRecorder = ({ run, sessionId }: ReviewInput) =>
   )
 
 /**
- * Begins the reviews that are due after a run, without waiting for them; `surroundings` are the services that the agent
- * was made with.
+ * Starts the reviews that are due after a run, without waiting for them. `surroundings` are the services that the agent
+ * was created with.
  */
 export const reviewAfterRun = Effect.fnUntraced(function* (
   service: Service,

@@ -37,10 +37,10 @@ const chargeSideTasks = <A, Error, R>(
     return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, chargeEntry, effect)
   })
 
-/** Time that a run which was asked to stop waits for calls that end by themselves then. */
+/** Time for which a stopped run waits for calls that end by themselves. */
 const stopGrace = Duration.seconds(1)
 
-/** A request to stop, as tools see it and as the run does. */
+/** Creates the signals of a stop request, for tools and for the run. */
 const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
   let listening = 0
   const isSettled = Effect.sync(() =>
@@ -51,12 +51,12 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
     stopGrace
   )
   return {
-    /** For `StopRequested`. */
+    /** Signal for `StopRequested`. */
     requested: Effect.suspend(() => {
       listening++
       return Effect.onInterrupt(Effect.ignore(Deferred.await(stopped)), () => Effect.sync(() => void listening--))
     }),
-    /** Completes when the run may be cut. */
+    /** Completes when the run may be interrupted. */
     mayCut: Effect.andThen(
       Deferred.await(stopped),
       Effect.suspend(() => {
@@ -67,7 +67,7 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
   }
 }
 
-/** The port of `delegate_task`, which is loaded with the first task. */
+/** Creates the delegator for `delegate_task`. Its module is loaded with the first task. */
 const makeDelegator = (
   run: RunState,
   cwd: string,
@@ -88,7 +88,7 @@ const makeDelegator = (
     }
   })
 
-/** Conducts an opened run to its result: loop, stop and end. */
+/** Conducts an opened run until its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function* (
   opened: RunStart.OpenedRun,
   input: Pick<RunOptions, "onInterrupt" | "source">,

@@ -1,6 +1,6 @@
 /**
- * The conversation of a run as the model sees it, the calls that are being run, and the way of messages into the
- * session and the record. This module alone changes any of it.
+ * The conversation of a run as the model sees it, its running calls, and the functions that write messages to the
+ * session and the record. Only this module changes them.
  */
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
@@ -12,17 +12,17 @@ import * as ContextCopy from "../store/ContextCopy.ts"
 import { getApiRequestId, type RunState } from "./RunState.ts"
 import { type AgentServices, Services } from "./Services.ts"
 
-/** Calls of the newest assistant message, and the results that are stored already, by call id. */
+/** Calls of the newest assistant message, and their results stored so far, by call id. */
 export interface Batch {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly results: ReadonlyMap<string, Prompt.ToolMessage>
-  /** Calls that started, by id; only of tools that can change something. */
+  /** Started calls of tools that can change something, by id. */
   readonly begun: ReadonlySet<string>
-  /** Work that calls had done until they were cut, by call id: their result, instead of the one that says nothing. */
+  /** Partial output of interrupted calls, by call id. It becomes the result of the call instead of a generic text. */
   readonly salvaged: ReadonlyMap<string, string>
 }
 
-/** Calls of an answer, of which none has begun. */
+/** Creates a batch of calls, none of which has started. */
 const makeBatch = (calls: Batch["calls"]): OpenBatch => ({
   calls,
   results: new Map(),
@@ -32,17 +32,20 @@ const makeBatch = (calls: Batch["calls"]): OpenBatch => ({
 
 /** The conversation of one run. */
 export interface RunConversation {
-  /** System message first, then the conversation; grows, and its messages never change. */
+  /** System message, followed by the conversation. The list grows, and its messages never change. */
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Sent messages that the session does not have, with the stored message that each one replaces. */
+  /** Sent messages that the session does not store, with the stored message that each one replaces. */
   readonly unstored: ReadonlyMap<Prompt.Message, Prompt.Message | undefined>
-  /** The calls that are being run. */
+  /** Calls that are being run. */
   readonly batch: Batch
-  /** True when the text of the newest answer is in `messages` already. */
+  /** True if the text of the newest answer is already in `messages`. */
   readonly isAnswerStored: boolean
-  /** True when the conversation is no longer the one that the session has: the session continues in another one. */
+  /**
+   * True if the conversation differs from the stored one because it was compacted. It then continues in another
+   * session.
+   */
   readonly isCompacted: boolean
-  /** Number of times it was made smaller because it did not fit. */
+  /** Compactions so far because the conversation did not fit. */
   readonly compactions: WindowProbing.CompactionTurn | undefined
 }
 
@@ -52,7 +55,7 @@ interface OpenBatch extends Batch {
   readonly salvaged: Map<string, string>
 }
 
-/** {@link RunConversation} as this module changes it. */
+/** Mutable {@link RunConversation}, used only in this module. */
 interface OwnConversation extends RunConversation {
   readonly messages: Array<Prompt.Message>
   readonly unstored: Map<Prompt.Message, Prompt.Message | undefined>
@@ -62,7 +65,7 @@ interface OwnConversation extends RunConversation {
   compactions: WindowProbing.CompactionTurn | undefined
 }
 
-/** Makes the conversation of a run that starts with these messages. */
+/** Creates the conversation of a run that starts with these messages. */
 export const makeConversation = (messages: ReadonlyArray<Prompt.Message>): RunConversation => {
   const own: OwnConversation = {
     messages: [...messages],
@@ -75,12 +78,12 @@ export const makeConversation = (messages: ReadonlyArray<Prompt.Message>): RunCo
   return own
 }
 
-/** The conversation of a run with the right to change it. */
+/** Returns the conversation of a run as a mutable value. */
 const getOwn = ({ conversation }: RunState): OwnConversation =>
-  // Every conversation is made by `makeConversation`; other modules see it without the right to change it.
+  // Every conversation is created by `makeConversation`. Other modules see it as read-only.
   conversation as OwnConversation
 
-/** Adds messages to the conversation alone. */
+/** Adds messages to the conversation without storing them. */
 export const addMessages = (run: RunState, messages: ReadonlyArray<Prompt.Message>): void => {
   getOwn(run).messages.push(...messages)
 }
@@ -92,7 +95,7 @@ export const addUnstored = (run: RunState, message: Prompt.Message): void => {
   unstored.set(message, undefined)
 }
 
-/** Sends `sent` in place of the newest message, which stays as the session has it. */
+/** Sends `sent` in place of the newest message. The session retains the stored message. */
 export const replaceNewest = (run: RunState, stored: Prompt.Message, sent: Prompt.Message): void => {
   const { messages, unstored } = getOwn(run)
   messages[messages.length - 1] = sent
@@ -105,37 +108,37 @@ export const replaceMessages = (run: RunState, after: ReadonlyArray<Prompt.Messa
   return messages.splice(0, messages.length, ...after)
 }
 
-/** Removes the newest messages from an index on, and returns them. */
+/** Removes the newest messages from an index onwards, and returns them. */
 export const removeFrom = (run: RunState, index: number): ReadonlyArray<Prompt.Message> =>
   getOwn(run).messages.splice(index)
 
-/** Notes that the session continues in another one, because the conversation is another one. */
+/** Records that the conversation was compacted and continues in another session. */
 export const noteCompaction = (run: RunState): void => {
   getOwn(run).isCompacted = true
 }
 
-/** Counts the compactions of a conversation that did not fit. */
+/** Counts a compaction of a conversation that did not fit. */
 export const takeCompactionTurn = (
   run: RunState,
   make: () => WindowProbing.CompactionTurn
 ): WindowProbing.CompactionTurn => (getOwn(run).compactions ??= make())
 
-/** Notes whether the text of the newest answer is in the conversation. */
+/** Records whether the text of the newest answer is in the conversation. */
 export const noteAnswerStored = (run: RunState, isStored: boolean): void => {
   getOwn(run).isAnswerStored = isStored
 }
 
-/** Begins to run calls, of which none has begun. */
+/** Opens a batch of calls, none of which has started. */
 export const openBatch = (run: RunState, calls: ReadonlyArray<Prompt.ToolCallPart>): void => {
   getOwn(run).batch = makeBatch(calls)
 }
 
-/** Ends the batch: no calls are being run. */
+/** Closes the batch: no calls are running. */
 export const closeBatch = (run: RunState): void => {
   getOwn(run).batch = makeBatch([])
 }
 
-/** The batch under way with the right to change it, for work that may outlast the batch. */
+/** Returns the current batch as a mutable value, for work that may outlast the batch. */
 export const watchBatch = (run: RunState): BatchChanges => {
   const { batch } = getOwn(run)
   return {
@@ -146,18 +149,18 @@ export const watchBatch = (run: RunState): BatchChanges => {
   }
 }
 
-/** See {@link watchBatch}. */
+/** Changes to a batch; see {@link watchBatch}. */
 export interface BatchChanges {
   readonly noteBegun: (ids: ReadonlyArray<string>) => void
   readonly noteResult: (id: string, message: Prompt.ToolMessage) => void
 }
 
-/** Stores the work that a call had done when it was cut; it becomes the result of the call. */
+/** Stores the partial output of an interrupted call, which becomes the result of the call. */
 export const salvageOutput = (run: RunState, callId: string, output: string): void => {
   getOwn(run).batch.salvaged.set(callId, output)
 }
 
-/** Records that the conversation of a run is not `before` any more. */
+/** Records that the conversation of a run has replaced `before`. */
 export const recordRewrite = (
   { conversation: { messages }, recorder }: RunState,
   reason: string,
@@ -178,8 +181,8 @@ const classifyOrigin = ({ role }: Prompt.Message): Origin =>
   role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /**
- * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the events that
- * follow from it to the record.
+ * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the resulting
+ * events to the record.
  */
 export const storeMessages = (
   run: RunState,
@@ -188,7 +191,7 @@ export const storeMessages = (
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
 
-/** {@link storeMessages} in the store of the run's agent. */
+/** Performs {@link storeMessages} with the store of the run's agent. */
 export const storeMessagesIn = (
   store: AgentServices["store"],
   run: RunState,
@@ -210,7 +213,10 @@ export const storeMessagesIn = (
     })
   )
 
-/** {@link storeMessages}, postponed until the next write: stores the answer with the beginning of its calls. */
+/**
+ * Postpones {@link storeMessages} until the next write, so that an answer is stored together with the beginning of its
+ * calls.
+ */
 export const postponeMessages = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
@@ -222,7 +228,7 @@ export const postponeMessages = (
       : recorder.postponed(store.append(run.sessionId, messages), makeStoredRecorder(run, recorder, messages))
   })
 
-/** Writes messages that were stored to the record. */
+/** Creates the writer of stored messages to the record. */
 const makeStoredRecorder = (
   run: RunState,
   recorder: Recorder,
@@ -234,7 +240,7 @@ const makeStoredRecorder = (
   return (position) => recorder.appended(by, position, messages, request)
 }
 
-/** Adds messages to the conversation and stores them at once. */
+/** Adds messages to the conversation and stores them immediately. */
 export const appendMessages = (
   run: RunState,
   ...messages: ReadonlyArray<Prompt.Message>

@@ -1,6 +1,6 @@
 /**
- * Ends a run: with a result that listeners may rewrite, or cut short, with a session that is fit to be continued.
- * Either way it is closed by exactly one `on_session_end`.
+ * Ends a run: with a result that listeners may rewrite, or by interruption, with a session that another run can
+ * continue. Both ends emit exactly one `on_session_end`.
  *
  * Source: `ARCHITECTURE.md` §4 and §7, `hermes-contract.md` §2.3.
  */
@@ -22,7 +22,7 @@ import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts
 import { Services } from "./Services.ts"
 
 /**
- * Completes the conversation of a step that was cut: closes its open calls according to their known state, or stores
+ * Completes the conversation of an interrupted step: closes its open calls according to their known state, or stores
  * the received text of its answer.
  */
 export const cutStep = Effect.fnUntraced(function* (
@@ -70,14 +70,17 @@ export const cutStep = Effect.fnUntraced(function* (
   )
 }, Effect.uninterruptible)
 
-/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
+/** Stores everything that was received in an interrupted run, so that the session can be continued. */
 export const settleSession = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>
   Effect.andThen(
     cutStep(run),
     Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason))
   )
 
-/** Returns the result as the user receives it: listeners may rewrite the final text, and are notified of it. */
+/**
+ * Returns the result for the user after listeners could rewrite its final text, and notifies the listeners of the final
+ * text.
+ */
 export const presentResult = Effect.fnUntraced(function* (run: RunState, result: RunResult) {
   if (result.text === "") return result
   const {
@@ -110,7 +113,7 @@ export const getEndReason = <E>(exit: Exit.Exit<RunResult | void, E>): string =>
   return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
 }
 
-/** Reason that listeners get of a run that was cut: in the contract's word, with the request that it was at. */
+/** Describes an interrupted run for listeners: the reason as the contract names it, and the current request. */
 const describeCut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
   ...(run.questions.count === 0 ? {} : { api_request_id: getApiRequestId(run) })
@@ -146,7 +149,7 @@ export const closeRecord =
     return recorder.flush
   }
 
-/** Tells the listeners that the run is over, on every path. */
+/** Notifies the listeners that the run has ended, on every path. */
 export const announceEnd =
   (run: RunState) =>
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
@@ -165,10 +168,10 @@ export const announceEnd =
     )
   }
 
-/** A conversation beyond either is large. */
+/** Sizes above which a conversation counts as large. Exceeding one is enough. */
 const large = { tokens: 50_000, messages: 80 }
 
-/** Returns the reason for which the message is taken back, or undefined if it is not taken back. */
+/** Returns the reason for withdrawing the user's message, or `undefined` if the message remains. */
 const findRejectionReason = ({ conversation: { messages } }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
   if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
@@ -178,8 +181,8 @@ const findRejectionReason = ({ conversation: { messages } }: RunState, error: un
 }
 
 /**
- * Takes back the user's message if a provider refused it, so that the conversation does not grow: if the first call of
- * a run was a bad request (400) and the conversation is large, or if the conversation does not fit and cannot be made
+ * Withdraws the user's message if a provider refused it, so that the conversation does not grow: if the first call of a
+ * run was a bad request (400) and the conversation is large, or if the conversation does not fit and cannot be made
  * smaller. Changes that the run made before the refusal remain.
  *
  * Source: `hermes-llm.md` §16.5 (15).

@@ -14,18 +14,21 @@ import type { Settings as LoopGuardSettings } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
 
-/** One run. Only `prompt` is needed, and `context` where something of the runtime reads it. */
+/** Input of one run. Only `prompt` is required, and `context` if a part of the runtime reads it. */
 export type RunInput<R = never> = RunOptions & RunContext.ContextInput<R>
 
-/** {@link RunInput} without what belongs to the application. */
+/** {@link RunInput} without the application's `context`. */
 export interface RunOptions {
   /** The user's message: text, or text and files. */
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
-  /** Continues this session; an id that the store does not know starts it. Absent: a new session. */
+  /**
+   * Session to continue. An id that the store does not know starts a session with that id. A new session is created if
+   * absent.
+   */
   readonly sessionId?: string | undefined
   /**
-   * True to continue from the end of the stored session, which is a user message or tool results. `prompt` is then
-   * reported to listeners as the subject of the run, and is neither stored nor sent.
+   * True to continue from the end of the stored session, which must be a user message or tool results. `prompt` is then
+   * only reported to listeners as the subject of the run, and is neither stored nor sent.
    */
   readonly goesOn?: boolean | undefined
   /**
@@ -36,8 +39,8 @@ export interface RunOptions {
   readonly expectedSession?: { readonly sessionId: string; readonly messages: number } | undefined
   /**
    * Treatment of the calls that the previous run left open because its process died. `close` (the default) informs the
-   * model of each. `run` runs the calls that did not begin, and repeats begun calls of tools that permit it
-   * (`Idempotent`); the model is informed of the others.
+   * model of each. `run` runs the calls that did not start, and repeats started calls of tools that permit it
+   * (`Idempotent`). The model is informed of the other calls.
    */
   readonly openCalls?: "close" | "run" | undefined
   /**
@@ -45,7 +48,7 @@ export interface RunOptions {
    * text so far as its answer; `leave` leaves it as if the process had died, so that another run can continue it.
    */
   readonly onInterrupt?: "close" | "leave" | undefined
-  /** Tag of a new session: who made it. `library` when absent. */
+  /** Origin of a new session. Defaults to `library`. */
   readonly source?: string | undefined
   /**
    * Surface on which the user reads this run, for hooks and the prompt of a new session. Defaults to the agent's
@@ -54,96 +57,96 @@ export interface RunOptions {
   readonly platform?: string | undefined
   /**
    * Conversation that a new session begins with, before `prompt`: messages of the user and of the agent, calls and
-   * results of tools. It is stored with the session; one that is stored already has its own.
+   * results of tools. It is stored with the session, and ignored for a session that is already stored.
    */
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
-  /** System prompt of a new session, as it is. */
+  /** Exact system prompt of a new session. */
   readonly systemPrompt?: string | undefined
   /** Text added after the system prompt in the requests of this run; never stored. */
   readonly ephemeralSystemPrompt?: string | undefined
-  /** Absolute working directory of the tools; the agent's when absent. */
+  /** Absolute working directory of the tools. Defaults to the agent's. */
   readonly cwd?: string | undefined
-  /** Tools of this run; the agent's when absent. */
+  /** Tools of this run. Defaults to the agent's. */
   readonly tools?: Selection | undefined
-  /** Seed that its model calls ask for, on routes that take one. */
+  /** Seed of the run's model calls, on routes that accept one. */
   readonly seed?: number | undefined
-  /** Model calls with tools at most; the agent's when absent. */
+  /** Maximum number of model calls with tools. Defaults to the agent's. */
   readonly maxIterations?: number | undefined
-  /** Other limits of the run, its children included; each limit that is absent is the agent's. */
+  /** Other limits of the run, including its children. Each absent limit defaults to the agent's. */
   readonly budget?: Limits | undefined
   /** The route to ask instead of the router's own choice. */
   readonly route?: Route | undefined
-  /** Reasoning effort of the model; the agent's when absent. */
+  /** Reasoning effort of the model. Defaults to the agent's. */
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** True when answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
+  /** True if answers are streamed in parts. Defaults to true for `stream` and false for `run`. */
   readonly streaming?: boolean | undefined
   /**
    * True if text is read while it streams and must not be replaced by other text. Defaults to true if `onEvent` is
    * given. If false, an answer that breaks off is requested again from its beginning.
    */
   readonly readsText?: boolean | undefined
-  /** Told of events as they happen, in order; the run waits for it. */
+  /** Receives events in order as they happen. The run waits for it. */
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** Told what reviews and children in the background spend for the run when it is over. */
+  /** Receives the usage of reviews and background children that is charged to the run after its end. */
   readonly onUsageAfter?: ((events: ReadonlyArray<UsageReported>) => Effect.Effect<void>) | undefined
 }
 
-/** A named child agent. Absent fields have the defaults of any child. */
+/** A named child agent. Absent fields default to the settings for all children. */
 export interface SubAgent {
   readonly name: string
   readonly settings?:
     | Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature">
     | undefined
-  /** The route that it asks; `parent` for its parent's also where other children have another one. */
+  /** Route of the child. `parent` selects the parent's route even if other children use another one. */
   readonly route?: Route | "parent" | undefined
   readonly maxIterations?: number | undefined
-  /** Names of toolsets and tools, which its parent need not have. */
+  /** Names of toolsets and tools. The parent need not have them. */
   readonly tools?: ReadonlyArray<string> | undefined
-  /** Inside of the parent's. */
+  /** Middleware of the child, inside the parent's. */
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-/** Limits and rights of children of a run (`hermes-product.md` §3); each has a default. */
+/** Limits and permissions of the children of a run (`hermes-product.md` §3). Each has a default. */
 export interface DelegationSettings {
-  /** 2 when absent: a grandchild never delegates. */
+  /** Maximum delegation depth. Defaults to 2: a grandchild never delegates. */
   readonly maxSpawnDepth?: number | undefined
-  /** 3 when absent. */
+  /** Maximum number of children that run at the same time. Defaults to 3. */
   readonly maxConcurrentChildren?: number | undefined
-  /** `delegate_task` calls of one message that are run; 1 when absent. */
+  /** Maximum number of `delegate_task` calls of one message that are run. Defaults to 1. */
   readonly maxCallsPerStep?: number | undefined
-  /** Model calls of one child; 50 when absent. */
+  /** Maximum number of model calls of one child. Defaults to 50. */
   readonly maxIterations?: number | undefined
-  /** Without a limit when absent. */
+  /** Time limit of a child, in milliseconds. No limit applies if absent. */
   readonly childTimeoutMillis?: number | undefined
-  /** True when what a child would have to be approved for is approved, instead of denied; a child never asks. */
+  /** True if actions of a child that need approval are approved instead of denied. A child never asks the user. */
   readonly autoApprove?: boolean | undefined
-  /** The route that children ask; their parent's when absent. */
+  /** Route for the model calls of children. Defaults to the parent's. */
   readonly route?: Route | undefined
-  /** Reasoning effort of children; as their parent when absent. */
+  /** Reasoning effort of children. Defaults to the parent's. */
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** True (the default) if a child retains the toolsets of MCP servers in addition to those that its task requests. */
   readonly inheritMcpToolsets?: boolean | undefined
-  /** Sub-agents that a task can name; see `SubAgents`, the tool for them. */
+  /** Sub-agents that a task can name; see the `SubAgents` tool. */
   readonly agents?: ReadonlyArray<SubAgent> | undefined
 }
 
-/** Distances of reviews of a conversation (`BackgroundReview`); 0 or absent is never. */
+/** Intervals between reviews of a conversation (`BackgroundReview`). With 0 or without a value, no reviews run. */
 export interface ReviewSettings {
-  /** Turns of the user between two reviews of the memory. */
+  /** Number of user turns between two reviews of the memory. */
   readonly memoryTurns?: number | undefined
-  /** Steps of the loop between two reviews of the skills. */
+  /** Number of loop steps between two reviews of the skills. */
   readonly skillSteps?: number | undefined
 }
 
 /** Settings of an agent; each has a default. */
 export interface AgentSettings {
-  /** Surface on which users talk to it, for hooks and prompts: `cli`, `library` (when absent), … */
+  /** Surface on which users talk to the agent, for hooks and prompts, such as `cli`. Defaults to `library`. */
   readonly platform?: string | undefined
-  /** 90 when absent (`hermes-llm.md` §18.1). */
+  /** Maximum number of model calls with tools. Defaults to 90 (`hermes-llm.md` §18.1). */
   readonly maxIterations?: number | undefined
-  /** Other limits of one run; without limits when absent. */
+  /** Other limits of one run. No limits apply if absent. */
   readonly budget?: Limits | undefined
-  /** Absolute working directory of the tools; the process's when absent. */
+  /** Absolute working directory of the tools. Defaults to the process's. */
   readonly cwd?: string | undefined
   /** Replaces the identity part of a new session's system prompt. */
   readonly identity?: string | undefined
@@ -151,15 +154,15 @@ export interface AgentSettings {
   readonly instructions?: string | undefined
   /**
    * Models that are instructed, in new sessions, to use their tools instead of announcing actions: chosen by the
-   * model's name (`auto`, the default), all, none, or those whose names contain one of these parts.
+   * model's name (`auto`, the default), all, none, or the models whose names contain one of these parts.
    */
   readonly toolUseEnforcement?: Enforcement | undefined
   /**
-   * Time for which the prefix of a conversation stays in the prompt caches that want marks: five minutes (when absent),
-   * an hour; `off` sends no marks.
+   * Time to live of the conversation prefix in prompt caches that need cache markers: five minutes (the default) or an
+   * hour. `off` sends no markers.
    */
   readonly promptCache?: PromptCache["ttl"] | "off" | undefined
-  /** True when the system prompt of a new session has the session's id; no when absent. */
+  /** True if the system prompt of a new session contains the session's id. Defaults to false. */
   readonly passSessionId?: boolean | undefined
   /** Example messages between the system prompt and the conversation of each call; never stored. */
   readonly prefill?: ReadonlyArray<Prompt.Message> | undefined
@@ -168,9 +171,9 @@ export interface AgentSettings {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   readonly delegation?: DelegationSettings | undefined
-  /** Reviews of conversations after their turns, for memory and skills; none when absent. */
+  /** Reviews of conversations after their turns, for memory and skills. No reviews run if absent. */
   readonly reviews?: ReviewSettings | undefined
-  /** Thresholds at which a run that goes in circles is warned and halted. */
+  /** Thresholds at which a run that repeats itself is warned and halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
   /**
    * Size limits of tool results for the model. By default they fit its window, with at most 100 000 characters for one

@@ -1,10 +1,10 @@
 /**
- * The phases of lifecycle middleware around a run and around its model calls. Without such middleware none of this
- * costs anything.
+ * The phases of lifecycle middleware around a run and around its model calls. Without such middleware the phases add no
+ * cost.
  *
  * **Details**
  *
- * Messages that a method adds to the conversation are stored; those that it leaves out are no longer sent in this run,
+ * Messages that a method adds to the conversation are stored. Messages that it removes are no longer sent in this run,
  * but stay in the session.
  *
  * Source: `ARCHITECTURE.md` §4.
@@ -34,10 +34,10 @@ import { recordRewrite, replaceMessages, storeMessages } from "./RunConversation
 import { emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Middleware is absent in most runs. */
+/** Most runs have no lifecycle middleware. */
 const findLifecycle = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
 
-/** An input whose conversation is shown when it is asked for. */
+/** Adds a conversation to an input, converted when it is first read. */
 const withMessages = <A extends object>(
   messages: ReadonlyArray<Prompt.Message>,
   rest: A
@@ -51,7 +51,7 @@ const withMessages = <A extends object>(
   }
 }
 
-/** Makes the methods of a run and asks `before_agent`: the conversation that the run starts with. */
+/** Creates the methods of a run and calls `before_agent` with the conversation that the run starts with. */
 export const begin = Effect.fnUntraced(function* (
   run: RunState,
   cwd: string
@@ -100,7 +100,7 @@ const describeEnd = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "a
 }
 
 /**
- * Runs `after_agent` at every end of a run. Returns the result with the text that the phase leaves. Must run
+ * Runs `after_agent` at every end of a run. Returns the result with the text set by the phase. Must run
  * uninterruptibly.
  */
 export const end = <E>(
@@ -131,7 +131,7 @@ export const end = <E>(
       )
   })
 
-/** Applies a changed conversation and stores its new messages. */
+/** Applies a conversation changed by middleware and stores its new messages. */
 const takeOver = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
@@ -192,15 +192,15 @@ const askBefore = Effect.fnUntraced(function* (
   return fields.promptMessages ?? []
 })
 
-/** An answer after `after_model`. */
+/** An answer after changes by `after_model`. */
 export interface ReviewedAnswer {
   readonly parts: ReadonlyArray<ContentPart>
-  /** Calls by id that are not run, each with the middleware that removed calls. */
+  /** Ids of the calls that are not run. */
   readonly removed: ReadonlySet<string>
   readonly by: string
-  /** Parameters with which a call runs, by its id. The stored answer has the model's parameters. */
+  /** Parameters changed by middleware, by the id of their call. The stored answer contains the model's parameters. */
   readonly edited: ReadonlyMap<string, unknown>
-  /** Stored after the answer and the results of its calls. */
+  /** Messages stored after the answer and the results of its calls. */
   readonly added: ReadonlyArray<Prompt.Message>
   readonly forceContinue: boolean
 }
@@ -213,7 +213,7 @@ const untouched: Omit<ReviewedAnswer, "parts"> = {
   forceContinue: false
 }
 
-/** Returns the review of an answer that no middleware reviews. */
+/** Returns the review of an answer that no middleware changes. */
 const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
@@ -223,7 +223,7 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 const readText = (parts: ReadonlyArray<ContentPart>): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-/** The parts with another text, and with the calls that were added. */
+/** Returns the parts with a changed text and added calls. */
 const withParsed = (
   parts: ReadonlyArray<ContentPart>,
   calls: ReadonlyArray<Call>,
@@ -266,7 +266,7 @@ const askAfter = Effect.fnUntraced(function* (
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart,
   lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> {
-  // An answer without ids gets some that are the same whenever it is read again.
+  // An answer without ids gets ids that are the same each time the answer is read.
   const parts = response.parts.map((part, index) =>
     isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps.count}_${index}` } : part
   )

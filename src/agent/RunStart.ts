@@ -45,15 +45,15 @@ export interface OpenedRun {
   readonly run: RunState
   readonly cwd: string
   readonly resumed: boolean
-  /** Warning about the model, for the user. */
+  /** Warning to the user about the model, if any. */
   readonly notice: string | undefined
 }
 
-/** Returns text of a user or a listener, well-formed and without the fences of the runtime's additions. */
+/** Returns text from a user or a listener as well-formed text, without the markers around the runtime's additions. */
 const cleanText = (text: string): string =>
   TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
 
-/** Question of the user, in the form in which it came. */
+/** Cleans the texts of the user's message and preserves its form. */
 const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
     ? cleanText(prompt)
@@ -62,8 +62,8 @@ const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
       )
 
 /**
- * Characters of text and of encoded files in one prompt at most; more than that no model holds, and it is stored for
- * ever.
+ * Maximum number of characters of text and encoded files in one prompt. No model accepts more, and a prompt is stored
+ * permanently.
  */
 const longestPrompt = 40_000_000
 
@@ -87,7 +87,7 @@ const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.Use
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-/** The user's message with blocks that the model is to see before it. */
+/** Adds blocks in front of the user's message in the request. */
 const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>): Prompt.UserMessage => {
   const [only] = message.content
   if (only?.type !== "text" || message.content.length !== 1) return message
@@ -97,7 +97,7 @@ const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>)
   })
 }
 
-/** Asks the listeners and the external memory what the model is to see before the user's message, and puts it there. */
+/** Collects text from the listeners and the external memory, and places it before the user's message. */
 export const addContext = Effect.fnUntraced(function* (
   { resumed, run }: OpenedRun,
   options: Pick<RunOptions, "source">
@@ -158,8 +158,8 @@ const makeRecorder = (
 
 /**
  * Checks the model of a run and returns the warning for the user, once for each model. A model whose window is too
- * small is refused before anything is stored, unless the user set the size or it was learnt from a refusal: then the
- * run has been working with it. Children may have smaller models.
+ * small is refused before anything is stored, unless the user set the size or the size was detected from a refusal:
+ * then the model already works with it. Children may have smaller models.
  *
  * Source: `hermes-llm.md` §10.1.
  */
@@ -173,7 +173,7 @@ const checkModel = Effect.fnUntraced(function* (
   return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
 })
 
-/** Parts that a run is put together of. */
+/** Parts from which the state of a run is built. */
 interface RunParts {
   readonly session: OpenedSession
   readonly route: RouteInfo
@@ -182,15 +182,15 @@ interface RunParts {
   readonly ids: Pick<RunState, "taskId" | "turnId">
   readonly recorder: RunRecorder.Recorder | undefined
   readonly lineage: Lineage | undefined
-  /** Question of the user, as it came. */
+  /** Question of the user, unchanged. */
   readonly prompt: RunOptions["prompt"]
-  /** Messages of children that arrived between the runs of the session. */
+  /** Messages with reports of children that arrived between the runs of the session. */
   readonly reports: ReadonlyArray<Prompt.Message>
-  /** The user's message, if it is stored. */
+  /** The user's message, empty if it is not stored. */
   readonly added: ReadonlyArray<Prompt.Message>
 }
 
-/** Makes the state of a run that starts. */
+/** Creates the state of a run that starts. */
 const makeRunState = (
   settings: AgentSettings,
   input: RunOptions,
@@ -228,7 +228,7 @@ const makeRunState = (
   guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults)
 })
 
-/** Makes the first entry of the record of a run. */
+/** Creates the first entry of the record of a run. */
 const makeStartRecord = (
   settings: AgentSettings,
   input: RunOptions,
@@ -249,8 +249,8 @@ const makeStartRecord = (
 })
 
 /**
- * Stores the messages that a run adds to its session, as `before_agent` leaves them: after the results of calls that the
- * last run left open, and together with a new session.
+ * Stores the messages that a run adds to its session, after changes by `before_agent`. They are stored after the
+ * results of calls that the last run left open, and together with a new session.
  */
 const storeAddedMessages = (
   { record, store }: Pick<AgentServices, "record" | "store">,
@@ -266,7 +266,7 @@ const storeAddedMessages = (
   return Effect.asVoid(
     recorder.storing(append, (position) => {
       recorder.appended("runtime", position, closing)
-      // Their own run was killed.
+      // The run that made these calls was killed.
       for (const { id, name, ran } of closed) {
         recorder.write({
           _tag: "CallEnded",
@@ -286,7 +286,7 @@ const storeAddedMessages = (
 
 /**
  * Prepares a run on the session `id`, which the caller owns. The returned effect stores the user's message and must run
- * uninterruptibly: from then on the end of the run is recorded.
+ * uninterruptibly. After it has started, the end of the run is recorded.
  */
 export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
@@ -322,15 +322,16 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
 })
 
 /**
- * Stores the session of a run that failed before its first message was stored: the end of the run is recorded in it.
+ * Stores the session of a run that failed before its first message was stored, so that the end of the run can be
+ * recorded.
  */
 const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.Effect<void> =>
-  // The run fails with the first failure; a store that is out of reach says so there.
+  // The run reports its first failure. If the store cannot be reached, that failure already says so.
   Effect.catch(creation, (error) => Effect.logDebug(`the session of a run that failed is not stored: ${error.message}`))
 
 /**
- * Runs `before_agent`, and stores the user's message as that phase leaves it. A new session is stored in the same
- * transaction, so that no session exists without its first message.
+ * Runs `before_agent`, and stores the user's message with the changes of that phase. A new session is stored in the
+ * same transaction, so that no session exists without its first message.
  */
 export const begin = (
   { added, creation, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
@@ -347,16 +348,16 @@ export const begin = (
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
 }
 
-/** A session that is to be compacted, and the run options that its prompt depends on. */
+/** A session to compact, and the run options that its prompt depends on. */
 export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "route" | "tools"> {
   readonly sessionId: string
-  /** Subject whose detail is to stay. */
+  /** Subject whose details the summary should preserve. */
   readonly focus?: string | undefined
-  /** Newest exchanges that stay word for word; the engine chooses when absent. */
+  /** Number of newest exchanges that stay verbatim. Chosen by the engine if absent. */
   readonly keepExchanges?: number | undefined
 }
 
-/** The state of a session `id` as a run would find it, with no message of the user; nothing is stored. */
+/** Opens the session `id` as a run would, without a user message. Stores nothing. */
 export const openWithoutPrompt = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   input: Omit<CompactInput, "focus" | "keepExchanges">

@@ -24,65 +24,70 @@ import { Services } from "./Services.ts"
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
   readonly parentSessionId: SessionId
-  /** Sessions of the runs above, the parent's first. Use by the child is included in their sums. */
+  /** Sessions of the runs above, the parent's first. The child's usage is included in their totals. */
   readonly above: ReadonlyArray<SessionId>
   readonly parentTurnId: TurnId
-  /** Empty when the parent is not a child itself. */
+  /** Id of the parent as a child, empty if the parent is not a child itself. */
   readonly parentSubagentId: string
-  /** Also the child's task id. */
+  /** Id of the child, which is also its task id. */
   readonly subagentId: string
-  /** The tool call that requested it; absent if no call did. */
+  /** Id of the tool call that requested the child, if any. */
   readonly callId: string | undefined
   readonly goal: string
-  /** Name of the sub-agent that it is, or that it works for; absent for a child like its parent. */
+  /** Name of the sub-agent that the child is or works for. Absent for a child like its parent. */
   readonly agent: string | undefined
-  /** 1 for a child of a top-level run. */
+  /** Delegation depth: 1 for a child of a top-level run. */
   readonly depth: number
-  /** The parent's, which what the child uses counts for. */
+  /** Budget of the parent, to which the child's usage is charged. */
   readonly budget: Budget.Budget
 }
 
 /** Data of one run that never changes. */
 export interface RunFacts {
   readonly sessionId: SessionId
-  /** The first session that this one continues across compactions, or its own id if it continues none. */
+  /**
+   * Id of the first session in this chain of compactions, or the session's own id if it was not continued from another.
+   */
   readonly conversationId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string
-  /** Of a child run. */
+  /** Lineage of a child run, `undefined` for a top-level run. */
   readonly lineage: Lineage | undefined
-  /** The route that the run was asked to take. */
+  /** Route that the caller requested for the run. */
   readonly routeWanted: Route | undefined
   readonly reasoningEffort: ReasoningEffort | undefined
-  /** Seed of its model calls. */
+  /** Seed of the run's model calls. */
   readonly seed: number | undefined
   readonly streaming: boolean
-  /** True if text is read while it streams. If false, no part of an answer is shown until it is complete. */
+  /** True if text is read while it streams. If false, no part of an answer is shown until the answer is complete. */
   readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   readonly onUsageAfter: RunOptions["onUsageAfter"]
   readonly recorder: Recorder | undefined
-  /** Question of the user, as it came: text or parts. */
+  /** The user's message as received: text or parts. */
   readonly userMessage: unknown
-  /** Calls of the last stored answer that are run before the model is asked. */
+  /** Open calls of the last stored answer, which are run before the model is asked. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
 }
 
-/** State of one run: its facts, and a part for each subject. Each part is changed by the module of its type alone. */
+/**
+ * State of one run: its facts, and a part for each subject. Only the module that defines a part's type changes that
+ * part.
+ */
 export interface RunState extends RunFacts {
   readonly conversation: RunConversation
   readonly steps: Readonly<RunSteps>
   readonly questions: Readonly<RunQuestions>
   readonly tokens: Readonly<RunTokens>
   readonly phase: Readonly<RunPhase>
-  /** Use of the run so far, including its children, and its limits. */
+  /** Usage of the run so far, including its children, and its limits. */
   readonly budget: Budget.Budget
   readonly guard: LoopGuard
 }
 
-/** The end of a run, while it approaches. */
+/** Progress of a run towards its end. */
 export interface RunPhase {
   /** True if a stop was requested: running work may end, and nothing new starts. */
   isStopping: boolean
@@ -90,23 +95,23 @@ export interface RunPhase {
   isOver: boolean
 }
 
-/** Notes that the run was asked to stop. */
+/** Records that the run was asked to stop. */
 export const noteStopRequest = ({ phase }: RunState): void => {
   const changed: RunPhase = phase
   changed.isStopping = true
 }
 
-/** Notes that the run ended. */
+/** Records that the run ended. */
 export const noteEnd = ({ phase }: RunState): void => {
   const changed: RunPhase = phase
   changed.isOver = true
 }
 
-/** The id of the attempt that answered the newest question, or that it was cut in. */
+/** Returns the id of the attempt that answered the newest question, or that was interrupted. */
 export const getApiRequestId = ({ questions, turnId }: RunState): ApiRequestId =>
   makeApiRequestId(turnId, questions.count, questions.attempt)
 
-/** The ids that calls of the newest answer have in hooks and middleware. */
+/** Returns the ids that identify the calls of the newest answer in hooks and middleware. */
 export const toCallIds = (run: RunState): CallIds => ({
   sessionId: run.sessionId,
   taskId: run.taskId,
@@ -114,10 +119,10 @@ export const toCallIds = (run: RunState): CallIds => ({
   apiRequestId: getApiRequestId(run)
 })
 
-/** Names the run to the router. */
+/** Returns the ids by which the router identifies the run. */
 export const toRouterTurn = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
-/** The route that a run asks now: the one that was named, or where its turn is in the chain. */
+/** Returns the current route of a run: the requested route, or the position of its turn in the chain. */
 export const getCurrentRoute = (
   run: RunState,
   named: Route | undefined
@@ -126,7 +131,7 @@ export const getCurrentRoute = (
     ? Effect.succeed(named)
     : Effect.flatMap(Services, ({ router }) => router.current?.(toRouterTurn(run)) ?? router.primary)
 
-/** Tells the listener, if there is one; waits, changes of the route and notices are part of the record. */
+/** Sends events to the listener, if any. Waits, route changes and notices are also recorded. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
   if (run.recorder !== undefined) {
     for (const event of events) {
@@ -137,7 +142,7 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
   return run.emit === undefined ? Effect.void : run.emit(events)
 }
 
-/** Tells what work in the background spends for a run, also when it is over. */
+/** Reports the usage of background work that is charged to a run, also after the end of the run. */
 export const reportUsage = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
   run.phase.isOver ? (run.onUsageAfter?.(events) ?? Effect.void) : emit(run, ...events)
 
@@ -145,7 +150,7 @@ export const reportUsage = (run: RunState, events: ReadonlyArray<UsageReported>)
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
   run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
-/** The result of a run that ends now. */
+/** Creates the result of a run that ends now. */
 export const makeResult = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,

@@ -1,5 +1,5 @@
 /**
- * The steps of a run, its questions to the model, and the tokens and money that they use. This module alone changes
+ * The steps of a run, its questions to the model, and the tokens and money that they use. Only this module changes
  * them.
  */
 import * as Effect from "effect/Effect"
@@ -17,45 +17,47 @@ import { Services } from "./Services.ts"
 
 /** Model calls with tools, and the tools that they used. */
 export interface RunSteps {
-  /** Steps so far. */
+  /** Number of steps so far. */
   count: number
-  /** The step in which the text of the result begins. */
+  /** Step in which the text of the result begins. */
   answerStart: number
-  /** Times in a row that middleware went on after an answer that asked for nothing. */
+  /** Number of consecutive times that middleware continued after an answer without calls. */
   forced: number
-  /** The step that used a tool last, by the tool's name. */
+  /** Step in which each tool was last used, by tool name. */
   readonly lastUse: Map<string, number>
 }
 
-/** Questions to the model: the steps, and each request for a summary. */
+/** Questions to the model: one for each step, and one for each request for a summary. */
 export interface RunQuestions {
-  /** Questions so far. Their attempts are named after it. */
+  /** Number of questions so far. It is part of the ids of their attempts. */
   count: number
-  /** Attempt that answered the newest question, or that it was cut in, from 0. */
+  /** Index, from 0, of the attempt that answered the newest question or was interrupted. */
   attempt: number
-  /** The route that answered last; before that, the one that will be asked. */
+  /** Route that answered last, or before the first answer the route that will be asked. */
   route: RouteInfo
-  /** The answer to the newest question as far as it was shown. */
+  /** Shown part of the answer to the newest question. */
   answer: AnswerProgress.AnswerProgress
 }
 
 /** Sizes of prompts and answers in tokens. */
 export interface RunTokens {
-  /** The newest prompt, as its provider counted it; undefined before the first answer and after a compaction. */
+  /**
+   * Size of the newest prompt as counted by its provider. `undefined` before the first answer and after a compaction.
+   */
   prompt: number | undefined
   /** Output limit of the next model call, if it differs from the agent's limit. */
   outputLimit: number | undefined
   /**
-   * Output limit of the newest model call without a raised limit: the limit in its prepared request, or the use of the
-   * answer if that was larger.
+   * Output limit of the newest model call without a raised limit: the limit in its prepared request, or the number of
+   * tokens in the answer if it was larger.
    */
   outputBase: number | undefined
 }
 
-/** Makes the counts of a run before its first step. */
+/** Creates the step counts of a run before its first step. */
 export const makeSteps = (): RunSteps => ({ count: 0, answerStart: 0, forced: 0, lastUse: new Map() })
 
-/** Makes the questions of a run that asks this route first. */
+/** Creates the question state of a run that asks this route first. */
 export const makeQuestions = (route: RouteInfo): RunQuestions => ({
   count: 0,
   attempt: 0,
@@ -63,10 +65,10 @@ export const makeQuestions = (route: RouteInfo): RunQuestions => ({
   answer: AnswerProgress.beginAnswer("")
 })
 
-/** Makes the sizes of a run that has asked nothing. */
+/** Creates the token sizes of a run before its first question. */
 export const makeTokens = (): RunTokens => ({ prompt: undefined, outputLimit: undefined, outputBase: undefined })
 
-/** Begins a step; `startsAnswer` is true where the text of the result begins with it. */
+/** Begins a step. `startsAnswer` is true if the text of the result begins in this step. */
 export const beginStep = ({ budget, steps }: RunState, startsAnswer: boolean): void => {
   const changed: RunSteps = steps
   changed.count++
@@ -74,12 +76,15 @@ export const beginStep = ({ budget, steps }: RunState, startsAnswer: boolean): v
   Budget.takeIteration(budget)
 }
 
-/** Notes the tools that the newest step used. */
+/** Records the tools that the newest step used. */
 export const noteToolUse = ({ steps: { count, lastUse } }: RunState, tools: ReadonlyArray<string>): void => {
   for (const name of tools) lastUse.set(name, count)
 }
 
-/** Counts a step that middleware forces after a final answer. Returns false if it forced `most` in a row already. */
+/**
+ * Counts a step that middleware forces after a final answer. Returns false if middleware has already forced `most`
+ * consecutive steps.
+ */
 export const takeForcedStep = ({ steps }: RunState, most: number): boolean => {
   if (steps.forced >= most) return false
   const changed: RunSteps = steps
@@ -87,13 +92,13 @@ export const takeForcedStep = ({ steps }: RunState, most: number): boolean => {
   return true
 }
 
-/** Notes that an answer asks for more by itself. */
+/** Resets the count of forced steps after an answer that calls tools. */
 export const forgetForcedSteps = ({ steps }: RunState): void => {
   const changed: RunSteps = steps
   changed.forced = 0
 }
 
-/** Begins a question to the model. The text of the answer before it stays until the question is sent. */
+/** Begins a question to the model. The text of the previous answer stays until the question is sent. */
 export const beginQuestion = ({ questions }: RunState): void => {
   const changed: RunQuestions = questions
   changed.count++
@@ -101,13 +106,13 @@ export const beginQuestion = ({ questions }: RunState): void => {
   changed.answer = AnswerProgress.beginAnswer(questions.answer.text)
 }
 
-/** Notes the attempt that the newest question is at, from 0. */
+/** Records the current attempt of the newest question, from 0. */
 export const noteAttempt = ({ questions }: RunState, attempt: number): void => {
   const changed: RunQuestions = questions
   changed.attempt = Math.max(0, attempt)
 }
 
-/** Notes where the newest question was answered. */
+/** Records the route that answered the newest question. */
 export const noteAnsweringRoute = (
   { questions }: RunState,
   { attempt, route }: Pick<ModelAnswer, "attempt" | "route">
@@ -117,24 +122,24 @@ export const noteAnsweringRoute = (
   changed.attempt = attempt
 }
 
-/** Sets the output limit of the next model calls; undefined for the agent's own. */
+/** Sets the output limit of the next model calls. `undefined` selects the agent's limit. */
 export const setOutputLimit = ({ tokens }: RunState, limit: number | undefined): void => {
   const changed: RunTokens = tokens
   changed.outputLimit = limit
 }
 
-/** Notes that the size of the next prompt is not known. */
+/** Records that the size of the next prompt is unknown. */
 export const forgetPromptSize = ({ tokens }: RunState): void => {
   const changed: RunTokens = tokens
   changed.prompt = undefined
 }
 
-/** Output tokens assumed if no limit is stated (`hermes-llm.md` §15.2). */
+/** Assumed number of output tokens if no limit is stated (`hermes-llm.md` §15.2). */
 export const defaultOutputTokens = 4_096
 
 /**
- * Notes the output limit from which a raised one is computed: the limit that was asked for, or undefined if no limit
- * was set and the answer was short.
+ * Records the output limit from which a raised limit is computed: the requested limit, or `undefined` if no limit was
+ * set and the answer was short.
  */
 export const noteOutputBase = (
   { tokens }: RunState,
@@ -144,7 +149,8 @@ export const noteOutputBase = (
   if (tokens.outputLimit !== undefined) return
   const { outputTokens } = Usage.fromResponse(usage)
   const changed: RunTokens = tokens
-  // Without a requested limit, the endpoint applies its default: at least the number of tokens it returned.
+  // Without a requested limit, the endpoint applies a default limit, which is at least the number of tokens that it
+  // returned.
   changed.outputBase = asked ?? (outputTokens > defaultOutputTokens ? outputTokens : undefined)
 }
 
@@ -156,7 +162,7 @@ const makeUnpricedNotice = (model: string): RunEvent => ({
   message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
 })
 
-/** Amount that was spent, by the run itself or by a side task of this name. */
+/** Usage and cost of the run itself or of the named side task. */
 interface Payment {
   readonly route: RouteInfo
   readonly usage: Usage.Usage
@@ -165,8 +171,8 @@ interface Payment {
 }
 
 /**
- * Adds the usage to the run's budget, session and events, and to the sessions of the runs above, without being
- * interrupted. The sums are stored in one transaction with the record of the call and the answer.
+ * Adds the usage to the run's budget, session and events, and to the sessions of its ancestor runs, without being
+ * interrupted. The totals are stored in one transaction with the record of the call and the answer.
  */
 export const recordPayment = (
   run: RunState,
@@ -187,7 +193,7 @@ export const recordPayment = (
                 lineage.above,
                 (id) =>
                   store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
-                    // The session may have been removed while its child went on.
+                    // The session may have been removed while its child was running.
                     Effect.catch((error) =>
                       Effect.logWarning(
                         `what a child agent used is missing in the sums of session ${id}: ${error.message}`
@@ -216,7 +222,7 @@ export const recordPayment = (
   )
 }
 
-/** Accounts for an answer that was received. */
+/** Records the usage of an answer that was received. */
 export const recordAnswer = (
   run: RunState,
   { cost = noPrice, response, route }: ModelAnswer

@@ -1,6 +1,4 @@
-/**
- * Services that the runs of one agent work with, from the Context of a run.
- */
+/** Services that the runs of an agent use, provided in the context of each run. */
 import * as Context from "effect/Context"
 import type { PhaseFailure } from "../middleware/LifecycleStack.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
@@ -17,7 +15,7 @@ import type { Service as FileState } from "../tools/builtin/file/FileState.ts"
 import type { Service as Children } from "./Children.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
-/** A failure of middleware of any type: the type of the agent names it, and it is not inspected here. */
+/** A failure of middleware. The agent's type names its exact type, and this module does not inspect it. */
 export type MiddlewareFailure = PhaseFailure | ForeignFailure
 
 interface ForeignFailure {
@@ -33,20 +31,22 @@ export interface AgentServices {
   readonly record: RunRecord | undefined
   readonly interceptors: Interceptors
   readonly approvals: Approvals
-  /** Makes conversations smaller that do not fit. */
+  /** Compacts conversations that do not fit. */
   readonly compaction: Compaction
-  /** The children at work, of all runs. */
+  /** Running children of all runs. */
   readonly children: Children
-  /** Ledger in which side tasks charge the runs that they work for; absent if there are no side tasks. */
+  /**
+   * Accounts through which side tasks are charged to the runs that they work for. Absent if there are no side tasks.
+   */
   readonly accounts: UsageAccounts["Service"] | undefined
   /** Record of file reads and writes; absent if there are no file tools. */
   readonly files: FileState | undefined
   /** External memory; absent if not configured. */
   readonly memory: MemoryProvider | undefined
-  /** Texts of the machine and of the user's files for the system prompts of new sessions. */
+  /** Sources of texts about the machine and the user's files, for the system prompts of new sessions. */
   readonly promptSources: (typeof PromptSources)["Service"]
   readonly settings: AgentSettings
 }
 
-/** The services of the agent at work. */
+/** Service key for the services of the running agent. */
 export class Services extends Context.Service<Services, AgentServices>()("hermes-effect/agent/Services") {}

@@ -1,6 +1,6 @@
 /**
- * Opens the session of a run: a stored one with the calls that its last run left open, or a new one with its system
- * prompt.
+ * Opens the session of a run: a stored session with the calls that its last run left open, or a new session with its
+ * system prompt.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §7.1.
  */
@@ -22,7 +22,7 @@ import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 interface SessionPlace {
-  /** Absent if no session begins. */
+  /** Id of the new session, absent if no session is created. */
   readonly id?: Ids.SessionId
   readonly parentId: Ids.SessionId | undefined
   readonly cwd: string
@@ -34,22 +34,21 @@ interface SessionPlace {
 export const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string =>
   platform ?? settings.platform ?? "library"
 
-/** A session that is about to be continued or stored. */
+/** A stored session that will be continued, or a new session that will be stored. */
 export interface OpenedSession {
   readonly id: Ids.SessionId
   readonly conversationId: Ids.SessionId
   readonly systemPrompt: string
-  /** As it is stored. */
+  /** Stored messages of the session. */
   readonly history: ReadonlyArray<Prompt.Message>
   /** Results of the calls that the last run left open, to be stored before anything else. */
   readonly closing: ReadonlyArray<Prompt.ToolMessage>
-  /** Those calls; `ran` is true of one that had begun. */
+  /** Open calls that are closed. `ran` is true for a call that had started. */
   readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
-  /** Open calls of the last run that are run in this one. */
+  /** Open calls of the last run that this run executes. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
   /**
-   * Stores the session, in the transaction of the first message of its run; absent for a session that is stored
-   * already.
+   * Stores the session in the transaction of the first message of its run. Absent for a session that is already stored.
    */
   readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
 }
@@ -79,7 +78,7 @@ const resolveOpenCalls = Effect.fnUntraced(function* (
   }
 })
 
-/** The stored conversation from which a run continues: calls that the run will execute stay open. */
+/** Returns the stored conversation from which a run continues. Calls that the run will execute stay open. */
 const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
   const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
   return last === -1
@@ -87,7 +86,7 @@ const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<
     : [...Conversation.resume(history.slice(0, last)), ...history.slice(last), ...closing]
 }
 
-/** Layers of the system prompt of a new session. */
+/** Builds the layers of the system prompt of a new session. */
 const buildLayers = Effect.fnUntraced(function* (
   input: PromptInput,
   { cwd, id, model, parentId, provider }: SessionPlace
@@ -114,7 +113,7 @@ const buildLayers = Effect.fnUntraced(function* (
 /** The part of a run's input that its system prompt depends on. */
 export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
-/** Builds the system prompt layers, in order, with which a new session (`id`, if it has one) would begin. */
+/** Builds the system prompt layers, in order, with which a new session (with this `id`, if given) would begin. */
 export const buildPromptLayers = Effect.fnUntraced(function* (
   input: PromptInput,
   id?: Ids.SessionId
@@ -130,7 +129,7 @@ export const buildPromptLayers = Effect.fnUntraced(function* (
   })
 })
 
-/** Tests whether a session is as the caller of a run saw it. */
+/** Tests whether a session is in the state that the caller of a run expects. */
 const isExpected = (
   expected: NonNullable<RunOptions["expectedSession"]>,
   id: Ids.SessionId,
@@ -139,7 +138,7 @@ const isExpected = (
   expected.sessionId === id &&
   expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
 
-/** Opens the session `id`, which the caller owns; a new one is stored later, by its `creation`. */
+/** Opens the session `id`, which the caller owns. A new session is stored later, by its `creation`. */
 export const openSession = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   input: RunOptions,
@@ -202,7 +201,7 @@ export const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effec
       )
 }
 
-/** The system prompt as the requests of a run have it. */
+/** Returns the system prompt for the requests of a run. */
 const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
   ephemeral === undefined || ephemeral.trim() === ""
     ? systemPrompt

@@ -1,5 +1,6 @@
 /**
- * One pass of the loop: one model call, and the tools that it requested. Contains no policy: returns the outcome.
+ * Runs one pass of the loop: one model call, and the tools that it requested. Contains no policy and returns the
+ * outcome.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -25,14 +26,14 @@ import * as StepCalls from "./StepCalls.ts"
 /** Default number of `delegate_task` calls accepted in one message (`ARCHITECTURE.md` §7). */
 const delegationsPerStep = 1
 
-/** Times in a row that middleware may continue after an answer that asks for nothing. */
+/** Maximum number of consecutive times that middleware may continue after an answer without calls. */
 const maxForced = 8
 
 const isEnd = ({ _tag }: Outcome): boolean => _tag === "Finished" || _tag === "Empty"
 
 /**
- * Takes over what middleware adds after an answer; continues although the answer asks for nothing, if middleware wants
- * to.
+ * Applies the additions of middleware after an answer. Continues after an answer without calls if middleware requests
+ * it.
  */
 const continueAfterAnswer = Effect.fnUntraced(function* (
   run: RunState,
@@ -87,7 +88,7 @@ const handleAnswer = Effect.fnUntraced(function* (
   return yield* StepCalls.runAnswerCalls(run, { calls, content, files, normalised, text }, reviewed, tools)
 })
 
-/** A part that middleware made. */
+/** Converts a part created by middleware to a content part. */
 const toContentPart = (
   given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }
 ): ContentPart =>
@@ -95,7 +96,7 @@ const toContentPart = (
     ? Response.makePart("text", { text: given.text })
     : Response.makePart("tool-call", { ...given, providerExecuted: false })
 
-/** Makes one model call and runs the tools that it asked for. */
+/** Makes one model call and runs the tools that the answer calls. */
 export const runStep = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<

@@ -1,5 +1,6 @@
 /**
- * The tool calls of one step: calls of an answer, as middleware left them, and calls that a stored session left open.
+ * Runs the tool calls of one step: the calls of an answer after changes by middleware, and the open calls of a stored
+ * session.
  *
  * Source: `ARCHITECTURE.md` §4 and §7.
  */
@@ -41,13 +42,13 @@ const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never,
     if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
     if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
     const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
-    // An unknown window does not lower the limits.
+    // A window of unknown size does not lower the limits.
     return Effect.map(known, ({ window: { source, tokens } }) =>
       ResultText.computeLimits(source === "default" ? undefined : tokens)
     )
   })
 
-/** Notes for the model, by the calls whose results they are added to. */
+/** Notes for the model, by the call to whose result each note is added. */
 type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
 
 const noNotes: Notes = new Map()
@@ -61,7 +62,7 @@ const runTools = Effect.fnUntraced(function* (
   const { approvals, interceptors, store } = yield* Services
   const { recorder } = run
   const batch = watchBatch(run)
-  // Observers of a call may take their time.
+  // Writes the record first, because observers of a call may take a long time.
   if (recorder !== undefined && !Prepare.isUnobserved(interceptors)) {
     yield* recorder.settled
     yield* recorder.flush
@@ -93,10 +94,10 @@ const runTools = Effect.fnUntraced(function* (
   })
 })
 
-/** Tools that a model may go in circles with; any other shows that it does not. */
+/** Tools that a model may repeat without progress. A call of any other tool counts as progress. */
 const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
 
-/** Collects the notes of the calls as they are stored, in the order of the answer's parts. */
+/** Collects the notes of the calls, in the order of the parts of the answer. */
 const collectNotes = (
   { notes, parts }: Normalise.NormalisedCalls,
   content: ReadonlyArray<Prompt.AssistantMessagePart>
@@ -112,7 +113,8 @@ const collectNotes = (
       )
 
 /**
- * The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave.
+ * Returns the calls to run with their notes: without the calls removed by middleware, and with the parameters it
+ * changed.
  */
 const selectWantedCalls = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
@@ -131,7 +133,7 @@ const selectWantedCalls = (
   return { notes: changed, wanted }
 }
 
-/** Stores an answer with calls, together with the beginning of the first calls if nothing happens in between. */
+/** Stores an answer with calls, together with the start of the first calls if no other write happens in between. */
 const storeToolCalls = (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
@@ -142,7 +144,7 @@ const storeToolCalls = (
       noteAnswerStored(run, true)
       const message = Prompt.assistantMessage({ content })
       addMessages(run, [message])
-      // Calls that are in the session are closed, wherever the run is cut.
+      // Stored calls are closed even if the run is interrupted at any later point.
       return Effect.map(postponeMessages(run, [message]), () => openBatch(run, calls))
     })
   )
@@ -185,23 +187,26 @@ const closeRemoved = (
     })
   )
 
-/** The calls of an answer, and the parts of the answer as they are stored. */
+/** Calls of an answer, and the stored parts of the answer. */
 interface AnswerCalls {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
   readonly normalised: Normalise.NormalisedCalls
   readonly files: AgentServices["files"]
-  /** As the user may see it. */
+  /** Text of the answer that the user sees. */
   readonly text: string
 }
 
-/** True if calls contain a tool with which a model cannot go in circles; the record of files is notified of those. */
+/**
+ * Returns true if the calls include a tool that a model cannot repeat without progress. The record of file reads is
+ * then notified.
+ */
 const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
   calls.some(({ name }) => !looking.has(name))
 
 /**
- * Stores an answer with calls and runs them. A part of the step's own generator: it takes no interpreter steps besides
- * the steps of its effects.
+ * Stores an answer with calls and runs them. Written as a plain generator that the step delegates to, so that it adds
+ * no interpreter steps.
  */
 export function* runAnswerCalls(
   run: RunState,
@@ -235,8 +240,7 @@ export function* runAnswerCalls(
 }
 
 /**
- * Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the
- * run.
+ * Runs the calls that the last answer of the stored session left open. Returns the outcome if a guardrail ends the run.
  */
 export const finishCalls = Effect.fnUntraced(function* (
   run: RunState
@@ -250,7 +254,7 @@ export const finishCalls = Effect.fnUntraced(function* (
   if (run.phase.isStopping) return yield* Effect.never
   const answer = run.conversation.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = removeFrom(run, answer)
-  // Results are in the order of their calls.
+  // Adds results in the order of their calls.
   addMessages(run, Conversation.closeOpenCalls([...tail, ...messages]))
   closeBatch(run)
   if (files !== undefined && hasOtherTool(unfinished)) yield* files.otherToolRan(run.sessionId)

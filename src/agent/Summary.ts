@@ -1,7 +1,7 @@
 /**
- * The final text of a run that exhausted a limit: one call without tools that asks for a summary, repeated once if the
- * answer is blank. The call is not counted as a step, and its request is sent and never stored. If no summary is
- * received, a fixed text explains why the run ended and suggests a remedy.
+ * Produces the final text of a run that exhausted a limit, with one call without tools that asks for a summary. The
+ * call is repeated once if the answer is blank. The call is not counted as a step, and its request is sent and never
+ * stored. If no summary is received, a fixed text explains why the run ended and suggests a remedy.
  *
  * Source: `hermes-llm.md` §18.3, `ARCHITECTURE.md` §7.
  */
@@ -19,10 +19,10 @@ import { makeResult, type RunState } from "./RunState.ts"
 import { setOutputLimit } from "./RunUsage.ts"
 import type { MiddlewareFailure, Services } from "./Services.ts"
 
-/** Tries, the first included. */
+/** Maximum number of attempts, including the first. */
 const tries = 2
 
-/** Longest time that a run whose time is over may take for its summary, in milliseconds. */
+/** Maximum time for the summary after the time limit of a run, in milliseconds. */
 const afterTime = 30_000
 
 const buildRequest = (limit: Limit): Prompt.Message =>
@@ -40,7 +40,7 @@ const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text
 
 const formatCallCount = (count: number): string => (count === 1 ? "1 model call" : `${count} model calls`)
 
-/** Text in place of the summary. */
+/** Renders the text that replaces a missing summary. */
 const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   const { remedy, what } = Budget.getWording(limit)
   return (
@@ -49,10 +49,10 @@ const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   )
 }
 
-/** Every way in which there is no summary that is not the end of the run. */
+/** Failure to receive a summary that does not end the run. */
 type SummaryFailure = { readonly _tag: "Failed"; readonly why: string }
 
-/** A summary, with the mark of one whose rest could not be had. */
+/** A summary, with a mark if its rest could not be received. */
 interface SummaryAnswer {
   readonly _tag: "Summarized"
   readonly text: string

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * `read` looks at what one listener returned and may throw when that throws (a getter, a proxy): it is run as part of
- * the listener, so that the listener is blamed. `merge` sees only what was read.
+ * `read` validates the return value of one listener and may throw if the value throws (a getter, a proxy). It runs as
+ * part of the listener, so that the listener is blamed. `merge` only receives validated answers.
  */
 import * as Predicate from "effect/Predicate"
 import * as Json from "../base/domain/Json.ts"
@@ -16,21 +16,21 @@ export interface Block {
   readonly message: string
 }
 
-/** A directive that sends a tool call to the user for approval, even if something else allows it. */
+/** A directive that requires the user's approval of a tool call, even if another rule allows the call. */
 export interface Approve {
   readonly action: "approve"
   readonly message?: string | undefined
-  /** Key under which an approval is remembered; the tool's name when absent. */
+  /** Key under which an approval is stored. Defaults to the tool's name. */
   readonly rule_key?: string | undefined
 }
 
-/** Reads and merges the answers of a hook: a listener may return `Returned`, the emitter gets `A`. */
+/** Validates and merges the answers of a hook. A listener may return `Returned`, and the emitter receives `A`. */
 export interface Rule<Returned, A> {
-  /** Returns the answer, or undefined if it is invalid. */
+  /** Returns the answer, or `undefined` if it is invalid. */
   readonly read: (answer: unknown) => A | undefined
-  /** At least one answer. */
+  /** Merges one or more answers. */
   readonly merge: (answers: ReadonlyArray<A>) => A | undefined
-  /** Carries the type of a listener's answers; never set. */
+  /** Phantom member with the type of a listener's answers. It is never set. */
   readonly accepts?: (answer: Returned) => void
 }
 
@@ -43,7 +43,7 @@ const readString = (answer: unknown): string | undefined => (typeof answer === "
 
 const takeFirst = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
 
-/** All contexts, joined by a blank line. */
+/** Merges all contexts, joined by a blank line. */
 export const contexts: Rule<string | { readonly context: string }, string> = {
   read: (answer) => {
     if (!Predicate.isObject(answer)) return toNonBlankText(answer)
@@ -53,7 +53,7 @@ export const contexts: Rule<string | { readonly context: string }, string> = {
   merge: (texts) => texts.join("\n\n")
 }
 
-/** The first directive. */
+/** Selects the first directive. */
 export const firstDirective: Rule<Block | Approve, Block | Approve> = {
   read: (answer) => {
     if (!Predicate.isObject(answer)) return undefined
@@ -70,10 +70,10 @@ export const firstDirective: Rule<Block | Approve, Block | Approve> = {
   merge: takeFirst
 }
 
-/** The first string, which may be empty. */
+/** Selects the first string, which may be empty. */
 export const firstString: Rule<string, string> = { read: readString, merge: takeFirst }
 
-/** The first string that is not empty. */
+/** Selects the first string that is not empty. */
 export const firstText: Rule<string, string> = {
   read: (answer) => (answer === "" ? undefined : readString(answer)),
   merge: takeFirst

@@ -1,6 +1,6 @@
 /**
- * Requests and answers in the one form that API events have, regardless of the provider's protocol. Plain values:
- * `Sanitizer` redacts and bounds them.
+ * Converts requests and answers to the uniform format of API events, regardless of the provider's protocol. `Sanitizer`
+ * redacts and limits the resulting plain values.
  *
  * Source: `hermes-contract.md` §2.3 and §2.8, `ARCHITECTURE.md` §7.
  */
@@ -14,16 +14,16 @@ import type { UsageCounters } from "./PayloadTable.ts"
 /** Fields of a request that are not part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
 
-/** The `request` of an event. */
+/** Converts a request to the `request` of an event. */
 export const toRequestFields = (effective: ModelRequest): { readonly method: "POST"; readonly body: ModelRequest } => ({
   method: "POST",
   body: Object.fromEntries(Object.entries(effective).filter(([name]) => !transport.has(name)))
 })
 
-/** `finish_reason` as consumers know it. */
+/** Formats the `finish_reason` of an event. */
 export const formatFinishReason = (reason: Response.FinishReason): string => reason.replaceAll("-", "_")
 
-/** `usage` of an event; null when the provider reported none. */
+/** Converts usage to the `usage` of an event. Returns null if the provider reported no usage. */
 export const toUsageCounters = (reported: Response.Usage): UsageCounters | null =>
   reported.inputTokens.total === undefined &&
   reported.inputTokens.uncached === undefined &&
@@ -32,11 +32,11 @@ export const toUsageCounters = (reported: Response.Usage): UsageCounters | null 
     : // The names are those of the counters; `toWire` is typed by what they have in common.
       (Usage.toWire(Usage.fromResponse(reported)) as UsageCounters)
 
-/** Visible text of an answer. */
+/** Returns the visible text of an answer. */
 const joinVisibleText = (parts: ReadonlyArray<ContentPart>): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-/** The answer as a message: text, reasoning, and tool calls in the form of chat completions. */
+/** Converts an answer to a message: text, reasoning, and tool calls in the format of chat completions. */
 const toAssistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
   const reasoning = parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("")
   const calls = parts.flatMap((part) =>
@@ -52,7 +52,7 @@ const toAssistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<
   }
 }
 
-/** Fields about an answer. */
+/** Returns the fields of an event that describe an answer. */
 export const toAnswerFields = (response: ModelResponse) => {
   const message = toAssistantMessage(response.parts)
   const counters = toUsageCounters(response.usage)
@@ -67,8 +67,8 @@ export const toAnswerFields = (response: ModelResponse) => {
 }
 
 /**
- * Returns the fields of a `post_api_request` about its answer. Fields other than numbers and names are computed when
- * they are read.
+ * Returns the fields of a `post_api_request` about its answer. Other fields than numbers and names are computed when
+ * they are first read.
  */
 export const makeLazyAnswerFields = (response: ModelResponse) => {
   let whole: ReturnType<typeof toAnswerFields> | undefined
@@ -87,10 +87,10 @@ export const makeLazyAnswerFields = (response: ModelResponse) => {
   }
 }
 
-/** Reasons that say that an answer could not be read; the contract has one name for them. */
+/** Failure reasons for an unreadable answer. The contract has a single name for them. */
 const malformed: ReadonlySet<string> = new Set(["InvalidResponseError", "InvalidOutputError", "StructuredOutputError"])
 
-/** The `error` of an event. */
+/** Converts a failure to the `error` of an event. */
 export const toErrorFields = (cause: unknown): { readonly type: string; readonly message: string } => {
   if (AiError.isAiError(cause)) {
     const { _tag, message } = cause.reason

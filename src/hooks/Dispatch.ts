@@ -1,6 +1,6 @@
 /**
- * Tells the listeners of one event, and waits for them as `Hooks` says: a listener that is done at once takes no fiber;
- * an observer that misses its deadline runs on, and the events that follow wait for it in a queue.
+ * Notifies the listeners of an event, and waits for them as `Hooks` describes. A listener that finishes synchronously
+ * needs no fiber. An observer that misses its deadline continues, and later events wait for it in a queue.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -21,10 +21,13 @@ import {
 } from "../base/domain/IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
 
-/** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
+/**
+ * Time for which a removed hook may still handle its queued events. A hook that missed its last deadlines gets no such
+ * time.
+ */
 export const flushDeadline = Duration.seconds(5)
 
-/** Deadlines in a row after which a queue is not worked off any more at the end. */
+/** Number of consecutive missed deadlines after which queued events are discarded at the end. */
 const strikes = 3
 
 /** A callable listener, bound to its services or to its hook's queue. */
@@ -35,18 +38,18 @@ export interface BoundListener {
   readonly onFailure: Listener["onFailure"]
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
   readonly pace: DeliveryPace
-  /** True when it cannot change the run: its event asks nothing, or the run never waits for it. */
+  /** True if the listener cannot change the run: its event takes no answers, or the run never waits for it. */
   readonly isObserver: boolean
 }
 
-/** Delivery of a hook's events, and of those that count together with it, as it has turned out. */
+/** Current delivery mode of a hook, or of several hooks whose delays are counted together. */
 export interface DeliveryPace {
   readonly label: string
   /** Scope of the hook that registered first. */
   readonly scope: Scope.Scope
-  /** Deadlines missed in a row; {@link strikes} while an event runs on. */
+  /** Number of consecutive missed deadlines. It is {@link strikes} while an overdue event is still handled. */
   slow: number
-  /** Absent as long as the run waits. */
+  /** Queue of the hook, `undefined` while the run waits for the hook. */
   queue: ObserverQueue.Sender<QueuedEvent> | undefined
 }
 
@@ -54,38 +57,38 @@ export interface DeliveryPace {
 interface QueuedEvent {
   readonly listener: BoundListener
   readonly payload: object
-  /** The context of the run that the event is from. */
+  /** Context of the run that emitted the event. */
   readonly context: Context.Context<never>
 }
 
-/** Reads a listener's answer; undefined if it is invalid. */
+/** Validates a listener's answer. Returns `undefined` if it is invalid. */
 export type AnswerReader<A> = (answer: unknown) => A | undefined
 
-/** Takes a listener's answer as it is. */
+/** Accepts any answer of a listener unchanged. */
 export const acceptAnswer: AnswerReader<unknown> = (answer) => answer ?? undefined
 
-/** A listener at work, or the exit of one that is done. */
+/** A running listener, or the exit of a finished one. */
 type ListenerHandling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
 
-/** An event on its way to its listeners. */
+/** An event that is being delivered to its listeners. */
 interface EventDelivery<A> {
   readonly told: ReadonlyArray<BoundListener>
   readonly payload: Exit.Exit<object>
   readonly read: AnswerReader<A>
   readonly restore: Restore
   readonly context: Context.Context<never>
-  /** The answers, each at the index of its listener. */
+  /** Answers, each at the index of its listener. */
   readonly answers: Array<A | undefined>
 }
 
-/** A listener that is done and says nothing. */
+/** Exit of a listener that finished without an answer. */
 const silent = Exit.succeed(undefined)
 
-/** Tells listeners of events. */
+/** Notifies listeners of events. */
 interface Dispatcher {
   /**
-   * All answers that `read` accepted, in order. Only the wait for a listener can be interrupted: once the payload is
-   * created, at least the first listener is notified.
+   * Notifies the listeners and returns all answers that `read` accepted, in order. Only the wait for a listener can be
+   * interrupted: once the payload is created, at least the first listener is notified.
    */
   readonly dispatch: <A>(
     name: string,
@@ -93,11 +96,14 @@ interface Dispatcher {
     fields: () => object,
     read: AnswerReader<A>
   ) => Effect.Effect<ReadonlyArray<A>>
-  /** Delivers by a queue from now on, after `first`. */
+  /** Switches a hook to delivery by queue, starting with `first`. */
   readonly startQueue: (pace: DeliveryPace, capacity: number, first?: Effect.Effect<void>) => Effect.Effect<void>
 }
 
-/** Makes a dispatcher: payloads have at most `maxChars` in a request or response, faults go to `warn`. */
+/**
+ * Creates a dispatcher. Payloads have at most `maxChars` characters in a request or response, and faults are reported
+ * to `warn`.
+ */
 export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   const reportFailure = <A>(
     listener: BoundListener,
@@ -110,7 +116,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         : undefined
     )
 
-  /** Calls a listener. Returns an exit if it finishes at once, which needs no fiber. */
+  /** Calls a listener. Returns an exit if the listener finishes synchronously, which needs no fiber. */
   const callListener = <A>(listener: BoundListener, payload: object, read: AnswerReader<A>): ListenerHandling<A> => {
     try {
       const handling = listener.handle(payload)
@@ -135,7 +141,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
       : reportFailure(listener, `failed: ${describeFailure(exit.cause)}`, read)
   }
 
-  /** Waits for a listener that was called, no longer than its deadline. */
+  /** Waits for a running listener until its deadline. */
   const awaitListener = <A>(
     listener: BoundListener,
     handling: ListenerHandling<A>,
@@ -148,7 +154,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
           handleListenerExit(listener, exit, read)
         )
 
-  /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
+  /**
+   * Waits for an observer of a read-only event. After its deadline the observer continues in the background and the run
+   * proceeds.
+   */
   const awaitObserver = <A>(
     listener: BoundListener,
     fiber: Fiber.Fiber<A | undefined, unknown>,
@@ -161,7 +170,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         : handleListenerExit(listener, ended, read)
     )
 
-  /** The end of an event that runs on: it has its deadline once more. */
+  /** Waits for an overdue event to end, for at most one more deadline. */
   const finishOverdueEvent = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
     Effect.timeoutOption(Fiber.await(fiber), listener.deadline).pipe(
       Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe())),
@@ -190,11 +199,11 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
 
   const moveToQueue = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
     const { pace } = listener
-    // The run does not wait for it until it has caught up, not even at its end.
+    // The run does not wait for the observer until it has caught up, not even at the end of the run.
     pace.slow = strikes
     const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
-    // It may never be come to before the hook is removed.
+    // The queue may not reach this event before the hook is removed.
     const interrupted = Scope.addFinalizer(
       pace.scope,
       Effect.sync(() => fiber.interruptUnsafe())
@@ -209,7 +218,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     )
   }
 
-  /** Keeps an event for an observer that the run does not wait for; an Effect where the queue had no room. */
+  /** Queues an event for an observer that the run does not wait for. Returns an Effect if the queue was full. */
   const enqueueEvent = (
     listener: BoundListener,
     queue: ObserverQueue.Sender<QueuedEvent>,
@@ -229,8 +238,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   /**
-   * Passes a payload to the listeners from `first` on. `begun` is the handling of the first one if it has already
-   * started.
+   * Passes a payload to the listeners, starting at index `first`. `begun` is the handling of the first listener if it
+   * has already started.
    */
   const notifyRemaining = <A>(
     { answers, context, payload, read, restore, told }: EventDelivery<A>,
@@ -248,10 +257,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         ? awaitListener(listener, handling, read, restore)
         : forkIsolated(handling, (fiber) => awaitObserver(listener, fiber, read, restore))
     }
-    /** Observers that the event waits for, each followed by the later observers of its hook. */
+    /** Effects that wait for observers, each followed by the later observers of its hook. */
     const waiting = new Map<DeliveryPace, Effect.Effect<void>>()
     const running = new Set<Fiber.Fiber<unknown, unknown>>()
-    /** Tells one listener; undefined when that is done. */
+    /** Notifies one listener. Returns `undefined` if the listener has finished. */
     const notifyConcurrently = (listener: BoundListener, index: number): Effect.Effect<void> | undefined => {
       const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
       const before = waiting.get(listener.pace)
@@ -311,8 +320,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   /**
-   * {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call
-   * each.
+   * Performs {@link Dispatcher.dispatch} in an uninterruptible fiber. A listener that finishes synchronously costs only
+   * a function call.
    */
   const notifyListeners = <A>(delivery: EventDelivery<A>): Effect.Effect<ReadonlyArray<A>> => {
     const { answers, context, payload, read, told } = delivery

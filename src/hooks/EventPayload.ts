@@ -3,19 +3,19 @@
  *
  * **Details**
  *
- * Ids pass as they are: correlation must not depend on what a secret looks like. Numbers and short texts are there at
- * once; a long text, a request, a response and the legacy lists are made when they are first read, as they were at the
- * time of the event. A message of a legacy list, which never changes, is copied once regardless of how many events
- * carry it.
+ * Ids are not redacted, so that correlation does not depend on the pattern of a secret. Numbers and short texts are set
+ * immediately. A long text, a request, a response and the legacy lists are computed when they are first read, with
+ * their values at the time of the event. A message of a legacy list, which never changes, is copied once regardless of
+ * how many events carry it.
  *
- * Fields that are made late are enumerable accessors of the payload itself, so that a spread, `JSON.stringify` and
- * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: a separate
- * accessor for each event would create a separate shape for each, which costs more than the rest of the payload.
+ * Lazy fields are enumerable accessors of the payload itself, so that a spread, `JSON.stringify` and `structuredClone`
+ * include them; `console.log` shows their values. All payloads share the accessor of a name: a separate accessor for
+ * each event would create a separate shape for each, which costs more than the rest of the payload.
  *
  * **Gotchas**
  *
- * A field that is made late has to be read from the payload itself or from an object that inherits from it, not through
- * a `Proxy` that hands itself on as the receiver.
+ * A lazy field has to be read from the payload itself or from an object that inherits from it, not through a `Proxy`
+ * that passes itself as the receiver.
  *
  * Source: the observer document ("Payload Safety", "Performance"), `ARCHITECTURE.md` §7 (legacy payload fields,
  * redaction).
@@ -39,10 +39,10 @@ const copyMessage = (message: unknown): Schema.Json => {
 
 type Treatment = (typeof liveFields)[keyof typeof liveFields] | "text"
 
-/** Treatment of a field by its name; undefined for a field whose value has its payload's type already. */
+/** Treatment of each field, by name. A field without an entry already has the type of its payload. */
 const treatment: ReadonlyMap<string, Treatment> = new Map(Object.entries(liveFields))
 
-/** A value that is made late, and its length at the time of the event if it is a list. */
+/** A lazily computed value, and its length at the time of the event if it is a list. */
 class Late {
   readonly #value: unknown
   readonly #treatment: Treatment
@@ -64,13 +64,13 @@ class Late {
     const value: unknown = typeof this.#value === "function" ? this.#value() : this.#value
     if (this.#treatment === "bound") return Sanitizer.sanitize(value, maxChars)
     if (this.#treatment !== "late" || !Array.isArray(this.#value)) return Sanitizer.copyField(value)
-    // The messages of a request are the provider's own objects: nothing says that they stay as they are.
+    // The messages of a request are the provider's own objects and may be changed later.
     const each = name === "conversation_history" ? copyMessage : Sanitizer.copyField
     return Object.freeze(this.#value.slice(0, this.#length).map(each))
   }
 }
 
-/** Late fields of a payload. */
+/** Lazy fields of a payload. */
 interface LateFields {
   readonly maxChars: number
   readonly fields: Record<string, Late>
@@ -102,7 +102,7 @@ const getAccessor = (name: string): PropertyDescriptor => {
   return accessor
 }
 
-/** Shows values where `console.log` would show accessors. */
+/** Makes `console.log` show values instead of accessors. */
 const inspection: PropertyDescriptor = {
   value(this: object): object {
     return { ...this }
@@ -112,7 +112,7 @@ const inspect = Symbol.for("nodejs.util.inspect.custom")
 
 const noEntries: Schema.Json = Object.freeze([])
 
-/** The treatment of a value that is not copied at once. */
+/** Returns the treatment of a value that is not copied immediately. */
 const classifyTreatment = (name: string, value: unknown): Treatment | undefined => {
   const treated = treatment.get(name)
   if (treated === "late" || treated === "bound" || (treated === "made" && typeof value === "function")) return treated
@@ -122,9 +122,9 @@ const classifyTreatment = (name: string, value: unknown): Treatment | undefined 
 }
 
 /**
- * Creates plain objects that store the fields of a payload directly: the engine learns from the first ones how many
- * fields there are. It expects an object literal to have only the fields written in it, and turns one that receives
- * many more into a hash table.
+ * Creates a factory of plain objects that store the fields of a payload directly. The JavaScript engine learns the
+ * number of fields from the first objects. An object literal would be converted to a hash table when it receives many
+ * more fields than are written in it.
  */
 const makeObjectFactory = (): (() => Record<string, unknown>) => {
   const Plain = function () {}
@@ -137,7 +137,7 @@ const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(
 )
 const ofOthers = makeObjectFactory()
 
-/** Makes the frozen payload of one event. A version that the emitter set stays. */
+/** Creates the frozen payload of one event. A version set by the emitter is preserved. */
 export const make = (event: string, fields: object, maxChars: number): object => {
   const payload = (ofHooks.get(event) ?? ofOthers)()
   payload["telemetry_schema_version"] = observerVersion

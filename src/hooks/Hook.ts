@@ -1,5 +1,5 @@
 /**
- * A hook as a value: its listeners, their events, and how they are run. It has no effect until `Hooks` registers it.
+ * A hook as a value: its listeners, their events, and their delivery. It has no effect until `Hooks` registers it.
  *
  * **Example** (One listener, several, and a plain function)
  *
@@ -28,15 +28,18 @@ import { table } from "./PayloadTable.ts"
 
 /**
  * One event of a hook. `handle` receives the payload of the event named `event`. It is called in the fiber of the
- * event; the returned effect runs in its own fiber, unless it is already done (`Effect.void`). A thrown error is a
+ * event. The returned effect runs in a separate fiber, unless it is already done (`Effect.void`). A thrown error is a
  * failure of the listener.
  */
 export interface Listener<out R = never> {
   readonly event: string
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
-  /** Time that the run waits for it; as long as the runtime waits for a listener of its kind when absent. */
+  /**
+   * Maximum time for which the run waits for the listener. Defaults to the runtime's deadline for listeners of its
+   * kind.
+   */
   readonly deadline?: Duration.Duration | undefined
-  /** Meaning of a failure. `closed` means a refusal, if the hook supports refusals. */
+  /** Meaning of a failure. With `closed`, a failure is a refusal if the hook supports refusals. */
   readonly onFailure: "open" | "closed"
 }
 
@@ -48,29 +51,30 @@ export interface Listener<out R = never> {
  * `inline`: the run waits for each listener in turn. `queued`: the run continues; events wait in a queue of `capacity`
  * and are handled in order by one fiber per hook. When the queue is full the oldest event is dropped, with one warning
  * and a count. When the hook is removed, waiting events are handled first, for at most `Hooks.flushDeadline`. An inline
- * observer that misses its deadline continues, and is queued from then on.
+ * observer that misses its deadline continues, and its later events are queued.
  */
 type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
 
 /**
- * One listener with its events and delivery. `R` is what its listeners need; they get it when the hook is registered.
+ * A hook with its listeners and delivery. `R` is the services that its listeners require, which are provided at
+ * registration.
  */
 export interface Hook<out R = never> {
   /** Name for warnings. */
   readonly label: string
   readonly listeners: ReadonlyArray<Listener<R>>
   readonly delivery: Delivery
-  /** Holder of several hooks, whose slowness counts together: a plugin. */
+  /** Owner of several hooks whose delays are counted together, such as a plugin. */
   readonly owner?: { readonly key: object; readonly label: string } | undefined
 }
 
 /** Options of every hook. */
 interface Options {
-  /** Name for warnings; the function's name when absent. */
+  /** Name for warnings. Defaults to the function's name. */
   readonly label?: string | undefined
   /**
-   * 5 seconds for an observer, and for a listener that may answer what `Hooks.Settings` say (30 seconds), when absent
-   * (`ARCHITECTURE.md` §7).
+   * Deadline of a listener. Defaults to 5 seconds for an observer, and to the value in `Hooks.Settings` (30 seconds)
+   * for a listener that may answer (`ARCHITECTURE.md` §7).
    */
   readonly deadline?: Duration.Input | undefined
 }
@@ -83,11 +87,11 @@ interface GuardOptions extends Options {
 /** Further options of an observer; see {@link Delivery}. */
 interface ObserverOptions extends Options {
   readonly mode?: "inline" | "queued" | undefined
-  /** 1024 when absent. */
+  /** Maximum number of queued events. Defaults to 1024. */
   readonly capacity?: number | undefined
 }
 
-/** The options that fit a hook. */
+/** Options that are valid for a hook. */
 type OptionsOf<Name extends string> = Name extends "pre_tool_call"
   ? GuardOptions
   : Name extends AskName
@@ -97,15 +101,15 @@ type OptionsOf<Name extends string> = Name extends "pre_tool_call"
 /** Return value of a listener. */
 type ListenerResult<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
 
-/** The payload of a hook; of one that this runtime does not know, any object. */
+/** Payload of a hook, or any object for a hook that this runtime does not know. */
 export type EventOf<Name extends string> = Name extends HookName ? HookEvents[Name] : Readonly<Record<string, unknown>>
 
 const inline: Delivery = { mode: "inline" }
 const observerDeadline = Duration.seconds(5)
-/** Events that wait in a queue at most, where the hook says nothing. */
+/** Default maximum number of queued events of a hook. */
 export const defaultCapacity = 1024
 
-/** True for an event whose listeners may answer; listeners of any other are only told. */
+/** Returns true for an event whose listeners may answer. Listeners of other events are only notified. */
 export const canAnswer = (event: string): event is AskName => isHookName(event) && "answer" in table[event]
 
 const resolveDeadline = (event: string, deadline: Duration.Input | undefined): Duration.Duration | undefined => {
@@ -119,7 +123,8 @@ const toDelivery = (options: ObserverOptions): Delivery =>
     : inline
 
 const eraseHandleType = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
-  // Payloads are made for the event that a listener names, which the type of the listeners of all events cannot express.
+  // Payloads are created for the event that a listener names, which the type of the listeners of all events cannot
+  // express.
   handle as Listener<R>["handle"]
 
 const makeSingleHook = <R>(
@@ -135,21 +140,24 @@ const makeSingleHook = <R>(
   delivery: toDelivery(options)
 })
 
-/** Listens to one event. A failure of the listener is a warning; its services are provided at registration. */
+/**
+ * Creates a hook for one event. A failure of the listener is logged as a warning. Its services are provided at
+ * registration.
+ */
 export const on = <Name extends HookName, E = never, R = never>(
   name: Name,
   handle: (event: HookEvents[Name]) => Effect.Effect<ListenerResult<Name>, E, R>,
   options?: OptionsOf<Name>
 ): Hook<NoInfer<R>> => makeSingleHook(name, handle.name, eraseHandleType(handle), options ?? {})
 
-/** The listeners of an {@link observer}: as many as it wants, none of which answers. */
+/** Listeners of an {@link observer}, by event. No listener returns an answer. */
 type Handlers = { readonly [Name in HookName]?: (event: HookEvents[Name]) => Effect.Effect<void, unknown, unknown> }
 
 type NeedsOf<H extends Handlers> = {
   [Name in keyof H]: H[Name] extends (event: never) => Effect.Effect<unknown, unknown, infer R> ? R : never
 }[keyof H]
 
-/** Listens to several events, in the order in which they happen also when it is `queued`. */
+/** Creates a hook for several events. Events are handled in order, also if the hook is `queued`. */
 export const observer = <const H extends Handlers>(
   options: ObserverOptions & { readonly label: string },
   handlers: H
@@ -157,7 +165,7 @@ export const observer = <const H extends Handlers>(
   label: options.label,
   listeners: Object.entries(handlers).map(([event, handle]) => ({
     event,
-    // The record's exact type says what its handlers need; its entries only know `unknown`.
+    // The exact type of the record states the requirements of its handlers; its entries are only known as `unknown`.
     handle: eraseHandleType(handle) as Listener<NeedsOf<H>>["handle"],
     deadline: Duration.fromInputUnsafe(options.deadline ?? observerDeadline),
     onFailure: "open"
@@ -165,9 +173,9 @@ export const observer = <const H extends Handlers>(
   delivery: toDelivery(options)
 })
 
-/** A value, a promise or an Effect as one Effect; a rejection is a failure. */
+/** Converts a value, a promise or an Effect to an Effect. A rejection is a failure. */
 const toEffect = (returned: unknown): Effect.Effect<unknown, unknown> => {
-  // An Effect that a plain function returns is run as it is: nothing says what it fails with or needs.
+  // An Effect returned by a plain function is run unchanged. Its failures and requirements are unknown.
   if (Effect.isEffect(returned)) return returned as Effect.Effect<unknown, unknown>
   return Predicate.isPromiseLike(returned)
     ? Effect.tryPromise({ try: () => returned, catch: (error) => error })
@@ -175,12 +183,12 @@ const toEffect = (returned: unknown): Effect.Effect<unknown, unknown> => {
 }
 
 /**
- * Listens by a plain function, which may return a value, a promise or an Effect.
+ * Creates a hook from a plain function, which may return a value, a promise or an Effect.
  *
  * **Gotchas**
  *
- * The payload is frozen: a function that assigns to it throws, which is a warning. An unknown name is accepted with a
- * warning at registration: the listener receives only events that are sent under that name.
+ * The payload is frozen: a function that assigns to it throws, which is logged as a warning. An unknown name is
+ * accepted with a warning at registration: the listener receives only events that are sent under that name.
  */
 export const fromPlain = <const Name extends string>(
   name: Name,

@@ -1,22 +1,22 @@
 /**
  * Reports events of a run to listeners, and asks the listeners that may answer. An observer cannot change a run: a
- * failure, a defect or a missed deadline is one warning.
+ * failure, a defect or a missed deadline is logged as one warning.
  *
  * **Details**
  *
  * - Listeners are called in order of registration, plugins first. A listener that may answer is called when the
  *   previous one has finished or missed its deadline (30 s, unless {@link Settings} say otherwise). Observers are
- *   called one after the other and awaited together, each no longer than its deadline (5 s); the observers of one
- *   plugin run one after the other.
+ *   called in sequence and awaited together, each no longer than its deadline (5 s); the observers of one plugin run
+ *   one after the other.
  * - `has` is a look-up. `emit` and `ask` take a function that creates the payload, and call it only if the event has
  *   listeners: without listeners they return a constant. The payload is created once per event, see `Sanitizer`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see
  *   `PairedEvents`) every listener is still called, each with its deadline.
- * - A listener that interrupts itself has failed; only the interruption of the run is one.
+ * - A listener that interrupts itself counts as failed. Only an interruption of the run counts as an interruption.
  * - The run does not wait again for an observer that missed its deadline: the observer continues, later events wait in
- *   a queue, and one warning reports it. The hooks of a plugin count together. A listener that may answer is awaited at
- *   each event.
- * - Distinct faults are warned about once and logged at debug level after that.
+ *   a queue, and one warning reports it. Missed deadlines are counted per plugin, not per hook. A listener that may
+ *   answer is awaited at each event.
+ * - Each distinct fault is logged once as a warning, and at debug level after that.
  *
  * **Gotchas**
  *
@@ -50,63 +50,67 @@ export interface HookInfo {
   readonly label: string
   readonly events: ReadonlyArray<string>
   readonly mode: "inline" | "queued"
-  /** Events that a full queue lost so far. */
+  /** Number of events that a full queue has dropped. */
   readonly dropped: number
 }
 
-/** Registers hooks and emits events to them. */
+/** Registers hooks and emits events to their listeners. */
 export interface Service {
-  /** True when anybody listens. */
+  /** Returns true if the event has listeners. */
   readonly has: (name: string) => boolean
-  /** Tells all listeners. */
+  /** Notifies all listeners of an event. */
   readonly emit: <Name extends HookName>(name: Name, fields: () => Fields<NoInfer<Name>>) => Effect.Effect<void>
-  /** Asks all listeners and merges their answers by the rule of the hook; undefined if there is no answer. */
+  /** Asks all listeners and merges their answers by the rule of the hook. Returns `undefined` if there is no answer. */
   readonly ask: <Name extends AskName>(
     name: Name,
     fields: () => Fields<NoInfer<Name>>
   ) => Effect.Effect<Answers[Name] | undefined>
   /**
-   * Notifies the listeners of any name, including one that this runtime does not know, and collects their return values
-   * in order, without `undefined` and `null`. A `telemetry_schema_version` among the fields is preserved.
+   * Notifies the listeners of an event with any name, including names that this runtime does not know, and collects
+   * their return values in order, without `undefined` and `null`. A `telemetry_schema_version` among the fields is
+   * preserved.
    */
   readonly invoke: (
     name: string,
     fields: () => Readonly<Record<string, unknown>>
   ) => Effect.Effect<ReadonlyArray<unknown>>
-  /** Adds a hook after all others, for as long as the scope lives. */
+  /** Registers a hook after all others, until the scope closes. */
   readonly register: <R>(hook: Hook<R>) => Effect.Effect<void, never, R | Scope.Scope>
   readonly list: () => ReadonlyArray<HookInfo>
 }
 
-/** The hooks of a runtime. */
+/** Service of the hooks of a runtime. */
 export class Hooks extends Context.Service<Hooks, Service>()("hermes-effect/hooks/Hooks") {}
 
 /** Settings of all hooks of a runtime. */
 export interface Settings {
-  /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
+  /**
+   * Maximum number of characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`). Defaults to
+   * 50 000.
+   */
   readonly payloadMaxChars?: number | undefined
   /**
-   * Deadline of a listener that may answer, unless it sets one (`plugins.hook_callback_timeout`); 30 seconds when
-   * absent, `Duration.infinity` for no deadline.
+   * Deadline of a listener that may answer, unless the listener sets a deadline (`plugins.hook_callback_timeout`).
+   * Defaults to 30 seconds; `Duration.infinity` means no deadline.
    */
   readonly answerDeadline?: Duration.Duration | undefined
 }
 
-/** The rows of hooks that ask. */
+/** Rows of the hooks whose listeners may answer. */
 const asking: { readonly [Name in AskName]: { readonly answer: Rule<never, NonNullable<Answers[Name]>> } } = table
 
 const nothing = Effect.succeed(undefined)
 const none: ReadonlyArray<unknown> = []
 const nobody = Effect.succeed(none)
 
-/** Hooks without a listener, to which some can be added. */
+/** Creates the service without listeners. */
 export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.sync(() => makeUnsafe(settings))
 
 const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
   const infos = new Set<() => HookInfo>()
-  // Arrays are replaced, never changed: an event is sent to the listeners registered when it happened.
+  // Arrays are replaced, never changed: an event is sent to the listeners that were registered when it happened.
   const listeners = new Map<string, ReadonlyArray<BoundListener>>()
 
   const addListener = (bound: BoundListener): void => {
@@ -122,7 +126,7 @@ const makeUnsafe = (settings: Settings): Service => {
 
   const paces = new WeakMap<object, DeliveryPace>()
 
-  /** The pacing of a hook; inline hooks of one owner share it, so that queued events stay in order. */
+  /** Returns the pace of a hook. Inline hooks of one owner share a pace, so that queued events stay in order. */
   const resolvePace = Effect.fnUntraced(function* ({ delivery, label, owner }: Hook<unknown>) {
     const scope = yield* Effect.scope
     const known = owner === undefined || delivery.mode === "queued" ? undefined : paces.get(owner.key)
@@ -209,17 +213,17 @@ const formatUnknownName = (label: string, event: string): string => {
   )
 }
 
-/** Services that the hooks of a list need; none when it is empty. */
+/** Services that the hooks of a list require. */
 export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends infer One
   ? One extends Hook<infer R>
     ? R
     : never
   : never
 
-/** A list of hooks, each seen as needing the union of all requirements. */
+/** A list of hooks, each typed with the union of all requirements. */
 export type ListOf<H extends ReadonlyArray<Hook<unknown>>> = TupleLike<Hook<Needs<H>>>
 
-/** These hooks, in this order. */
+/** Layer of {@link Hooks} with these hooks, in this order. */
 export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
   hooks: H & ListOf<H>,
   settings?: Settings

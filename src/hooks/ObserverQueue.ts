@@ -1,6 +1,4 @@
-/**
- * Queues of observers that the run does not wait for: a separate fiber handles the events one after another.
- */
+/** Queues for observers that the run does not wait for. A separate fiber handles the events one after another. */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,23 +10,24 @@ import type * as Scope from "effect/Scope"
 /** The sending end of a queue. */
 export interface Sender<in E> {
   /**
-   * Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now.
+   * Adds an event. If the queue is full, the oldest event is dropped. Returns the total number of dropped events, or 0
+   * if no event was dropped now.
    */
   readonly offer: (event: E) => number
-  /** Events that were dropped so far. */
+  /** Returns the number of events dropped so far. */
   readonly dropped: () => number
 }
 
 /**
- * A queue with one fiber that handles events in order, so that the emitter never waits, for as long as the scope lives.
- * On close, events that wait are handled first, for no longer than `flush`; `onLost` gets the number of the others.
+ * Creates a queue with one fiber that handles events in order until the scope closes, so that the emitter never waits.
+ * On close, waiting events are handled for at most `flush`. `onLost` receives the number of the remaining events.
  */
 export const make = <E>(options: {
   readonly capacity: number
   readonly flush: () => Duration.Duration
   readonly handle: (event: E) => Effect.Effect<void>
   readonly onLost: (count: number) => Effect.Effect<void>
-  /** An event that is being handled already. */
+  /** Handling of an event that has already started. */
   readonly first?: Effect.Effect<void> | undefined
 }): Effect.Effect<Sender<E>, never, Scope.Scope> =>
   Effect.gen(function* () {

@@ -1,13 +1,13 @@
 /**
- * Opens and closes the events that come in pairs, so that each opening event has exactly one closing event on every
- * path: success, error, block, cancel, interruption, a wrapper that dies.
+ * Emits paired events, so that each opening event has exactly one closing event on every path: success, error, block,
+ * cancellation, interruption, or a wrapper that dies.
  *
  * **Details**
  *
  * {@link bracket} is for work that is one Effect. {@link open} is for work that ends elsewhere (tool calls are prepared
  * one after another and run concurrently): the code that ends the work closes the span, and the scope closes a span
  * that is still open. The first close counts. Closing events reach every listener even if the run was interrupted, each
- * within its deadline. Without a listener for any event of the pair both do nothing.
+ * within its deadline. Without a listener for any event of the pair, both functions have no effect.
  *
  * If an interrupt prevents an opening event from reaching any listener, it has no closing event.
  *
@@ -25,7 +25,7 @@ import { table } from "./PayloadTable.ts"
 
 type Table = typeof table
 
-/** The name of an event that has to be closed. */
+/** Name of an event that has to be followed by a closing event. */
 type OpeningName = { [Name in HookName]: Table[Name] extends { readonly closedBy: unknown } ? Name : never }[HookName]
 
 /** Events that may close an opening event, by its name. */
@@ -36,21 +36,21 @@ export type Event<Name extends HookName> = {
   readonly [N in Name]: readonly [name: N, fields: () => Fields<N>]
 }[Name]
 
-/** The event that opens: as {@link Event}, of one name. */
+/** An opening event: an {@link Event} with one name. */
 type OpeningEvent<Open extends OpeningName> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
 
 /** Answers that the listeners of an opening event can return. */
 type Answer<Open extends OpeningName> = Open extends AskName ? Answers[Open] : never
 
-/** An event that waits to be closed. */
+/** An opening event that has not been closed yet. */
 export interface Span<Open extends OpeningName> {
-  /** Undefined if no listener answered, or the event takes no answers. */
+  /** Merged answer, `undefined` if no listener answered or the event takes no answers. */
   readonly answer: Answer<Open> | undefined
-  /** Sends the closing event, unless one was sent. */
+  /** Emits the closing event, unless it was already emitted. */
   readonly close: (event: Event<ClosingNames[Open]>) => Effect.Effect<void>
 }
 
-/** Returns true if an event, or an event that closes it, has listeners. */
+/** Returns true if an opening event or one of its closing events has listeners. */
 export const isHeard = (hooks: Service, name: OpeningName): boolean =>
   hooks.has(name) || table[name].closedBy.some(hooks.has)
 
@@ -63,7 +63,7 @@ const sendOpeningEvent = <Open extends OpeningName>(
       hooks.ask(name, fields as () => Fields<"pre_tool_call">)
     : Effect.as(hooks.emit<HookName>(name, fields), undefined)) as Effect.Effect<Answer<Open> | undefined>
 
-/** The two ends of a pair, each of which happens once at most. */
+/** Creates the opening and the closing effect of a pair, each of which runs at most once. */
 const makeEventPair = <Open extends OpeningName>(hooks: Service, [name, fields]: OpeningEvent<Open>) => {
   let state: "before" | "open" | "closed" = hooks.has(name) ? "before" : "open"
   const markOpened = (): Fields<NoInfer<Open>> => {
@@ -83,13 +83,13 @@ const makeEventPair = <Open extends OpeningName>(hooks: Service, [name, fields]:
   return { begin: sendOpeningEvent<Open>(hooks, [name, markOpened]), close }
 }
 
-/** The two ends of a {@link bracket}. */
+/** Opening and closing events of a {@link bracket}. */
 interface PairEnds<Open extends OpeningName, A, E> {
   readonly open: OpeningEvent<Open>
   readonly close: (exit: Exit.Exit<A, E>) => Event<ClosingNames[Open]>
 }
 
-/** Opens before an Effect and closes after it, with the event that its exit asks for. */
+/** Emits the opening event before an Effect, and after it the closing event that matches its exit. */
 export const bracket: {
   <Open extends Exclude<OpeningName, AskName>, A, E>(
     hooks: Service,
@@ -115,8 +115,8 @@ export const bracket: {
 )
 
 /**
- * Opens a span. If it is still open when the scope closes, it is closed by the event that `otherwise` makes of the
- * exit.
+ * Opens a span. If it is still open when the scope closes, it is closed with the event that `otherwise` creates from
+ * the exit.
  */
 export const open = <Open extends OpeningName>(
   hooks: Service,
@@ -128,8 +128,8 @@ export const open = <Open extends OpeningName>(
   Effect.suspend(() => {
     if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
     const { begin, close } = makeEventPair(hooks, options.open)
-    // Uses the context of the opening unchanged: `Effect.addFinalizer` would merge it with the context of the close,
-    // service by service.
+    // Uses the context of the opening event unchanged. `Effect.addFinalizer` would merge it with the context of the
+    // close, service by service.
     const closed = Effect.contextWith((context: Context.Context<Scope.Scope>) =>
       Scope.addFinalizerExit(Context.get(context, Scope.Scope), (exit) =>
         Effect.updateContext(
@@ -144,5 +144,5 @@ export const open = <Open extends OpeningName>(
     )
   })
 
-/** A pair without listeners. */
+/** Span of a pair without listeners. */
 export const unheard = { answer: undefined, close: () => Effect.void }

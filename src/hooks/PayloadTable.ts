@@ -1,16 +1,16 @@
 /**
- * The table of all hooks: payload, answers, closing events. Types, Schemas, validation, the list of names, shell hooks
- * and the pairing of events are derived from it.
+ * Table of all hooks with their payloads, answers and closing events. Types, Schemas, validation, the list of names,
+ * shell hooks and the pairing of events are derived from it.
  *
  * **Details**
  *
- * A row with `answer` asks: its listeners may change the run, and have 30 seconds unless a setting says otherwise. A
- * row without one only notifies: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows
- * the opening event, on every path. Rows are in the order in which a session meets them.
+ * Listeners of a row with `answer` may change the run, and have 30 seconds unless a setting changes the deadline.
+ * Listeners of a row without `answer` are only notified, and have 5 seconds. `closedBy` lists the events of which
+ * exactly one follows the opening event, on every path. Rows are in the order in which the events occur in a session.
  *
- * `request` and `response` are sanitised: JSON, redacted, bounded in size. They and `error` are what new consumers
- * read; `conversation_history`, `request_messages` and `assistant_message` are there for old ones and are made when
- * first read.
+ * `request` and `response` are sanitised: redacted JSON of limited size. New consumers should read these fields and
+ * `error`. `conversation_history`, `request_messages` and `assistant_message` exist for old consumers and are computed
+ * when first read.
  *
  * Source: the observer document, `hermes-contract.md` §1.6, §2.2, §2.3, §2.6, §2.7, §2.9 and §3.7, `ARCHITECTURE.md`
  * §7.
@@ -24,9 +24,10 @@ import { ToolStatus } from "../base/domain/RunEvent.ts"
 import * as Answers from "./Answers.ts"
 
 /**
- * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` in size and `late` when
- * first read, `made` then by the function that is handed in. Instead of a value that is made late an emitter may hand
- * in a function that returns it. Values of all other fields have their payload's type already.
+ * Treatment of the fields whose values an emitter passes unchanged. `copy` copies the value immediately. When the field
+ * is first read, `bound` copies the value with a size limit, `late` copies it, and `made` calls the passed function.
+ * For a lazy field an emitter may pass a function that returns the value. Values of all other fields already have the
+ * type of the payload.
  */
 export const liveFields = {
   user_message: "copy",
@@ -44,63 +45,65 @@ export const liveFields = {
 
 /** One row of the table. */
 export interface Row {
-  /** The Schema of the payload that listeners get. */
+  /** Schema of the payload that listeners receive. */
   readonly payload: Schema.Constraint
-  /** Reads and merges answers; absent when listeners only observe. */
+  /** Rule that validates and merges answers. Absent if listeners only observe. */
   readonly answer?: Answers.Rule<never, string> | Answers.Rule<never, Answers.Block | Answers.Approve>
-  /** Events that may close this one. */
+  /** Names of the events that may close this event. */
   readonly closedBy?: ReadonlyArray<string>
-  /** True when a shell hook may name the tools that it is run for. */
+  /** True if a shell hook may name the tools for which it runs. */
   readonly matchesTools?: true
   /** Fields of a sample event in addition to the ids, for trying out shell hooks. */
   readonly sample?: Readonly<Record<string, unknown>>
 }
 
-/** A payload with its version, which the hooks service puts there. */
+/** Creates the Schema of a payload with a version, which the hooks service sets. */
 const makePayloadSchema = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ telemetry_schema_version: Schema.Literal(observerVersion), ...fields })
 
-/** An id, or the empty string if absent: consumers of the contract expect the field to be a string always. */
+/**
+ * Returns the Schema of an id, or of an empty string if it is absent: consumers of the contract always expect a string.
+ */
 const allowEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
   Schema.Union([id, Schema.Literal("")])
 
-/** A JSON object whose shape is defined elsewhere: a provider's request, a tool's arguments. */
+/** A JSON object whose shape is defined elsewhere, such as a provider's request or a tool's arguments. */
 const JsonObject = Schema.Record(Schema.String, Schema.Json)
 
-/** A list of messages in the form of their source. */
+/** A list of messages in the format of their source. */
 const Messages = Schema.Array(Schema.Json)
 
 /** Ids of the conversation, task and run. */
 const run = {
   /** Session of the run. */ session_id: SessionId,
-  /** Task of the run: its session, or the child that it is. */ task_id: TaskId,
-  /** The run itself. */ turn_id: TurnId
+  /** Task of the run: its session id, or the id of the child. */ task_id: TaskId,
+  /** Id of the run. */ turn_id: TurnId
 }
 
 /** Ids of an attempt to call a provider: one id per attempt, one count per step. */
 const attempt = {
   ...run,
-  /** The attempt. */ api_request_id: ApiRequestId,
-  /** Steps of the run so far, from 1. */
+  /** Id of the attempt. */ api_request_id: ApiRequestId,
+  /** Number of steps of the run so far, starting with 1. */
   api_call_count: Schema.Int,
-  /** Attempts of this step before this one, from 0. */
+  /** Number of earlier attempts of this step. */
   retry_count: Schema.Int
 }
 
-/** Ids of a tool call and of the attempt that asked for it; empty strings where a call has no such origin. */
+/** Ids of a tool call and of the attempt that requested it. They are empty strings for a call without this origin. */
 const call = {
   /** Name of the tool. */ tool_name: Schema.String,
   /** Task of the run. */ task_id: allowEmpty(TaskId),
   /** Session of the run. */ session_id: allowEmpty(SessionId),
-  /** The call, as the model named it. */ tool_call_id: allowEmpty(ToolCallId),
-  /** Run of the call. */ turn_id: allowEmpty(TurnId),
-  /** Attempt whose answer has the call. */ api_request_id: allowEmpty(ApiRequestId)
+  /** Id that the model gave the call. */ tool_call_id: allowEmpty(ToolCallId),
+  /** Run to which the call belongs. */ turn_id: allowEmpty(TurnId),
+  /** Attempt whose answer contains the call. */ api_request_id: allowEmpty(ApiRequestId)
 }
 
-/** The program's surface and the model that it uses. */
+/** Surface of the program and the model in use. */
 const model = {
-  /** Name of the model, as its provider knows it. */ model: Schema.String,
-  /** `cli`, `oneshot`, `batch`, `library`, … */
+  /** Name of the model at its provider. */ model: Schema.String,
+  /** Surface, such as `cli`, `oneshot`, `batch` or `library`. */
   platform: Schema.String
 }
 
@@ -108,13 +111,13 @@ const model = {
 const route = {
   ...model,
   /** Name of the provider. */ provider: Schema.String,
-  /** Address of the API; empty when the SDK's own is used. */ base_url: Schema.String,
+  /** Address of the API, empty if the SDK's default is used. */ base_url: Schema.String,
   /** Protocol of the request. */ api_mode: ApiMode
 }
 
 /** Request middleware that rewrote the request, in order. */
 const trace = {
-  /** Request middleware that rewrote it, in order, with its reasons. */ middleware_trace: Schema.Array(
+  /** Request middleware that rewrote the request, in order, with its reasons. */ middleware_trace: Schema.Array(
     Schema.Struct({
       source: Schema.optionalKey(Schema.String),
       reason: Schema.optionalKey(Schema.String),
@@ -124,24 +127,27 @@ const trace = {
 }
 
 const timing = {
-  /** Seconds until the first part of a streamed answer arrived; absent for an answer that was not streamed. */
+  /** Seconds until the first part of a streamed answer arrived. Absent for an answer that was not streamed. */
   time_to_first_token: Schema.optionalKey(Schema.Finite),
-  /** Seconds that the request took. */
+  /** Duration of the request, in seconds. */
   api_duration: Schema.Finite,
-  /** Seconds since the epoch. */
+  /** Start of the request, in seconds since the epoch. */
   started_at: Schema.Finite,
-  /** `started_at + api_duration`. */
+  /** End of the request: `started_at + api_duration`. */
   ended_at: Schema.Finite
 }
 
 /** Change of a session's identity. */
 const identity = {
-  /** `cli`, `oneshot`, `batch`, `library`, … */
+  /** Surface, such as `cli`, `oneshot`, `batch` or `library`. */
   platform: Schema.String,
-  /** `shutdown`, `session_boundary`, `new_session`, `session_expired`, `subagent_end`, `compression`. */
+  /**
+   * Reason for the change: `shutdown`, `session_boundary`, `new_session`, `session_expired`, `subagent_end` or
+   * `compression`.
+   */
   reason: Schema.optionalKey(Schema.String),
-  /** The session that is given up. */ old_session_id: Schema.optionalKey(SessionId),
-  /** The session in its place. */ new_session_id: Schema.optionalKey(SessionId)
+  /** Session that ended. */ old_session_id: Schema.optionalKey(SessionId),
+  /** Session that replaces the old one. */ new_session_id: Schema.optionalKey(SessionId)
 }
 
 const outcome = {
@@ -150,46 +156,46 @@ const outcome = {
   args: JsonObject,
   /** Result of the tool, before `transform_tool_result`. */
   result: Schema.Json,
-  /** 0 for a call that never ran. */
+  /** Duration of the call in milliseconds, 0 for a call that never ran. */
   duration_ms: Schema.Int,
   /** Outcome of the call. */ status: ToolStatus,
-  /** Null when `status` is `ok`. Of a blocked call: a `ToolOutcome.BlockReason`. */
+  /** Kind of the error, null if `status` is `ok`. A `ToolOutcome.BlockReason` for a blocked call. */
   error_type: Schema.NullOr(Schema.String),
-  /** Text of the error; null when `status` is `ok`. */ error_message: Schema.NullOr(Schema.String)
+  /** Text of the error, null if `status` is `ok`. */ error_message: Schema.NullOr(Schema.String)
 }
 
 const question = {
-  /** Session of the call. */ session_id: allowEmpty(SessionId),
-  /** Run of the call. */ turn_id: allowEmpty(TurnId),
-  /** The call that is asked about. */ tool_call_id: allowEmpty(ToolCallId),
-  /** The command, or the call in words. */ command: Schema.String,
-  /** The question in words. */ description: Schema.String,
-  /** First of the reasons to ask. */ pattern_key: Schema.String,
-  /** All reasons to ask. */ pattern_keys: Schema.Array(Schema.String),
-  /** Meaning of "for this session" where the question is asked. */
+  /** Session to which the call belongs. */ session_id: allowEmpty(SessionId),
+  /** Run to which the call belongs. */ turn_id: allowEmpty(TurnId),
+  /** Id of the tool call that needs approval. */ tool_call_id: allowEmpty(ToolCallId),
+  /** Command, or a description of the call. */ command: Schema.String,
+  /** Text of the question. */ description: Schema.String,
+  /** Key of the first reason to ask for approval. */ pattern_key: Schema.String,
+  /** Keys of all reasons to ask for approval. */ pattern_keys: Schema.Array(Schema.String),
+  /** Key of the session to which the answer "for this session" applies. */
   session_key: Schema.String,
-  /** `cli`, `smart`, or where else the question is shown. */
+  /** Surface on which the question is shown, such as `cli` or `smart`. */
   surface: Schema.String
 }
 
 /**
- * Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of
- * its own.
+ * Ids of a parent and its child. The closing event contains them too, so that a consumer can match the two events
+ * without storing ids.
  */
 const link = {
   /** Session of the parent. */ parent_session_id: SessionId,
   /** Run of the parent. */ parent_turn_id: allowEmpty(TurnId),
-  /** The call that delegates, if known: with it a consumer need not guess which of several calls started a child. */
+  /** The delegating tool call, if known. It tells a consumer which of several calls started the child. */
   parent_tool_call_id: Schema.optionalKey(allowEmpty(ToolCallId)),
-  /** Empty when the parent is not a subagent itself. */
+  /** Id of the parent as a subagent, empty if the parent is not a subagent itself. */
   parent_subagent_id: Schema.String,
   /** Session of the child. */ child_session_id: SessionId,
-  /** The child. */ child_subagent_id: Schema.String,
-  /** Null if no role was given. */
+  /** Id of the child. */ child_subagent_id: Schema.String,
+  /** Role of the child, null if no role was given. */
   child_role: Schema.NullOr(Schema.String)
 }
 
-/** Token counters under the documents' names; `domain/Usage.toWire` makes them. */
+/** Token counters under the names in the contract documents. Created by `domain/Usage.toWire`. */
 const UsageCounters = Schema.Struct({
   input_tokens: Schema.Int,
   output_tokens: Schema.Int,
@@ -202,12 +208,12 @@ const UsageCounters = Schema.Struct({
   completion_tokens: Schema.Int,
   cache_creation_tokens: Schema.Int
 })
-/** See {@link UsageCounters}. */
+/** Token counters; see {@link UsageCounters}. */
 export type UsageCounters = typeof UsageCounters.Type
 
-/** Answer to an approval request. No answer, and an answer that says nothing, are `timeout`. */
+/** Answer to an approval request. A missing or invalid answer is `timeout`. */
 const ApprovalChoice = Schema.Literals(["once", "session", "always", "deny", "timeout", "smart_approve", "smart_deny"])
-/** See {@link ApprovalChoice}. */
+/** Answer to an approval request; see {@link ApprovalChoice}. */
 export type ApprovalChoice = typeof ApprovalChoice.Type
 
 const sampleCall = { tool_call_id: "test-call", args: { command: "echo hello" } }
@@ -220,65 +226,61 @@ const sampleOutcome = {
   duration_ms: 12
 }
 
-/** All hooks by name. */
+/** All hooks, by name. */
 export const table = {
   /** A system prompt was built from scratch: the session is new, or its stored prompt was missing. */
-  on_session_start: { payload: makePayloadSchema({ /** The session. */ session_id: SessionId, ...model }) },
-  /** A run ended, however it ended; closes one run on every path. */
+  on_session_start: { payload: makePayloadSchema({ /** Id of the session. */ session_id: SessionId, ...model }) },
+  /** A run ended. Emitted once for each run, on every path. */
   on_session_end: {
     payload: makePayloadSchema({
       /** Session of the run. */ session_id: SessionId,
-      /** Absent when the program stops while no run can be named. */
+      /** Task of the run, absent if the program stops and no run can be named. */
       task_id: Schema.optionalKey(TaskId),
-      /** The run. */ turn_id: Schema.optionalKey(TurnId),
-      /** Its last attempt. */ api_request_id: Schema.optionalKey(ApiRequestId),
-      /** True when the run has a final answer. */ completed: Schema.Boolean,
-      /** True when it was stopped. */ interrupted: Schema.Boolean,
-      /** `keyboard_interrupt`, `shutdown`, or the run's exit. */
+      /** Id of the run. */ turn_id: Schema.optionalKey(TurnId),
+      /** Id of the run's last attempt. */ api_request_id: Schema.optionalKey(ApiRequestId),
+      /** True if the run has a final answer. */ completed: Schema.Boolean,
+      /** True if the run was stopped. */ interrupted: Schema.Boolean,
+      /** Reason for the end: `keyboard_interrupt`, `shutdown`, or the run's exit. */
       reason: Schema.optionalKey(Schema.String),
       ...model
     })
   },
-  /** A session identity is torn down. */
+  /** A session ended and will not be continued. */
   on_session_finalize: {
-    payload: makePayloadSchema({
-      /** The session that is torn down. */ session_id: Schema.NullOr(SessionId),
-      ...identity
-    })
+    payload: makePayloadSchema({ /** Id of the ended session. */ session_id: Schema.NullOr(SessionId), ...identity })
   },
-  /**
-   * A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's
-   * `on_session_finalize`.
-   */
-  on_session_reset: { payload: makePayloadSchema({ /** The new session. */ session_id: SessionId, ...identity }) },
-  /** Before the first step of a run. A listener may answer with context for this user message. */
+  /** A new session, `session_id`, replaced an old one. Emitted after the old session's `on_session_finalize`. */
+  on_session_reset: {
+    payload: makePayloadSchema({ /** Id of the new session. */ session_id: SessionId, ...identity })
+  },
+  /** Emitted before the first step of a run. A listener may answer with context for this user message. */
   pre_llm_call: {
     payload: makePayloadSchema({
       ...run,
-      /** The message as the user gave it: text, or a list of parts. */
+      /** The user's message, unchanged: text, or a list of parts. */
       user_message: Schema.Json,
-      /** Holds the new user message already. */
+      /** Conversation, including the new user message. */
       conversation_history: Messages,
-      /** True when the session has no earlier messages. */ is_first_turn: Schema.Boolean,
+      /** True if the session has no earlier messages. */ is_first_turn: Schema.Boolean,
       ...model,
-      /** Empty if the sender is unknown. */
+      /** Id of the sender, empty if unknown. */
       sender_id: Schema.String
     }),
     answer: Answers.contexts,
     sample: { user_message: "Hello", conversation_history: [], is_first_turn: true }
   },
-  /** After the last step of a run that has a final answer and was not interrupted. */
+  /** Emitted after the last step of a run that has a final answer and was not interrupted. */
   post_llm_call: {
     payload: makePayloadSchema({
       ...run,
-      /** The message as the user gave it. */ user_message: Schema.Json,
+      /** The user's message, unchanged. */ user_message: Schema.Json,
       /** The final text, after `transform_llm_output`. */
       assistant_response: Schema.String,
-      /** The conversation with the answer. */ conversation_history: Messages,
+      /** Conversation, including the answer. */ conversation_history: Messages,
       ...model
     })
   },
-  /** The final text of a run, before anybody sees it. A listener may answer with another text. */
+  /** The final text of a run, before it is shown. A listener may answer with a replacement text. */
   transform_llm_output: {
     payload: makePayloadSchema({
       /** The final text. */ response_text: Schema.String,
@@ -287,56 +289,54 @@ export const table = {
     }),
     answer: Answers.firstText
   },
-  /** Immediately before a request is sent. */
+  /** Emitted immediately before a request is sent. */
   pre_api_request: {
     payload: makePayloadSchema({
       ...attempt,
       ...route,
-      /** The message as the user gave it. */ user_message: Schema.Json,
+      /** The user's message, unchanged. */ user_message: Schema.Json,
       /** The conversation of the run so far. */ conversation_history: Messages,
-      /** The messages of the provider's own request. */
+      /** Messages of the provider-specific request. */
       request_messages: Messages,
-      /** Messages of the conversation. */ message_count: Schema.Int,
-      /** Tools that the model is offered. */ tool_count: Schema.Int,
-      /** Estimated tokens of the request. */ approx_input_tokens: Schema.Int,
-      /** Characters of the request. */ request_char_count: Schema.Int,
-      /** Output limit that the request asks for; null if it asks for no limit. */ max_tokens: Schema.NullOr(
-        Schema.Int
-      ),
-      /** Seconds since the epoch. */
+      /** Number of messages in the conversation. */ message_count: Schema.Int,
+      /** Number of tools offered to the model. */ tool_count: Schema.Int,
+      /** Estimated number of tokens in the request. */ approx_input_tokens: Schema.Int,
+      /** Number of characters in the request. */ request_char_count: Schema.Int,
+      /** Output limit in the request, null without a limit. */ max_tokens: Schema.NullOr(Schema.Int),
+      /** Time in seconds since the epoch. */
       started_at: Schema.Finite,
       ...trace,
-      /** `{ method, body }`. */
+      /** Request as `{ method, body }`. */
       request: JsonObject
     }),
     closedBy: ["post_api_request", "api_request_error"]
   },
-  /** A request was answered. */
+  /** Emitted after a request was answered. */
   post_api_request: {
     payload: makePayloadSchema({
       ...attempt,
       ...route,
       ...timing,
-      /** Reason for which the model stopped. */ finish_reason: Schema.NullOr(Schema.String),
-      /** Messages of the conversation. */ message_count: Schema.Int,
-      /** The model that answered, as the API names it. */
+      /** Reason why the model stopped. */ finish_reason: Schema.NullOr(Schema.String),
+      /** Number of messages in the conversation. */ message_count: Schema.Int,
+      /** Name of the model that answered, as returned by the API. */
       response_model: Schema.NullOr(Schema.String),
-      /** The effective request. */
+      /** Request that was actually sent. */
       request: JsonObject,
-      /** `{ model, finish_reason, assistant_message, usage }`. */
+      /** Answer as `{ model, finish_reason, assistant_message, usage }`. */
       response: JsonObject,
-      /** Tokens of the request; null where the provider did not say. */ usage: Schema.NullOr(UsageCounters),
-      /** US dollars by the price list; null if the price is unknown. */
+      /** Token counts of the request, null if the provider reported none. */ usage: Schema.NullOr(UsageCounters),
+      /** Cost in US dollars by the price list, null if the price is unknown. */
       estimated_cost_usd: Schema.NullOr(Schema.Finite),
-      /** Certainty of the cost. */ cost_status: Cost.Status,
+      /** Reliability of the cost. */ cost_status: Cost.Status,
       /** Origin of the price. */ cost_source: Cost.Source,
       /** The answer as a message. */ assistant_message: Schema.Json,
-      /** Characters of its text. */ assistant_content_chars: Schema.Int,
-      /** Tool calls that it has. */ assistant_tool_call_count: Schema.Int,
+      /** Number of characters in its text. */ assistant_content_chars: Schema.Int,
+      /** Number of tool calls in the answer. */ assistant_tool_call_count: Schema.Int,
       ...trace
     })
   },
-  /** A request failed, was cut by an interrupt, or was answered with something that is not an answer. */
+  /** A request failed, was interrupted, or received an invalid answer. */
   api_request_error: {
     payload: makePayloadSchema({
       ...attempt,
@@ -355,11 +355,11 @@ export const table = {
       ...trace
     })
   },
-  /** Before a tool runs. A listener may answer with a directive that blocks it. */
+  /** Emitted before a tool runs. A listener may answer with a directive that blocks the call. */
   pre_tool_call: {
     payload: makePayloadSchema({
       ...call,
-      /** After request middleware; empty when the model sent no object. */
+      /** Arguments after request middleware, empty if the model did not send an object. */
       args: JsonObject,
       ...trace
     }),
@@ -368,46 +368,46 @@ export const table = {
     matchesTools: true,
     sample: sampleCall
   },
-  /** A tool call is over, also one that was blocked or cancelled before the tool ran. */
+  /** A tool call ended. Also emitted for a call that was blocked or cancelled before the tool ran. */
   post_tool_call: { payload: makePayloadSchema({ ...outcome, ...trace }), matchesTools: true, sample: sampleOutcome },
-  /** After `post_tool_call` of a call that ran. A listener may answer with another result text. */
+  /** Emitted after `post_tool_call` of a call that ran. A listener may answer with a replacement result. */
   transform_tool_result: { payload: makePayloadSchema(outcome), answer: Answers.firstString, sample: sampleOutcome },
-  /** Output of a foreground terminal command, whole. A listener may answer with another text. */
+  /** The complete output of a foreground terminal command. A listener may answer with a replacement text. */
   transform_terminal_output: {
     payload: makePayloadSchema({
       /** The command line. */ command: Schema.String,
-      /** Its whole output. */ output: Schema.String,
-      /** Its exit code. */ returncode: Schema.Int,
+      /** Complete output of the command. */ output: Schema.String,
+      /** Exit code of the command. */ returncode: Schema.Int,
       /** Task of the run. */ task_id: TaskId,
-      /** `local`, `docker`, … */
+      /** Type of environment, such as `local` or `docker`. */
       env_type: Schema.String
     }),
     answer: Answers.firstString
   },
-  /** Before the question is shown whether something dangerous may run. */
+  /** Emitted before the user or a judging model is asked to approve a dangerous action. */
   pre_approval_request: { payload: makePayloadSchema(question), closedBy: ["post_approval_response"] },
-  /** The user answered, or did not in time. */
+  /** The approval request was answered or timed out. */
   post_approval_response: {
     payload: makePayloadSchema({
       ...question,
-      /** The answer. */ choice: ApprovalChoice,
-      /** `aux_llm` when a model judged. */
+      /** Answer to the request. */ choice: ApprovalChoice,
+      /** Name of the decider: `aux_llm` if a model decided. */
       decided_by: Schema.optionalKey(Schema.String)
     })
   },
-  /** A child agent was made and has not run yet. */
+  /** A child agent was created and has not run yet. */
   subagent_start: {
     payload: makePayloadSchema({ ...link, /** Task of the child. */ child_goal: Schema.String }),
     closedBy: ["subagent_stop"]
   },
-  /** A child agent returned, failed or was cut. */
+  /** A child agent returned, failed or was interrupted. */
   subagent_stop: {
     payload: makePayloadSchema({
       ...link,
-      /** Report of the child; null without a report. */ child_summary: Schema.NullOr(Schema.String),
-      /** `completed`, `failed`, `interrupted`, … */
+      /** Report of the child, null if there is no report. */ child_summary: Schema.NullOr(Schema.String),
+      /** Status of the child, such as `completed`, `failed` or `interrupted`. */
       child_status: Schema.String,
-      /** Time from its start to its end. */ duration_ms: Schema.Int
+      /** Duration of the child, in milliseconds. */ duration_ms: Schema.Int
     })
   }
 } as const satisfies Readonly<Record<string, Row>>

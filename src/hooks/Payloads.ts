@@ -1,15 +1,15 @@
 /**
- * Every hook by name: its payload, the fields that its emitter supplies, and which hooks may answer.
+ * Types and Schemas of every hook: its payload, the fields that its emitter supplies, and the answers of its listeners.
  *
  * **Details**
  *
- * A payload is what listeners get: JSON, redacted, frozen, with `telemetry_schema_version`. `Fields` is what an emitter
- * hands in: the same names without the version, and live values where the payload has JSON.
+ * Listeners receive a payload: redacted, frozen JSON with `telemetry_schema_version`. An emitter passes `Fields`: the
+ * same names without the version, and live values where the payload contains JSON.
  *
- * Hooks of the contract that have no place in this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family)
- * are not listed; a plugin that registers one receives a notice.
+ * Hooks of the contract that do not apply to this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family) are
+ * not listed; a plugin that registers one receives a notice.
  *
- * **Example** (Checking what was received)
+ * **Example** (Validating a received payload)
  *
  * ```ts
  * import { Payloads } from "hermes-effect"
@@ -41,22 +41,21 @@ type EventsOf = { readonly [Name in HookName]: Table[Name]["payload"]["Type"] }
 /** The payload of each hook. */
 export interface HookEvents extends EventsOf {}
 
-// The object is built from all rows of the table, which is closed.
+// The object is built from all rows of the table, whose set of names is fixed.
 /** The Schema of each payload. */
 export const schemas = Record.map(table, ({ payload }) => payload) as {
   readonly [Name in HookName]: Table[Name]["payload"]
 }
 
-// `Object.keys` is typed `string[]`; the table is closed.
-/** All hooks, in the order in which a session meets them. */
+// `Object.keys` is typed `string[]`, but the table has a fixed set of names.
+/** All hook names, in the order in which the hooks occur in a session. */
 export const names = Object.keys(table) as ReadonlyArray<HookName>
 
-/** True when a name is one that this runtime emits. */
+/** Tests whether this runtime emits a hook with this name. */
 export const isHookName = (name: string): name is HookName => Object.hasOwn(table, name)
 
 /**
- * The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Recreated
- * on each call.
+ * Creates the JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript.
  */
 export const makeJsonSchema = (name: HookName): JsonSchema.JsonSchema => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(schemas[name])
@@ -81,10 +80,10 @@ export interface HookReturns extends ReturnsOf {}
 
 type MergedOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer _, infer A> ? A | undefined : never }
 
-/** Combined answer of a hook; undefined if no listener answered. */
+/** Merged answer of each hook, `undefined` if no listener answered. */
 export interface Answers extends MergedOf {}
 
-/** Fields that an emitter hands in for a hook, before they are copied and redacted. */
+/** Fields that an emitter passes for a hook, before they are copied and redacted. */
 export type Fields<Name extends HookName> = FieldsOf<Omit<HookEvents[Name], "telemetry_schema_version">>
 
 type FieldsOf<Payload> = {

@@ -1,21 +1,22 @@
 /**
- * Converts any value to a form that is safe for observers: JSON, redacted, bounded, frozen, and shared with no other
- * code.
+ * Converts any value to a form that is safe for observers: redacted and frozen JSON of limited size that is not shared
+ * with other code.
  *
  * **Details**
  *
  * {@link sanitize} is for requests and responses: levels deeper than 8, strings longer than 8 000 characters and
- * collections longer than 200 entries are cut and marked as cut. If the JSON still exceeds the cap, the value is copied
- * again with 1 000 and 50; if it still does, it becomes `{ _truncated, original_type, preview }`. {@link copyField} is
- * for the other fields of a payload: the same walk, with bounds that only prevent accidents.
+ * collections longer than 200 entries are cut and marked as cut. If the JSON still exceeds the size limit, the value is
+ * copied again with limits of 1 000 characters and 50 entries. If that copy is still too large, it becomes
+ * `{ _truncated, original_type, preview }`. {@link copyField} is for the other fields of a payload: the same traversal,
+ * with limits that only guard against huge values.
  *
- * Values that JSON cannot express are named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or
- * a proxy throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its
- * accessors or `toJSON` would do.
+ * Values that JSON cannot express become text: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` if a getter or a
+ * proxy throws, `"NaN"`, and the digits of a bigint. Only the data properties of a class instance are copied. Its
+ * accessors and `toJSON` are not called.
  *
  * **Gotchas**
  *
- * The contract redacts a handful of key names and nothing by value; here `base/domain/Redaction` decides both
+ * The contract only redacts a few key names. Here `base/domain/Redaction` redacts by key name and by value
  * (`ARCHITECTURE.md` §7). An object counts as one level regardless of its class.
  *
  * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7
@@ -26,29 +27,32 @@ import type * as Schema from "effect/Schema"
 import * as Redaction from "../base/domain/Redaction.ts"
 import { getCurrentRegistry, type Registry } from "../base/domain/Secrets.ts"
 
-/** Bounds of a copy. */
+/** Limits of a copy. */
 interface Bounds {
-  /** Levels below the root; deeper values become a marker. */
+  /** Number of levels below the root. Deeper values become a marker. */
   readonly depth: number
-  /** UTF-16 units of one string. */
+  /** Maximum length of one string, in UTF-16 units. */
   readonly string: number
-  /** Entries of one list or mapping. */
+  /** Maximum number of entries in one list or mapping. */
   readonly items: number
-  /** Characters of the JSON text, roughly (never more than the text really has). */
+  /** Approximate maximum length of the JSON text. The estimate never exceeds the actual length. */
   readonly total: number
 }
 
-/** A copy. It is partial if `cut` is true: values beyond the bound are missing. */
+/** A copy. If `cut` is true, values beyond the total limit are missing. */
 interface BoundedCopy {
   readonly value: Schema.Json
   readonly cut: boolean
 }
 
-/** A shorter text holds no secret that is one. */
+/** Minimum length of a text that can contain a secret. */
 const shortest = 8
-/** Longer texts are remembered by `Redaction` itself. */
+/** Maximum length of texts cached here. `Redaction` caches longer texts. */
 export const longestShort = 63
-/** Short texts of one generation. Two generations are held: a text that is requested again moves to the younger. */
+/**
+ * Maximum number of short texts in one cache generation. There are two generations: a text that is requested again
+ * moves to the younger one.
+ */
 const generation = 4_000
 
 interface Memory {
@@ -57,7 +61,7 @@ interface Memory {
   old: Map<string, string>
 }
 
-/** One memory for each registry of secrets, and a new one whenever a secret is added. */
+/** Cache for each registry of secrets. A new cache is created whenever a secret is added. */
 const memories = new WeakMap<Registry, Memory>()
 
 const getMemory = (secrets: Registry): Memory => {
@@ -68,7 +72,7 @@ const getMemory = (secrets: Registry): Memory => {
   return memory
 }
 
-/** `Redaction.redactText`, which is also remembered of short texts: every event names the same route. */
+/** Applies `Redaction.redactText` and caches the results for short texts, because every event names the same route. */
 const redactString = (text: string): string => {
   if (text.length < shortest) return text
   const secrets = getCurrentRegistry()
@@ -89,20 +93,20 @@ const unreadable = "<unreadable>"
 const circular = "<circular>"
 const itemsNote = "_truncated_items"
 
-/** No token that is known by its shape is shorter. */
+/** Minimum length of a token that is recognised by its pattern. */
 const shortestToken = 15
 
-/** Room for the note that is added to a text which was already cut. */
+/** Reserve for the note that is added to a text which was already cut. */
 const overlap = 512
 const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
 
-/** A separate string: a slice would keep the original text alive. */
+/** Returns a separate copy of a string, because a slice would retain the original text in memory. */
 const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as string
 
 /**
- * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it,
- * and a fixed point: the note of a text that was cut before stays as it is.
+ * Returns a text without secrets, cut at `limit` with a note of the number of missing characters. The text is cut
+ * before patterns are applied. Cutting is idempotent: the note of a text that was already cut is unchanged.
  */
 const boundText = (text: string, limit: number): string => {
   const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
@@ -125,13 +129,13 @@ const isPlain = (value: object): boolean => {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-/** Digits of a huge integer take long to make and longer to read. */
+/** The digits of a huge integer take long to compute and to read. */
 const formatBigint = (value: bigint): string => (BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>")
 
 const formatDate = (value: Date): string =>
   Number.isNaN(value.getTime()) ? "<invalid date>" : Date.prototype.toISOString.call(value)
 
-/** Number of items that an earlier cut left out, when a list ends with such a note. */
+/** Returns the number of items that an earlier cut omitted, if a list ends with such a note. */
 const readCutNote = (item: unknown): unknown =>
   typeof item === "object" && item !== null && Object.hasOwn(item, itemsNote) && Object.keys(item).length === 1
     ? Reflect.get(item, itemsNote)
@@ -142,14 +146,14 @@ const readCount = (read: () => unknown): number | undefined => {
     const value = read()
     return typeof value === "number" && Number.isFinite(value) ? value : undefined
   } catch {
-    // An unreadable member is no note; copying reports it as unreadable.
+    // An unreadable member is not a note. Copying reports it as unreadable.
     return undefined
   }
 }
 
 /**
- * The names of an object's data: not what only Effect knows it by, and of a class instance nothing that is its own
- * business.
+ * Lists the names of an object's data properties, without Effect's internal keys and without the internals of class
+ * instances.
  */
 const listDataKeys = (value: object): ReadonlyArray<string> => {
   const plain = isPlain(value)
@@ -168,12 +172,12 @@ const listErrorKeys = (value: Error): ReadonlyArray<string> => {
 }
 
 const setEntry = (out: Record<string, Schema.Json>, key: string, value: Schema.Json): void => {
-  // Assigning to this one name would set the prototype.
+  // Assigning to the name `__proto__` would set the prototype.
   if (key === "__proto__") Object.defineProperty(out, key, { value, enumerable: true })
   else out[key] = value
 }
 
-/** Copies a value as redacted, frozen JSON within bounds; never throws. */
+/** Copies a value as redacted, frozen JSON within limits. Never throws. */
 const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
   let size = 0
   const path = new Set<object>()
@@ -243,7 +247,7 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
     return copyMapping(keys.length, keys, (key) => Reflect.get(value, key), depth)
   }
 
-  /** Undefined for a value that JSON omits. */
+  /** Copies a node. Returns `undefined` for a value that JSON omits. */
   const copyNode = (value: unknown, depth: number): Schema.Json | undefined => {
     if (depth > bounds.depth && value !== undefined) {
       return typeof value === "string" && depthNote.test(value) ? value : `<${describeType(value)} depth limit>`
@@ -290,16 +294,16 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
   return { value, cut: size > bounds.total }
 }
 
-/** Characters of a sanitised request or response as JSON, when nothing else is set. */
+/** Default maximum length of a sanitised request or response as JSON, in characters. */
 export const defaultMaxChars = 50_000
 
 const first = { depth: 8, string: 8_000, items: 200 }
 const second = { depth: 8, string: 1_000, items: 50 }
-/** UTF-16 units of a text that is copied whole. */
+/** Maximum length of a text that is copied whole, in UTF-16 units. */
 export const longestText = 1_000_000
 const accident: Bounds = { depth: 32, string: longestText, items: 10_000, total: 2_000_000 }
 
-/** Values made here, so that they are not made again. */
+/** Values that were created by the sanitizer, so that they are not copied again. */
 const sanitized = new WeakSet<object>()
 const copied = new WeakSet<object>()
 
@@ -310,7 +314,7 @@ const rememberCopy = (made: WeakSet<object>, value: Schema.Json): Schema.Json =>
   return value
 }
 
-// Members of the sets were made here, as JSON.
+// Members of the set were created here and are JSON.
 const isSanitized = (value: unknown): value is Schema.Json => isObject(value) && sanitized.has(value)
 const isCopied = (value: unknown): value is Schema.Json => isObject(value) && copied.has(value)
 
@@ -318,14 +322,14 @@ const describeOriginalType = (value: unknown): string => {
   try {
     return Array.isArray(value) ? "array" : typeof value
   } catch {
-    // A revoked proxy cannot even be asked what it is.
+    // Even the type of a revoked proxy cannot be determined.
     return "object"
   }
 }
 
 /**
- * Sanitizes a request or response for its event: bounded, redacted, frozen. Something that came from here is returned
- * as it is.
+ * Sanitizes a request or response for its event: limited in size, redacted and frozen. A value that was already
+ * sanitised is returned unchanged.
  */
 export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Schema.Json => {
   if (isSanitized(value)) return value
@@ -340,7 +344,10 @@ export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Sc
   )
 }
 
-/** Copies any other field of an event, redacted and frozen. A value that is far too large is sanitised instead. */
+/**
+ * Copies a field of an event other than a request or response, redacted and frozen. A value that is far too large is
+ * sanitised instead.
+ */
 export const copyField = (value: unknown): Schema.Json => {
   if (typeof value === "string") return boundText(value, accident.string)
   if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value)))
@@ -357,5 +364,5 @@ const whole: Bounds = {
   total: Number.POSITIVE_INFINITY
 }
 
-/** Copies a value that is executed and not only shown: redacted, JSON, nothing cut but levels deeper than 200. */
+/** Copies a value that is executed and not only shown: redacted JSON that is only cut below level 200. */
 export const copyWhole = (value: unknown): Schema.Json => copyBounded(value, whole).value

@@ -1,5 +1,5 @@
 /**
- * The `hooks:` block of `config.yaml`: programs of the user that are run on events.
+ * Decodes the `hooks:` block of `config.yaml`: the user's programs that run on events.
  *
  * **Details**
  *
@@ -12,8 +12,8 @@
  *       sandbox: read-only
  * ```
  *
- * Nothing in the block stops the program: an unusable entry is left out with a warning. `sandbox` has the values of an
- * MCP server's `sandbox`, `full` when absent.
+ * An invalid entry never stops the program: it is left out with a warning. `sandbox` accepts the values of an MCP
+ * server's `sandbox` and defaults to `full`.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
  */
@@ -25,18 +25,18 @@ import { findNearest } from "../base/domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 
-/** One program on one event. */
+/** A program that runs on one event. */
 export interface ShellHook {
   readonly event: HookName
   readonly command: string
-  /** Tools that it is run for, as the user wrote it; all when absent. */
+  /** Pattern of the tools for which the hook runs, as the user wrote it. Without a matcher it runs for all tools. */
   readonly matcher: string | undefined
   readonly timeoutSeconds: number
-  /** Wall around the program. */
+  /** Sandbox of the program. */
   readonly sandbox: ProgramSandbox
 }
 
-/** Hooks of a block, and one line for each entry that is invalid. */
+/** Decoded hooks, and one line for each invalid entry. */
 interface DecodedHooks {
   readonly hooks: ReadonlyArray<ShellHook>
   readonly warnings: ReadonlyArray<string>
@@ -52,7 +52,7 @@ const describeUnknownEvent = (event: string): string => {
   return `hooks.${event}: no such event${meant === undefined ? "" : `, did you mean ${meant}?`}; the entry is skipped`
 }
 
-/** Reads a decoded YAML value. The same program twice for the same event and matcher counts once. */
+/** Decodes a parsed YAML value. The same program for the same event and matcher counts once. */
 export const decode = (block: unknown): DecodedHooks => {
   const hooks = new Map<string, ShellHook>()
   const warnings: Array<string> = []
@@ -112,7 +112,7 @@ export const decode = (block: unknown): DecodedHooks => {
 }
 
 /**
- * Returns a predicate that decides whether a hook wants events about a tool. The matcher is a regular expression for
+ * Returns a predicate that decides whether a hook receives events about a tool. The matcher is a regular expression for
  * the whole name, or the literal name if it is not a valid expression.
  */
 export const makeToolMatcher = (hook: ShellHook): ((toolName: unknown) => boolean) => {
@@ -122,7 +122,7 @@ export const makeToolMatcher = (hook: ShellHook): ((toolName: unknown) => boolea
     const pattern = new RegExp(`^(?:${matcher})$`)
     return (toolName) => typeof toolName === "string" && pattern.test(toolName)
   } catch {
-    // Not a regular expression: the contract takes it literally.
+    // An invalid regular expression is taken literally, according to the contract.
     return (toolName) => toolName === matcher
   }
 }

@@ -1,18 +1,18 @@
 /**
  * Records the shell hooks that the user agreed to. A hook is the user's own program with the user's own rights, named
- * by a file that may come from elsewhere: nothing runs before its first use was agreed to, nor after its program was
- * changed.
+ * by a file that may come from elsewhere: a hook does not run before the user agreed to its first use, nor after its
+ * program was changed.
  *
  * **Details**
  *
- * Consent is per event and command, stored in `shell-hooks-allowlist.json` of the home directory:
+ * Consent is given for each event and command, and stored in `shell-hooks-allowlist.json` of the home directory:
  * `{ approvals: [{ event, command, approved_at, script_mtime_at_approval, fingerprint }] }`. The fingerprint covers
- * every file that the command names, so that `python3 guard.py` changes with `guard.py`. An entry without one (another
- * program wrote it) counts as changed. The contract stores only the time of the file's last change, which says less and
- * is easily set; if the two disagree, the safer one is used.
+ * every file that the command names, so that `python3 guard.py` changes with `guard.py`. An entry without a fingerprint
+ * (written by another program) counts as changed. The contract only stores the time of the file's last change, which is
+ * less reliable and easily set. If the two disagree, the safer result is used.
  *
- * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that cannot be read
- * approves nothing.
+ * A lease in `state.db` serialises the writers of all processes, which replace the whole file. A file that cannot be
+ * read approves no hook.
  *
  * Source: `hermes-contract.md` §3.7.
  */
@@ -28,13 +28,13 @@ import * as Leases from "../base/platform/Leases.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 import { parseCommand, type Surroundings } from "./ShellHookProcess.ts"
 
-/** The file could not be read or written. */
+/** Reports that the consent file could not be read or written. */
 export class ConsentError extends Schema.TaggedError<ConsentError>("hermes-effect/ConsentError")("ConsentError", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
-/** Fields that another program adds to an entry stay there. */
+/** Fields that another program added to an entry are preserved. */
 const Approval = Schema.StructWithRest(
   Schema.Struct({
     event: Schema.String,
@@ -49,21 +49,21 @@ type Approval = typeof Approval.Type
 
 const Allowlist = Schema.fromJsonString(Schema.Struct({ approvals: Schema.Array(Approval) }))
 
-/** Consent to a hook: agreed to as it is, agreed to in another form, or never seen. */
+/** Consent to a hook: agreed to in its current form, agreed to in another form, or never seen. */
 export type Consent = "approved" | "changed" | "unseen"
 
-/** The name of the file in the home directory. */
+/** Name of the consent file in the home directory. */
 export const fileName = "shell-hooks-allowlist.json"
 
 /** Reads and records consent to shell hooks. */
 interface Service {
   readonly status: (hook: ShellHook) => Effect.Effect<Consent>
   readonly approve: (hook: ShellHook) => Effect.Effect<void, ConsentError>
-  /** Forgets a command on all its events; how many approvals there were. */
+  /** Removes the approvals of a command for all its events. Returns their number. */
   readonly revoke: (command: string) => Effect.Effect<number, ConsentError>
 }
 
-/** Of a larger file only size and time are compared. */
+/** Maximum size of a file whose contents are compared. For a larger file only size and time are compared. */
 const largestRead = 16 * 1024 * 1024
 
 const isFor =
@@ -71,7 +71,7 @@ const isFor =
   (approval: Approval): boolean =>
     approval.event === hook.event && approval.command === hook.command
 
-/** A store in a home directory. */
+/** Creates a consent store in a home directory. */
 export const make = (
   home: string,
   surroundings: Surroundings
@@ -95,8 +95,8 @@ export const make = (
     )
 
     /**
-     * A word of a command and the contents of the file that it names; no contents for an option, a directory or a name
-     * to search for.
+     * Returns a word of a command and the contents of the file that it names. There are no contents for an option, a
+     * directory or a name that is searched in `PATH`.
      */
     const readScript = (word: string) =>
       Effect.gen(function* () {
@@ -122,7 +122,7 @@ export const make = (
         new TextEncoder().encode(JSON.stringify(found.map(({ content, word }) => [word, content])))
       )
 
-    /** Replaces the file by what `change` makes of it. */
+    /** Replaces the file with the result of `change`. */
     const updateApprovals = <A>(
       change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]
     ) =>

@@ -1,21 +1,20 @@
 /**
  * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a separate process group, without
- * credentials in its environment, and never longer than its timeout. It gets one JSON object on its standard input, and
- * may print one.
+ * credentials in its environment, and never longer than its timeout. The program receives one JSON object on its
+ * standard input, and may print one.
  *
  * **Details**
  *
  * Input: `hook_event_name`, `tool_name`, `tool_input`, `session_id`, `cwd`, and every other field of the event in
  * `extra`. Output of `pre_tool_call`: `{ "action": "block", "message": … }` or `{ "decision": "block", "reason": … }`;
- * of any other event: `{ "context": … }`. Everything else says nothing.
+ * of any other event: `{ "context": … }`. All other output is ignored.
  *
- * At the timeout, or when the run is interrupted, the group is asked to stop and is killed a second later. The same
- * applies to processes that the program left running in its group. A process that leaves the group is not stopped.
+ * At the timeout, or when the run is interrupted, the process group is asked to stop and is killed a second later. The
+ * same applies to processes that the program left running in its group. A process that leaves the group is not stopped.
  *
  * **Gotchas**
  *
- * Only the first megabyte of the output is retained; the rest is read, so that the program does not hang, and
- * discarded.
+ * Only the first megabyte of the output is retained. The rest is read and discarded, so that the program does not hang.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-llm.md` §19.10.
  */
@@ -40,7 +39,7 @@ import { type Row, table } from "./PayloadTable.ts"
 import { observerVersion } from "../base/domain/Version.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 
-/** Surroundings in which programs run. */
+/** Environment in which hook programs run. */
 export interface Surroundings {
   readonly cwd: string
   /**
@@ -54,7 +53,7 @@ export interface Surroundings {
 export type ProgramOutcome =
   | {
       readonly _tag: "Exited"
-      /** Absent when a signal ended it. */
+      /** Exit code, absent if a signal ended the program. */
       readonly exitCode: number | undefined
       readonly stdout: string
       readonly stderr: string
@@ -64,8 +63,8 @@ export type ProgramOutcome =
   | { readonly _tag: "NotStarted"; readonly message: string }
 
 /**
- * A command line as its words, by the quoting rules of a POSIX shell and nothing else of one: no variables, no globs,
- * no operators. Undefined when a quote is not closed.
+ * Splits a command line into words by the quoting rules of a POSIX shell, without variables, globs or operators.
+ * Returns `undefined` if a quote is not closed.
  */
 export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
   const out: Array<string> = []
@@ -97,13 +96,13 @@ export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
   return out
 }
 
-/** The words with a leading `~` replaced by the user's home. */
+/** Returns the words with a leading `~` replaced by the user's home directory. */
 export const expandHome = (line: string, home: string | undefined): ReadonlyArray<string> | undefined =>
   splitWords(line)?.map((word) => (home !== undefined && /^~(?:\/|$)/.test(word) ? home + word.slice(1) : word))
 
 const keptBytes = 1_048_576
 
-/** The output so far, also when its end never comes. */
+/** Creates a collector whose partial output is available even if the stream never ends. */
 const makeOutputCollector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => {
   const decoder = new TextDecoder()
   let text = ""
@@ -119,7 +118,7 @@ const makeOutputCollector = (stream: Stream.Stream<Uint8Array, PlatformError.Pla
   }
 }
 
-/** The variables that a hook's program gets. */
+/** Selects the environment variables for a hook's program. */
 const filterEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,
   isHidden: (name: string) => boolean = () => false
@@ -132,7 +131,7 @@ const filterEnvironment = (
   return out
 }
 
-/** The program and its arguments; undefined when the command cannot be read. */
+/** Returns the program and its arguments, or `undefined` if the command cannot be parsed. */
 export const parseCommand = (
   command: string,
   environment: Readonly<Record<string, string | undefined>>
@@ -159,8 +158,8 @@ export const runProgram = (
       .spawn(
         ChildProcess.make(program, args, {
           cwd,
-          // The user named the program; one by a bare name is not one of the working tree, where a command may have put
-          // it.
+          // The user named the program. A bare name is not resolved in the working tree, where a command may have
+          // placed a program.
           env: {
             ...filterEnvironment(environment, (yield* HiddenVariables).isHidden),
             PATH: yield* TrustedPrograms.safePath
@@ -174,7 +173,7 @@ export const runProgram = (
     const stderr = makeOutputCollector(handle.stderr)
     const reading = yield* Effect.forkScoped(Effect.all([stdout.run, stderr.run], { concurrency: 2, discard: true }))
     const exitCode = yield* Effect.option(handle.exitCode)
-    // The output ends with the program, unless something that it started still holds it open.
+    // The output ends with the program, unless a process that it started still holds the stream open.
     yield* Effect.timeoutOption(Fiber.await(reading), "1 second")
     return {
       _tag: "Exited",
@@ -192,13 +191,13 @@ export const runProgram = (
 
 const makeNotStarted = (message: string): ProgramOutcome => ({ _tag: "NotStarted", message })
 
-/** Reason of a block that names none. */
+/** Default reason of a block. */
 const defaultMessage = "Blocked by shell hook."
 
 const readTextOr = <A>(value: unknown, other: A): string | A =>
   typeof value === "string" && value.trim() !== "" ? value : other
 
-/** The text for the standard input. */
+/** Formats the JSON text for the standard input. */
 export const formatInput = (event: HookName, payload: object, cwd: string): string => {
   const { args, session_id, tool_name, ...extra }: Record<string, unknown> = { ...payload }
   return JSON.stringify({
@@ -214,7 +213,7 @@ export const formatInput = (event: HookName, payload: object, cwd: string): stri
 /** Output of a hook: a directive, a context, or nothing. */
 export type Directive = Block | { readonly context: string } | undefined
 
-/** Reads the standard output. */
+/** Parses the standard output. */
 export const readDirective = (event: HookName, text: string): Directive => {
   const said = Option.getOrUndefined(Json.parse(text))
   if (!Predicate.isObject(said)) return undefined
@@ -227,7 +226,7 @@ export const readDirective = (event: HookName, text: string): Directive => {
   return undefined
 }
 
-/** An event as a hook may meet it, for trying one out. `overrides` win. */
+/** Creates a realistic sample event for trying out a hook. `overrides` replace fields of the sample. */
 export const makeSampleEvent = (
   event: HookName,
   toolName: string,

@@ -1,12 +1,12 @@
 /**
- * The user's own programs as hooks: which there are, which may run, and running them. They are registered after
- * plugins, so that a plugin's directive wins.
+ * Loads, approves and runs the user's programs as hooks. They are registered after plugins, so that a plugin's
+ * directive takes precedence.
  *
  * **Details**
  *
- * A hook that was never approved, or whose program has changed since, is confirmed by the user if one is present,
- * accepted if the settings accept it, and otherwise left out with a warning. The program is compared again before each
- * run. A program that does not start, times out or prints unreadable output changes nothing.
+ * A hook that was never approved, or whose program has changed since, has to be confirmed by the user if one is
+ * present, is accepted if the settings allow it, and is otherwise skipped with a warning. The program is compared again
+ * before each run. A program that does not start, times out or prints unreadable output has no effect on the run.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §1.5.
  */
@@ -26,66 +26,66 @@ import * as Config from "./ShellHookConfig.ts"
 import * as Consent from "./ShellHookConsent.ts"
 import * as Process from "./ShellHookProcess.ts"
 
-/** Input of the shell hooks. */
+/** Settings of the shell hooks. */
 export interface Settings extends Process.Surroundings {
-  /** The value of `hooks:` in the configuration. */
+  /** Value of `hooks:` in the configuration. */
   readonly block: unknown
-  /** `HERMES_HOME`. */
+  /** Home directory of hermes: `HERMES_HOME`. */
   readonly home: string
-  /** True when hooks that were never seen are accepted without a question (`hooks_auto_accept`). */
+  /** True if hooks that were never seen are accepted without a question (`hooks_auto_accept`). */
   readonly accept: boolean
-  /** Asks the user; absent when no user is present. */
+  /** Asks the user to approve a hook. Absent if no user is present. */
   readonly confirm?: ((hook: Config.ShellHook, consent: Consent.Consent) => Effect.Effect<boolean>) | undefined
 }
 
-/** A hook of the configuration and whether it may run. */
+/** A hook of the configuration, and its consent state. */
 export interface ListedHook {
   readonly hook: Config.ShellHook
   readonly consent: Consent.Consent
 }
 
-/** Outcome of one hook when it was tried. */
+/** Outcome of a test run of one hook. */
 export interface TriedHook extends ListedHook {
-  /** True when its matcher wants the event. */
+  /** True if its matcher accepts the event. */
   readonly matches: boolean
-  /** Absent when it does not match or may not run. */
+  /** Outcome of the program. Absent if the hook does not match or may not run. */
   readonly ran: Process.ProgramOutcome | undefined
-  /** Its output, as a run would take it. */
+  /** Directive parsed from its output, as in a run. */
   readonly said: Process.Directive
 }
 
-/** Problems of one hook; none when the list is empty. */
+/** Problems of one hook. An empty list means that no problem was found. */
 interface Diagnosis extends ListedHook {
   readonly problems: ReadonlyArray<string>
-  /** Time it took when it was tried; absent when it was not. */
+  /** Duration of the test run, absent if the hook was not run. */
   readonly millis: number | undefined
 }
 
 /** Loads and runs the shell hooks of a configuration. */
 export interface Service {
-  /** The hooks that may run, ready to be registered. Asks, and warns about the others. */
+  /** Hooks that may run, ready to be registered. Asks for approval, and logs a warning for each other hook. */
   readonly hooks: Effect.Effect<ReadonlyArray<Hook>>
   readonly list: Effect.Effect<ReadonlyArray<ListedHook>>
-  /** Tries the hooks of an event on a made-up one; `payload` overrides its fields. */
+  /** Tests the hooks of an event with a sample event. `payload` overrides fields of the sample. */
   readonly test: (
     event: string,
     options?: { readonly tool?: string | undefined; readonly payload?: Readonly<Record<string, unknown>> | undefined }
   ) => Effect.Effect<ReadonlyArray<TriedHook>, InvalidInput>
-  /** Forgets that a command was agreed to; how many approvals there were. */
+  /** Removes the approvals of a command. Returns their number. */
   readonly revoke: (command: string) => Effect.Effect<number, Consent.ConsentError>
   readonly doctor: Effect.Effect<ReadonlyArray<Diagnosis>>
-  /** Parts of the configuration that were not understood. */
+  /** Parts of the configuration that could not be decoded. */
   readonly warnings: ReadonlyArray<string>
 }
 
 const sampleTool = "terminal"
 
-/** Room for the second that a program has to stop, and for reading the rest of its output. */
+/** Extra time for the second in which a program can stop, and for reading its remaining output. */
 const grace = Duration.seconds(10)
 
 const takeFirstLine = (text: string): string => text.trim().split("\n", 1)[0] ?? ""
 
-/** Describes what went wrong; undefined when nothing did. */
+/** Describes the problem of a test run, or returns `undefined` if it is absent. */
 const describeProblem = (ran: Process.ProgramOutcome): string | undefined => {
   switch (ran._tag) {
     case "NotStarted":
@@ -107,7 +107,7 @@ const toUnknownEventError = (event: string): InvalidInput => {
   })
 }
 
-/** Shell hooks of a configuration. */
+/** Creates the shell hooks of a configuration. */
 export const make = (
   settings: Settings
 ): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | ChildProcessSpawner> =>
@@ -130,7 +130,7 @@ export const make = (
     const recordConsent = (hook: Config.ShellHook): Effect.Effect<void> =>
       Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
 
-    /** True when a hook may run now. `ask` is whether this is the moment for a question. */
+    /** Returns true if a hook may run now. Asks the user with `confirm` if it is set. */
     const isAllowed = Effect.fnUntraced(function* (hook: Config.ShellHook, confirm: Settings["confirm"]) {
       const status = yield* consent.status(hook)
       if (status === "approved") return true

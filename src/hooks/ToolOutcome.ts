@@ -1,5 +1,5 @@
 /**
- * Outcome of a tool call, in the words of `post_tool_call`.
+ * Outcome of a tool call, in the terms of `post_tool_call`.
  *
  * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `blocked`).
  */
@@ -8,7 +8,7 @@ import * as Predicate from "effect/Predicate"
 import * as Json from "../base/domain/Json.ts"
 import type { ToolStatus } from "../base/domain/RunEvent.ts"
 
-/** The part of `post_tool_call` that says how the call ended. */
+/** Fields of `post_tool_call` that describe how the call ended. */
 export interface ToolOutcome {
   readonly status: ToolStatus
   readonly error_type: string | null
@@ -31,11 +31,12 @@ const cancelMessage = "Tool execution cancelled by user interrupt"
 const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }
 
 const parseResult = (result: unknown): unknown =>
-  // Only an object can say `error`: anything else need not be parsed.
+  // Only an object can contain `error`, so other texts are not parsed.
   typeof result === "string" && result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : result
 
 /**
- * Read from the result of a call that ran: one that is, or is the JSON of, an object with an `error` says something.
+ * Derives the outcome from the result of a call that ran. An `error` in an object, or in a JSON text of an object, is a
+ * failure.
  */
 export const fromResult = (result: unknown): ToolOutcome => {
   const value = parseResult(result)
@@ -43,7 +44,7 @@ export const fromResult = (result: unknown): ToolOutcome => {
   return error ? { status: "error", error_type: "tool_error", error_message: Json.toText(error) } : ok
 }
 
-/** Of a call that was stopped before it ran, with the result that the model gets. */
+/** Creates the outcome of a call that was blocked before it ran, with the result for the model. */
 export const toBlockedOutcome = (reason: BlockReason, message: string): ToolOutcome & { readonly result: string } => ({
   status: "blocked",
   error_type: reason,
@@ -51,7 +52,7 @@ export const toBlockedOutcome = (reason: BlockReason, message: string): ToolOutc
   result: JSON.stringify({ error: message })
 })
 
-/** Of a call that an interrupt cut, with the result that the model gets. */
+/** Outcome of a call that was interrupted, with the result for the model. */
 export const cancelled: ToolOutcome & { readonly result: string } = {
   status: "cancelled",
   error_type: "keyboard_interrupt",

@@ -1,11 +1,11 @@
 /**
- * Trace of the work of a fiber in the form of W3C Trace Context, for those who continue the work: an MCP server, a
- * child process.
+ * Converts the trace of a fiber to and from W3C Trace Context, for MCP servers and child processes that continue the
+ * work.
  *
  * **Details**
  *
  * The trace is Effect's own, so a tracer (of the embedding application or a plugin) needs no port of this runtime: a
- * span in the fiber is enough. Spans of Effect's default tracer, which discards them, are skipped in favor of the
+ * span in the fiber is enough. Spans of Effect's default tracer, which discards them, are skipped in favour of the
  * nearest other span. `Tracer.DisablePropagation` on a span prevents its propagation.
  *
  * **Example** (The trace of a request, continued by a run)
@@ -30,7 +30,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 
-/** Returns the nearest recorded span of a fiber; undefined if there is no such span. */
+/** Returns the nearest recorded span of a fiber, or `undefined` if there is no such span. */
 export const findNearestSpan = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
   // Another tracer may create spans of this class and record them.
@@ -43,7 +43,10 @@ const traceId = /^[0-9a-f]{1,32}$/u
 const spanId = /^[0-9a-f]{16}$/u
 const isZero = (id: string): boolean => /^0+$/u.test(id)
 
-/** A span as `traceparent`; undefined for a span that is not propagated, or whose ids do not fit the W3C format. */
+/**
+ * Formats a span as `traceparent`. Returns `undefined` for a span that is not propagated, or whose ids do not fit the
+ * W3C format.
+ */
 export const format = (span: Tracer.AnySpan): string | undefined =>
   Context.get(span.annotations, Tracer.DisablePropagation) ||
   !traceId.test(span.traceId) ||
@@ -54,8 +57,8 @@ export const format = (span: Tracer.AnySpan): string | undefined =>
     : `00-${span.traceId.padStart(32, "0")}-${span.spanId}-${span.sampled ? "01" : "00"}`
 
 /**
- * `tracestate` of a span, which goes with it to everybody who continues the trace. An application that got one
- * annotates the span that it makes of the request.
+ * `tracestate` of a span, which is passed to all systems that continue the trace. An application that received a
+ * `tracestate` annotates the span of the request with it.
  */
 export const TraceState = Context.Reference<string | undefined>("hermes-effect/hooks/TraceState", {
   defaultValue: () => undefined
@@ -64,10 +67,13 @@ export const TraceState = Context.Reference<string | undefined>("hermes-effect/h
 const stateKey = /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})$/u
 const stateValue = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/u
 
-/** Members of a `tracestate` at most. */
+/** Maximum number of members in a `tracestate`. */
 const maxMembers = 32
 
-/** A `tracestate` as it is handed on; undefined for one that is empty or malformed, which W3C wants dropped whole. */
+/**
+ * Normalizes a `tracestate` for propagation. Returns `undefined` for an empty or malformed value, which W3C requires to
+ * be dropped as a whole.
+ */
 const parseState = (text: string | undefined): string | undefined => {
   const members = (text ?? "")
     .split(",")
@@ -85,8 +91,8 @@ const parseState = (text: string | undefined): string | undefined => {
 }
 
 /**
- * The span that a `traceparent` names, with its `tracestate`; undefined for one that is malformed. Later versions may
- * be longer.
+ * Parses a `traceparent` and its `tracestate` to a span. Returns `undefined` if it is malformed. Values of later
+ * versions may be longer.
  */
 export const parse = (traceparent: string | undefined, tracestate?: string): Tracer.ExternalSpan | undefined => {
   const [, version, trace = "", span = "", flags = "", rest = ""] =
@@ -102,7 +108,7 @@ export const parse = (traceparent: string | undefined, tracestate?: string): Tra
   })
 }
 
-/** Returns the `tracestate` of a span, or of its nearest ancestor in the same trace that has one. */
+/** Returns the `tracestate` of a span, or of its nearest ancestor in the same trace with a `tracestate`. */
 export const findTraceState = (span: Tracer.AnySpan | undefined): string | undefined => {
   for (let at = span; at !== undefined; at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined) {
     const state = Context.get(at.annotations, TraceState)
@@ -111,13 +117,13 @@ export const findTraceState = (span: Tracer.AnySpan | undefined): string | undef
   return undefined
 }
 
-/** The trace of the work of a fiber in the fields that carry it. */
+/** Trace context of a fiber as header fields. */
 export interface Carrier {
   readonly traceparent: string
   readonly tracestate?: string
 }
 
-/** The trace of the work of this fiber; undefined without tracing. */
+/** Returns the trace context of this fiber, or `undefined` without tracing. */
 export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((context: Context.Context<never>) => {
   const span = findNearestSpan(context)
   const traceparent = span === undefined ? undefined : format(span)
@@ -127,7 +133,9 @@ export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((c
   )
 })
 
-/** The variables that take the trace into a child process: `TRACEPARENT` and `TRACESTATE`, or none. */
+/**
+ * Returns the variables that pass the trace to a child process: `TRACEPARENT` and `TRACESTATE`. Empty without tracing.
+ */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(
   current,
   (carrier): Readonly<Record<string, string>> =>

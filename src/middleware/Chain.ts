@@ -1,5 +1,5 @@
 /**
- * Wrappers around a call, the first one outermost. Without wrappers the call is the base operation itself.
+ * Runs a call through its wrappers, the first one outermost. Without wrappers the call is the base operation itself.
  *
  * Source: `hermes-contract.md` §1.7, `ARCHITECTURE.md` §6.
  */
@@ -29,7 +29,7 @@ interface Base<Req, Options, A, E, R> {
   (request: Req, options: Options | undefined): Effect.Effect<A, E, R>
 }
 
-/** Merges a wrapper's own options with the options from above; returns the call below it. */
+/** Merges a wrapper's own options with the options from the outer wrapper, and returns the inner call. */
 interface Join<Req, Options, A> {
   (
     below: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown>,
@@ -41,24 +41,24 @@ interface Join<Req, Options, A> {
   ): Effect.Effect<A, unknown, unknown>
 }
 
-/** For calls without options. */
+/** Passes calls without options on unchanged. */
 export const joinNothing = <Req, A>(
   below: (request: Req, options: undefined) => Effect.Effect<A, unknown, unknown>,
   request: Req
 ): Effect.Effect<A, unknown, unknown> => below(request, undefined)
 
-/** The view of a model response that a frame above shall have after its parts were changed on the way. */
+/** The response that an outer wrapper receives after the streamed parts were changed. */
 interface Responses<A> {
   readonly get: (answer: A) => ModelResponse
   readonly set: (answer: A, response: ModelResponse) => A
 }
 
-/** Parts, and characters in them, that an `onPart` may hold. */
+/** Maximum numbers of parts, and of characters in them, that an `onPart` may hold back. */
 export const heldAtMost = { parts: 50_000, characters: 1_000_000 }
 
 const endings: ReadonlySet<string> = new Set(["text-end", "reasoning-end", "response-metadata", "finish"])
 
-/** False for parts that only end something. */
+/** Returns false for parts that only mark an end. */
 export const hasSubstance = (parts: ReadonlyArray<StreamPart>): boolean => parts.some(({ type }) => !endings.has(type))
 
 const countDeltaCharacters = (parts: ReadonlyArray<StreamPart>): number => {
@@ -73,7 +73,10 @@ const joinText = (parts: ReadonlyArray<ContentPart>): string =>
 const serializeCalls = (parts: ReadonlyArray<ContentPart>): string =>
   Json.toText(parts.flatMap((part) => (part.type === "tool-call" ? [[part.id, part.name, part.params]] : [])))
 
-/** True when an answer says what streamed by, or its end where the first part of it came in another attempt. */
+/**
+ * Returns true if an answer equals the streamed parts, or equals their end if the first part arrived in an earlier
+ * attempt.
+ */
 const isSameAsSent = (
   answer: ReadonlyArray<ContentPart>,
   sent: ReadonlyArray<ContentPart>,
@@ -84,7 +87,7 @@ const isSameAsSent = (
   return isText && serializeCalls(answer) === serializeCalls(sent)
 }
 
-/** True when an answer, or a part of its stream, has anything of a text, a call or a file in it. */
+/** Returns true if an answer or its streamed parts contain text, a call or a file. */
 const hasContent = (parts: ReadonlyArray<ContentPart | StreamPart>): boolean =>
   parts.some((part) =>
     "delta" in part
@@ -111,8 +114,8 @@ const dropText = (response: ModelResponse, length: number): ModelResponse => {
 }
 
 /**
- * Splits an answer that did not stream into parts. `earlier` is what was let through of attempts that broke off, which
- * such an answer begins with.
+ * Splits an answer that did not stream into parts. `earlier` is the parts that were passed on from attempts that broke
+ * off, with which the answer begins.
  */
 const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart>): ReadonlyArray<StreamPart> => {
   const text = joinText(earlier)
@@ -121,19 +124,20 @@ const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart
 }
 
 /**
- * Joins the `onPart` of a model call's wrapper with the one above: streamed parts pass through both. When `onPart`
- * changed a part, the response that the wrapper sees is assembled from the parts it passed on.
+ * Combines the `onPart` of a model call's wrapper with the `onPart` of the outer wrapper: streamed parts pass through
+ * both. If `onPart` changed a part, the response that the wrapper receives is assembled from the parts that `onPart`
+ * passed on.
  *
  * **Details**
  *
- * A guard holds in every mode. An answer that comes whole (streaming is off, the route or a wrapper below does not
- * stream) goes through `onPart` in one call, before the wrapper sees it. An answer that a wrapper below put in place of
- * the one that streamed by goes through `onPart` as well; the parts are not passed on, because something else was shown
- * already.
+ * A guard applies in every mode. A complete answer (because streaming is off, or the route or an inner wrapper does not
+ * stream) passes through `onPart` in one call, before the wrapper receives it. An answer with which an inner wrapper
+ * replaced the streamed answer also passes through `onPart`, but its parts are not passed on, because other text was
+ * already shown.
  *
  * If `onPart` fails, the parts it held and all later parts are passed on without it. If it had changed a part before,
- * nothing more is shown, so that removed content stays removed: the answer is the text that was shown, for the wrapper
- * too, and ends with `content-filter`.
+ * no further text is shown, so that removed content stays removed. The answer, also for the wrapper, is then the shown
+ * text and ends with `content-filter`.
  */
 export const joinOnPart =
   <Req, A>({ get, set }: Responses<A>): Join<Req, ExecuteOptions, A> =>
@@ -142,18 +146,18 @@ export const joinOnPart =
     if (mine === undefined) return below(request, above)
     const outer = above?.onPart
     let assembler = Assembler.make()
-    /** Everything that came, since the text that stays of an attempt that broke off. */
+    /** All received parts, starting with the retained text of an attempt that broke off. */
     let sent = Assembler.make()
     let continued = false
-    /** True once something of the attempt under way came by. */
+    /** True after the first part of the current attempt arrived. */
     let streams = false
-    /** True while a whole answer is read that replaces the parts already passed on. */
+    /** True while a complete answer is read that replaces the parts already passed on. */
     let replaces = false
     let changed = false
-    /** True once other parts were given back, in whichever attempt. */
+    /** True after `onPart` changed a part, in any attempt. */
     let guards = false
     let broken = false
-    /** True once something was withheld. */
+    /** True after a part was withheld. */
     let lost = false
     let held: Array<StreamPart> = []
     let size = 0
@@ -168,7 +172,7 @@ export const joinOnPart =
       size = 0
       since = undefined
     }
-    /** Passes on the parts after an `onPart` that failed, unless it guards the rest. */
+    /** Passes on the parts after an `onPart` failed, unless it guards the rest. */
     const bypassOnPart = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
       if (!guards) return passOn(parts)
       lost ||= hasSubstance(parts)
@@ -280,8 +284,8 @@ export const joinOnPart =
 const getDefaultDeadline = (): number => 300_000
 
 /**
- * Runs a call through its wrappers, the first one outermost. `deadline` returns the milliseconds that each of them, and
- * each call of its `onPart`, may take by itself; it is called when one has to be awaited.
+ * Runs a call through its wrappers, the first one outermost. `deadline` returns the time limit in milliseconds for the
+ * own work of each wrapper and of each call of its `onPart`. It is called when a wrapper has to be awaited.
  */
 export const run = <Req, Options, A, Info, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,
@@ -310,7 +314,9 @@ export const run = <Req, Options, A, Info, E, R>(
   return call
 }
 
-/** Runs a call with the services of these entries, the first one outermost; one that dies is reported and left out. */
+/**
+ * Runs a call with the services of these entries, the first one outermost. An entry that dies is reported and skipped.
+ */
 export const provideServices = <Info, A, E, R>(
   entries: ReadonlyArray<MiddlewareBoundary.SurroundingServices<Info>>,
   faults: Faults,
@@ -329,7 +335,7 @@ export const provideServices = <Info, A, E, R>(
         reports.push(faults.report({ kind, name, error, consequence: "the call continues without it" }))
       }
     }
-    // Services that the call asks for are still there.
+    // Services that the call requires are preserved.
     const given: Effect.Effect<A, E, R> = Effect.updateContext(
       call,
       (_: Context.Context<R>) => services as Context.Context<R>

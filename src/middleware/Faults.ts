@@ -1,6 +1,6 @@
 /**
- * Reports of middleware that failed by itself: one warning per distinct fault, so that a broken plugin in a loop of a
- * thousand calls does not bury the log.
+ * Reports failures of middleware itself: one warning per distinct fault, so that a broken plugin does not flood the log
+ * in a loop of a thousand calls.
  *
  * Source: `hermes-contract.md` §1.8 and §1.11.
  */
@@ -17,15 +17,15 @@ interface Fault {
   readonly error: unknown
 }
 
-/** Takes reports. */
+/** Receives fault reports. */
 export interface Faults {
   readonly report: (fault: Fault) => Effect.Effect<void>
 }
 
-/** Distinct faults that are remembered; beyond that, each is reported again. */
+/** Maximum number of distinct faults that are stored. Further faults are reported each time. */
 const remembered = 1_000
 
-/** The printable form of anything that was thrown. */
+/** Returns a printable form of any thrown value. */
 export const describeError = (error: unknown): string => {
   if (error instanceof Error) return error.message === "" ? error.name : error.message
   try {
@@ -35,7 +35,7 @@ export const describeError = (error: unknown): string => {
   }
 }
 
-/** A reporter with its own memory. Repeats are logged at debug level. */
+/** Creates a reporter with a separate record of faults. Repeated faults are logged at debug level. */
 export const make = (): Faults => {
   const seen = new Set<string>()
   return {

@@ -1,15 +1,15 @@
 /**
- * Immutable deep copies of values that pass to and from foreign code, so that a mutation on one side is never visible
- * on the other.
+ * Creates immutable deep copies of values that are passed to and from foreign code, so that a mutation on one side is
+ * never visible on the other.
  *
  * **Details**
  *
- * - {@link copy} copies at once. {@link makeView} copies each member when it is first read, so that passing a value on
- *   costs nothing. {@link accept} takes a value back: a view or a copy is replaced by its original, and any other value
- *   is copied, so that foreign code cannot change it later.
- * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets, which cannot be frozen, are copies of
- *   the receiver's own. Everything else (functions, instances of classes) is shared as it is, except the `Usage` of
- *   `effect/ai`, and so is what lies deeper than 500 levels. Cycles stay cycles.
+ * - {@link copy} copies immediately. {@link makeView} copies each member when it is first read, so that passing a value
+ *   on costs nothing. {@link accept} takes a value back: a view or a copy is replaced by its original, and any other
+ *   value is copied, so that foreign code cannot change it later.
+ * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets cannot be frozen: each receiver gets a
+ *   separate copy. Other values (functions, class instances) are shared unchanged, except the `Usage` of `effect/ai`,
+ *   and so are values deeper than 500 levels. Cycles are preserved.
  *
  * **Gotchas**
  *
@@ -21,18 +21,18 @@
 import * as Response from "effect/ai/Response"
 
 /**
- * Originals of immutable copies. Copies that hold bytes, dates or Maps are left out: these can be changed.
+ * Originals of immutable copies. Copies that contain bytes, dates or Maps are not stored, because they can be changed.
  */
 const origins = new WeakMap<object, object>()
 
-/** Member of a view that is the value which it shows; no list of members has it. */
+/** Hidden member of a view that returns the value behind the view. */
 const shows = Symbol("shows")
 
-/** The value that a view shows; undefined for anything else. */
+/** Returns the value behind a view, or `undefined` for any other value. */
 const findShownValue = (value: object): object | undefined => Reflect.get(value, shows)
 
 interface CopyState {
-  /** True for incoming values: views and copies are replaced by their originals. */
+  /** True if the value comes from foreign code: views and copies are then replaced by their originals. */
   readonly incoming: boolean
   readonly seen: Map<object, unknown>
   readonly made: Array<readonly [copy: object, original: object]>
@@ -40,7 +40,7 @@ interface CopyState {
   depth: number
 }
 
-/** Levels that are copied; deeper values are shared. */
+/** Number of levels that are copied. Deeper values are shared. */
 const deepest = 500
 
 const isPlain = (value: object): boolean => {
@@ -49,12 +49,12 @@ const isPlain = (value: object): boolean => {
 }
 
 /**
- * `slice` of every typed array: copies the bytes and preserves the type, even for a `Buffer`, whose own `slice` shares
- * them.
+ * `slice` of every typed array: it copies the bytes and preserves the type, even for a `Buffer`, whose own `slice`
+ * shares the bytes.
  */
 const sliceBytes: (this: unknown) => unknown = Reflect.get(Object.getPrototypeOf(Uint8Array.prototype), "slice")
 
-/** Copies what cannot be frozen; undefined for anything else. */
+/** Copies a value that cannot be frozen. Returns `undefined` for any other value. */
 const copyChangeable = (value: object, copying: CopyState): object | undefined => {
   if (value instanceof Date) return new Date(value)
   if (ArrayBuffer.isView(value)) {
@@ -77,7 +77,7 @@ const copyChangeable = (value: object, copying: CopyState): object | undefined =
   return undefined
 }
 
-/** Defined, not assigned: a key named `__proto__` stays a key. A member that is made when it is read stays so. */
+/** Properties are defined, not assigned, so that a key named `__proto__` stays a key. A lazy member stays lazy. */
 const defineCopy = (out: object, source: object, key: string, copyOf: (value: unknown) => unknown): void => {
   if (Object.getOwnPropertyDescriptor(source, key)?.get === undefined) {
     Object.defineProperty(out, key, { value: copyOf(Reflect.get(source, key)), enumerable: true })
@@ -136,7 +136,7 @@ const copyFrozen = <A>(value: A, incoming: boolean): A => {
   const copying: CopyState = { incoming, seen: new Map(), made: [], changeable: false, depth: 0 }
   const out = copyInto(value, copying)
   if (!copying.changeable) for (const [made, original] of copying.made) origins.set(made, incoming ? made : original)
-  // A copy has the shape of its original.
+  // A copy has the same type as its original.
   return out as A
 }
 
@@ -146,11 +146,11 @@ export const copy = <A>(value: A): A => copyFrozen(value, false)
 /** Takes a value from foreign code. Returns the original of a view or copy, and a frozen copy of any other value. */
 export const accept = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
-  // A view has the shape of its original.
+  // A view has the same type as its original.
   return (findShownValue(value) as (A & object) | undefined) ?? copyFrozen(value, true)
 }
 
-/** Copies members of a value as they are read; all of them as soon as more than a member is asked for. */
+/** Copies members of a value when they are read, and all members as soon as the object is enumerated. */
 class Lazy implements ProxyHandler<object> {
   readonly #source: object
   #members: Map<PropertyKey, unknown> | undefined
@@ -199,7 +199,7 @@ class Lazy implements ProxyHandler<object> {
     return Reflect.preventExtensions(this.#fill(target))
   }
 
-  // Whatever would change the value does not.
+  // Operations that would change the value fail.
   set(): boolean {
     return false
   }
@@ -222,13 +222,13 @@ export const makeView = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
   if (origins.has(value) || findShownValue(value) !== undefined) return value
   if (!Array.isArray(value) && !isPlain(value)) return copy(value)
-  // A view has the shape of its original.
+  // A view has the same type as its original.
   return new Proxy(Array.isArray(value) ? [] : {}, new Lazy(value)) as A
 }
 
 /**
- * A view of an object with one member more, which no list of members has and which is gone when the view is handed
- * back.
+ * Creates a view of an object with one additional member, which is not enumerable and is removed when the view is
+ * returned.
  */
 export const makeLabelledView = <A extends object, K extends string, V>(
   value: A,
@@ -236,6 +236,6 @@ export const makeLabelledView = <A extends object, K extends string, V>(
   label: V
 ): A & Readonly<Record<K, V>> => {
   const target = Object.defineProperty({}, key, { value: label, configurable: true })
-  // A view has the shape of its original, and `key` was defined.
+  // A view has the same type as its original, and `key` was defined.
   return new Proxy(target, new Lazy(findShownValue(value) ?? value)) as A & Readonly<Record<K, V>>
 }

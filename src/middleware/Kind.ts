@@ -1,5 +1,5 @@
 /**
- * The kinds of middleware and the context that each receives about a call.
+ * Kinds of middleware, and the context of a call that each kind receives.
  *
  * Source: `hermes-contract.md` §1.1–1.3, `ARCHITECTURE.md` §5.
  */
@@ -9,10 +9,10 @@ import type { ApiMode } from "../base/domain/ApiMode.ts"
 import type { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../base/domain/Ids.ts"
 import type { ModelRequest, ModelResponse } from "../base/domain/ModelCall.ts"
 
-/** Version of the middleware contract, in every plain callback's envelope. */
+/** Version of the middleware contract, passed to every plain callback. */
 export const middlewareSchemaVersion = "hermes.middleware.v1"
 
-/** The kinds that a plugin registers by name. */
+/** Kinds that a plugin registers by name. */
 export const registrable = [
   "llm_request",
   "llm_execution",
@@ -22,13 +22,13 @@ export const registrable = [
   "wrap_tool_call"
 ] as const
 
-/** One of {@link registrable}. */
+/** A kind in {@link registrable}. */
 export type Registrable = (typeof registrable)[number]
 
-/** Every place in the stack. */
+/** All kinds of entries in the stack. */
 export type Kind = Registrable | "lifecycle"
 
-/** Methods of lifecycle middleware before and after something, as warnings and errors name them. */
+/** Phase methods of lifecycle middleware, as named in warnings and errors. */
 export type PhaseKind =
   | "before_agent"
   | "after_agent"
@@ -38,10 +38,10 @@ export type PhaseKind =
   | "after_tool"
   | "stream_part"
 
-/** Policy for middleware that fails by itself: the run continues without it, or the call fails. */
+/** Policy for failures of middleware itself: the run continues without the middleware, or the call fails. */
 export type OnFailure = "open" | "closed"
 
-/** One accepted rewrite of a request; `{ source: "plugin" }` when its author gave nothing. */
+/** An accepted rewrite of a request, `{ source: "plugin" }` if its author provided no details. */
 export interface TraceEntry {
   readonly source?: string
   readonly reason?: string
@@ -56,33 +56,33 @@ export interface CallIds {
   readonly apiRequestId: ApiRequestId
 }
 
-/** Context of `llm_request` and `llm_execution` besides the request. */
+/** Context of `llm_request` and `llm_execution`, in addition to the request. */
 export interface LlmContext extends CallIds {
   readonly platform: string
   readonly provider: string
   readonly model: string
   readonly baseUrl: string | undefined
   readonly apiMode: ApiMode
-  /** The step of the run, from 1. */
+  /** Step of the run, from 1. */
   readonly apiCallCount: number
-  /** 0 for the first attempt of a step. */
+  /** Number of earlier attempts in the step, 0 for the first. */
   readonly retryCount: number
-  /** As prepared for the route, before any rewrite. */
+  /** Request as prepared for the route, before any rewrite. */
   readonly originalRequest: ModelRequest
-  /** The rewrites accepted so far. */
+  /** Rewrites accepted so far. */
   readonly trace: ReadonlyArray<TraceEntry>
-  /** Reads a raw body of this `apiMode`, for a wrapper that answers in the provider's stead. */
+  /** Decodes a raw body of this `apiMode`, for a wrapper that answers instead of the provider. */
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
 }
 
 /** Arguments of a tool call: a JSON object. */
 export type ToolArguments = Readonly<Record<string, unknown>>
 
-/** Context of `tool_request` and `tool_execution` besides the arguments. */
+/** Context of `tool_request` and `tool_execution`, in addition to the arguments. */
 export interface ToolCallContext extends CallIds {
   readonly toolName: string
   readonly toolCallId: ToolCallId
-  /** Arguments of the model, parsed and coerced. */
+  /** Arguments from the model, parsed and coerced. */
   readonly originalArgs: ToolArguments
   readonly trace: ReadonlyArray<TraceEntry>
 }

@@ -1,23 +1,23 @@
 /**
- * Lifecycle middleware: one record, or an object of a class, with a method for each phase of a run, all optional.
+ * Lifecycle middleware: a record or a class instance with optional methods for the phases of a run.
  *
  * **Details**
  *
  * | method | runs | may change |
  * | --- | --- | --- |
  * | `beforeAgent` | once, before the user's message is stored | `messages` |
- * | `afterAgent` | once, on every ending | `agentResponse` |
+ * | `afterAgent` | once, however the run ends | `agentResponse` |
  * | `beforeModel` | before each step's model call | `messages` (stored), `promptMessages` (this call only), `compaction` |
  * | `afterModel` | after each step's answer, before its tools | `parsedResponse`, `messages`, `forceContinue` |
  * | `beforeTool` | before each tool call | `toolInput`; or {@link deny}, {@link skip} |
  * | `afterTool` | after each tool call | `toolOutput`, `llmToolOutput` |
- * | `streamPart` | for the parts of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
+ * | `streamPart` | for the parts of a streamed answer, before any wrapper of it | `parts`; an empty list removes them |
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
- * Each may be spelled in snake_case too (`before_agent`). A method returns {@link noChanges},
- * {@link withModifications}, nothing, or a promise or an Effect of one of these. A field that a phase does not use does
- * not compile. `before*` methods and `streamPart` run first to last, `after*` methods last to first, and the first
- * wrapper is outermost; each sees what the ones before it have changed.
+ * Each name may also be written in snake_case (`before_agent`). A method returns {@link noChanges},
+ * {@link withModifications}, nothing, or a promise or an Effect of one of these. Returning a field that a phase does
+ * not use is a type error. `before*` methods and `streamPart` run first to last, `after*` methods last to first, and
+ * the first wrapper is outermost; each method sees the changes of the methods before it.
  *
  * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the
  * run fails. `ExecutionBlocked` is a veto in every phase.
@@ -25,8 +25,8 @@
  * **Gotchas**
  *
  * A record is shared by all runs at the same time. State of one run belongs in the methods that
- * `Middleware.lifecyclePerRun` makes for each run. Messages that `beforeAgent` or `beforeModel` removes are left out of
- * the run, but the session retains them; `afterModel` can only add messages.
+ * `Middleware.lifecyclePerRun` creates for each run. Messages that `beforeAgent` or `beforeModel` removes are omitted
+ * from the run, but the session retains them; `afterModel` can only add messages.
  *
  * Source: the lifecycle document, `nexau.md` §1, `ARCHITECTURE.md` §5 and §6.
  */
@@ -43,7 +43,7 @@ import type { OnFailure, ToolArguments } from "./Kind.ts"
 import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
-/** The phases before and after something, in the order of a run, and the one while an answer streams. */
+/** Phases before and after an operation, in the order of a run, and the phase while an answer streams. */
 const phases = [
   "beforeAgent",
   "afterAgent",
@@ -54,38 +54,38 @@ const phases = [
   "streamPart"
 ] as const
 
-/** One of {@link phases}. */
+/** A phase in {@link phases}. */
 export type Phase = (typeof phases)[number]
 
-/** Every method. */
+/** Names of all methods. */
 export const methodNames = [...phases, "wrapModelCall", "wrapToolCall"] as const
 
-/** Run that a method is called for. */
+/** Facts about the run for which a method is called. */
 export interface RunFacts {
   readonly sessionId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string
-  /** True for a run of a sub-agent. */
+  /** True if the run belongs to a sub-agent. */
   readonly isChild: boolean
-  /** Absolute working directory of the tools; absent for a tool call outside of a run. */
+  /** Absolute working directory of the tools. Absent for a tool call outside of a run. */
   readonly cwd?: string | undefined
-  /** Model calls with tools at most; absent for a tool call outside of a run. */
+  /** Maximum number of model calls with tools. Absent for a tool call outside of a run. */
   readonly maxIterations?: number | undefined
-  /** Reports events to the observers of the run; absent when there are no observers. */
+  /** Reports events to the observers of the run. Absent if there are no observers. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
 interface ConversationInput {
   readonly run: RunFacts
-  /** System message first. */
+  /** Messages of the conversation, the system message first. */
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
 /** Input of `beforeAgent`. */
 export type BeforeAgentInput = ConversationInput
 
-/** Reason of a run's end, in the words of the lifecycle document. */
+/** Reason for the end of a run, in the terms of the lifecycle document. */
 export type StopReason =
   | "SUCCESS"
   | "MAX_ITERATIONS_REACHED"
@@ -96,51 +96,51 @@ export type StopReason =
 
 /** Input of `afterAgent`. */
 export interface AfterAgentInput extends ConversationInput {
-  /** The final text; `Error: …` for a run that failed, whose changes are dropped. */
+  /** Final text, or `Error: …` for a failed run, whose changes are ignored. */
   readonly agentResponse: string
   readonly stopReason: StopReason
-  /** Use of the run, its children included. */
+  /** Usage of the run, including its children. */
   readonly usage: Usage
 }
 
 /** Input of `beforeModel`. */
 export interface BeforeModelInput extends ConversationInput {
-  /** Sent after the conversation in this call only, never stored. */
+  /** Messages that are sent after the conversation in this call only and never stored. */
   readonly promptMessages: ReadonlyArray<Prompt.Message>
-  /** Asked for by middleware before this one. */
+  /** Compactions requested by earlier middleware. */
   readonly compaction: ReadonlyArray<CompactionPlan>
-  /** Tokens of the last request, as the provider counted them; absent before the first answer. */
+  /** Prompt tokens of the last request, as counted by the provider. Absent before the first answer. */
   readonly promptTokens?: number | undefined
-  /** Tokens that the model holds, where that is known. */
+  /** Context window of the model in tokens, if known. */
   readonly contextWindow: Effect.Effect<number | undefined>
   /** From 0. */
   readonly currentIteration: number
   readonly maxIterations: number
-  /** Use of the run so far, its children included. */
+  /** Usage of the run so far, including its children. */
   readonly usage: Usage
-  /** Tokens that the run may still use; absent without a limit. */
+  /** Number of tokens that the run may still use. Absent without a limit. */
   readonly tokensLeft?: number | undefined
 }
 
-/** A call of a tool that an answer asks for. */
+/** A tool call in an answer. */
 export interface ParsedCall {
   readonly id: string
   readonly name: string
   readonly params: unknown
 }
 
-/** An answer as `afterModel` may change it: its text, and the calls that are run. */
+/** An answer that `afterModel` may change: its text, and the calls that are run. */
 export interface ParsedResponse {
   readonly text: string
   readonly toolCalls: ReadonlyArray<ParsedCall>
 }
 
-/** Input of `afterModel`; `messages` ends before the answer. */
+/** Input of `afterModel`. `messages` does not include the answer. */
 export interface AfterModelInput extends Omit<
   BeforeModelInput,
   "compaction" | "contextWindow" | "promptMessages" | "promptTokens" | "tokensLeft"
 > {
-  /** Text of the model. */
+  /** Original text from the model. */
   readonly originalResponse: string
   readonly parsedResponse: ParsedResponse
   readonly modelResponse: ModelResponse
@@ -152,7 +152,7 @@ export interface BeforeToolInput {
   readonly toolName: string
   readonly toolCallId: ToolCallId
   readonly toolInput: ToolArguments
-  /** The same for all calls of one answer. */
+  /** Id shared by all calls of one answer. */
   readonly parallelExecutionId: string
 }
 
@@ -160,7 +160,7 @@ export interface BeforeToolInput {
 export interface AfterToolInput extends BeforeToolInput {
   /** Result of the tool. */
   readonly toolOutput: unknown
-  /** Text for the model if it differs from the rendering of `toolOutput`; otherwise undefined. */
+  /** Text for the model if it differs from the rendering of `toolOutput`, otherwise `undefined`. */
   readonly llmToolOutput: unknown
   readonly isError: boolean
 }
@@ -168,76 +168,76 @@ export interface AfterToolInput extends BeforeToolInput {
 /** Input of `streamPart`. */
 export interface StreamPartInput {
   readonly run: RunFacts
-  /** Parts that arrived at once, as the ones before left them. */
+  /** Parts that arrived together, after changes by earlier middleware. */
   readonly parts: ReadonlyArray<StreamPart>
 }
 
-/** Fields that a method may change; each replaces the whole value. */
+/** Fields that a method may change. A new value replaces the whole field. */
 export interface Fields {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly promptMessages: ReadonlyArray<Prompt.Message>
-  /** Has the conversation of the run made smaller before the call, in this order; the stored session stays whole. */
+  /** Compactions of the run's conversation before the call, in this order. The stored session stays complete. */
   readonly compaction: ReadonlyArray<CompactionPlan>
   readonly parsedResponse: ParsedResponse
-  /** Goes on with another model call where the answer asks for no tool; eight times in a row at most. */
+  /** True to continue with another model call although the answer calls no tool. Limited to eight consecutive times. */
   readonly forceContinue: boolean
   readonly toolInput: ToolArguments
-  /** Rendered anew for the model, unless `llmToolOutput` was set. */
+  /** Result of the tool. It is rendered again for the model, unless `llmToolOutput` was set. */
   readonly toolOutput: unknown
   readonly llmToolOutput: unknown
   readonly agentResponse: string
   readonly parts: ReadonlyArray<StreamPart>
 }
 
-/** No change. */
+/** Result of a method that changes nothing. */
 export interface NoChanges {
   readonly _tag: "NoChanges"
 }
 
-/** Changes of some fields. */
+/** Result of a method that changes some fields. */
 export interface Modifications<out Keys extends keyof Fields> {
   readonly _tag: "Modifications"
   readonly keys: ReadonlyArray<Keys>
   readonly fields: Readonly<Partial<Fields>>
 }
 
-/** A tool call that is not run: the model gets the reason as an error. */
+/** A tool call that is not run. The model receives the reason as an error. */
 export interface DeniedCall {
   readonly _tag: "Denied"
   readonly reason: string
 }
 
-/** A tool call that is not run: the model gets the result in its place. */
+/** A tool call that is not run. The model receives the given result instead. */
 export interface SkippedCall {
   readonly _tag: "Skipped"
   readonly result: unknown
 }
 
-/** Leaves everything as it is. */
+/** Leaves all fields unchanged. */
 export const noChanges: NoChanges = { _tag: "NoChanges" }
 
 type UnknownFields<F> = { readonly [P in Exclude<keyof F, keyof Fields>]: never }
 
-/** Changes the named fields; a field that is undefined or null is left as it is. */
+/** Changes the given fields. A field that is undefined or null stays unchanged. */
 export const withModifications = <const F extends { readonly [P in keyof Fields]?: Fields[P] | undefined }>(
   fields: F & UnknownFields<F>
 ): Modifications<Extract<keyof F, keyof Fields>> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
   return {
     _tag: "Modifications",
-    // The keys are the keys of `fields`.
+    // `keys` are the keys of `fields`.
     keys: given.map(([key]) => key) as unknown as ReadonlyArray<Extract<keyof F, keyof Fields>>,
     fields: Object.fromEntries(given)
   }
 }
 
-/** Refuses a tool call. */
+/** Denies a tool call. */
 export const deny = (reason: string): DeniedCall => ({ _tag: "Denied", reason })
 
-/** Answers a tool call in the tool's place. */
+/** Skips a tool call and uses the given result instead. */
 export const skip = (result: unknown): SkippedCall => ({ _tag: "Skipped", result })
 
-/** Result of a method: at once, as a promise or as an Effect. */
+/** Result of a method, as a value, a promise or an Effect. */
 type MethodAnswer<Keys extends keyof Fields, Needs, More = never> =
   | MethodResult<Keys, More>
   | PromiseLike<MethodResult<Keys, More>>
@@ -245,7 +245,9 @@ type MethodAnswer<Keys extends keyof Fields, Needs, More = never> =
 
 type MethodResult<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | More | void
 
-/** The methods; see the table above. `Caught` and `Fails` are the failure types of `wrapModelCall`. */
+/**
+ * Methods of lifecycle middleware; see the table above. `Caught` and `Fails` are the failure types of `wrapModelCall`.
+ */
 export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
   readonly afterAgent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
@@ -279,36 +281,34 @@ export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly wrap_tool_call?: ToolWrap<never, unknown, Needs> | undefined
 }
 
-/** A method without its types. */
+/** A method with erased types. */
 type ErasedMethod = (...args: ReadonlyArray<unknown>) => unknown
 
-/** Methods in one spelling, bound to the object that they belong to. */
+/** Methods by their camelCase names, bound to their object. */
 export type BoundMethods = { readonly [K in (typeof methodNames)[number]]?: ErasedMethod }
 
-/** Lifecycle middleware as a stack runs it. */
+/** Lifecycle middleware as the stack runs it. */
 export interface Entry {
   readonly kind: "lifecycle"
   readonly name: string
   readonly onFailure: OnFailure
-  /** State of a run that it stores under a {@link StateKey}. */
+  /** Keys of the run state that this middleware stores; see {@link StateKey}. */
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
   /**
-   * Set when this middleware decides when to compact the conversation. The runtime then compacts only if a provider
-   * refuses the conversation.
+   * Set when this middleware decides when to compact the conversation. The runtime then only compacts the conversation
+   * if a provider refuses it.
    */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
-  /** The methods, where all runs share them. */
+  /** Methods that all runs share. `undefined` if they are created for each run. */
   readonly shared: BoundMethods | undefined
-  /** Makes the methods of one run. */
+  /** Creates the methods of one run. */
   readonly make: (run: RunFacts) => Effect.Effect<BoundMethods, unknown, unknown>
 }
 
-/** `beforeModel` as `before_model`. */
+/** Converts a name such as `beforeModel` to `before_model`. */
 export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/**
- * Reads the methods of a record or of an object of a class; throws where one has two spellings or is not a function.
- */
+/** Reads the methods of a record or a class instance. Throws if a method has two spellings or is not a function. */
 export const bind = (name: string, methods: object): BoundMethods => {
   const bound: Record<string, ErasedMethod> = {}
   for (const camel of methodNames) {

@@ -1,6 +1,5 @@
 /**
- * Runs the phases of lifecycle middleware in order, isolates each method, and stores the methods that were created for
- * each run.
+ * Runs the phases of lifecycle middleware in order, isolates each method, and stores the methods created for each run.
  *
  * Source: `nexau.md` §1.3–1.7, `ARCHITECTURE.md` §6.
  */
@@ -34,34 +33,34 @@ import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** Longest time for one method (`ARCHITECTURE.md` §7). */
+/** Time limit of one method (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
 
-/** Failure of a phase: a policy that failed, or a veto. */
+/** Failure of a phase: a failed policy, or a veto. */
 export type PhaseFailure = MiddlewareFailure | ExecutionBlocked
 
 type MethodOutcome = NoChanges | Modifications<keyof Fields> | DeniedCall | SkippedCall
 
-/** Changes of one phase, each field as the last method left it. */
+/** Changes made in one phase, with the last value of each field. */
 export interface Changes {
   readonly fields: Readonly<Partial<Fields>>
-  /** The end of the phase by a method of `beforeTool`. */
+  /** Denial or skip by a `beforeTool` method, which ends the phase. */
   readonly stopped?: DeniedCall | SkippedCall | undefined
-  /** Middleware that changed something last. */
+  /** Name of the middleware that made the last change. */
   readonly by?: string | undefined
 }
 
 /** The lifecycle middleware of a stack. */
 export interface LifecycleStack {
   readonly entries: ReadonlyArray<Entry>
-  /** Makes the methods of a run; a factory that fails closed fails the run. */
+  /** Creates the methods of a run. A failing factory that is registered as closed fails the run. */
   readonly open: (run: RunFacts) => Effect.Effect<void, MiddlewareFailure>
   readonly close: (turnId: TurnId) => void
-  /** Facts of an opened run, or of the call itself if it belongs to no open run. */
+  /** Returns the facts of an open run, or facts of the call itself if it belongs to no open run. */
   readonly getFacts: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `toInput` builds the input of a method from the current fields. `seen` holds the state of the methods
-   * in the stream of a call.
+   * Runs a phase. `toInput` builds the input of a method from the current fields. `seen` is the state of the
+   * `streamPart` methods in one stream.
    */
   readonly run: (
     phase: Phase,
@@ -69,20 +68,22 @@ export interface LifecycleStack {
     toInput: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
     seen?: StreamMethodState
   ) => Effect.Effect<Changes, PhaseFailure>
-  /** Methods of an entry for a call. */
+  /** Returns the methods of an entry for a call. */
   readonly getMethods: (entry: Entry, ids: CallOwner) => Effect.Effect<BoundMethods, unknown, unknown>
 }
 
-/** The methods of `streamPart` in one stream. */
+/** State of the `streamPart` methods in one stream. */
 interface StreamMethodState {
-  /** Missed their deadline, and are left out. */
+  /** Entries that missed their deadline and are skipped. */
   readonly late: Set<Entry>
-  /** Changed something: when one of them fails, nothing more is shown, so that what it takes out stays out. */
+  /**
+   * Entries that changed parts. If one of them fails, no further text is shown, so that removed content stays removed.
+   */
   readonly guards: Set<Entry>
   isCut: boolean
 }
 
-/** Ids of the call for which a method runs. */
+/** Ids that identify the run and call for which a method runs. */
 export interface CallOwner {
   readonly sessionId: SessionId
   readonly taskId: TaskId
@@ -93,7 +94,7 @@ export interface CallOwner {
 const getMessages = new WeakMap<object, Prompt.Message>()
 const copies = new WeakMap<Prompt.Message, Prompt.Message>()
 
-/** Returns an immutable copy of a message: the same one each time, unless the message holds bytes. */
+/** Returns an immutable copy of a message. Repeated calls return the same copy, unless the message contains bytes. */
 const copyMessage = (message: Prompt.Message): Prompt.Message => {
   const known = copies.get(message)
   if (known !== undefined) return known
@@ -105,19 +106,19 @@ const copyMessage = (message: Prompt.Message): Prompt.Message => {
   return copy
 }
 
-/** Shows a conversation: each message as a copy, made when the list is first read. */
+/** Returns a view of a conversation whose messages are copied when the list is first read. */
 export const copyConversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   Object.freeze(messages.map(copyMessage))
 
-/** Text of the runtime after the system prompt goes to a model as the user's. */
+/** Converts runtime text after the system prompt to a user message for the model. */
 const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =>
   message.role === "system" && index > 0
     ? Prompt.userMessage({ content: [Prompt.textPart({ text: Conversation.readText(message) })] })
     : message
 
 /**
- * Reads a message. A copy is resolved to the message of the conversation; `{ role, content }` with a text counts as a
- * message.
+ * Reads a message. A copy is replaced by its original message of the conversation. `{ role, content }` with a text is
+ * also accepted as a message.
  */
 const readMessage = (value: unknown, index: number): Prompt.Message => {
   if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
@@ -135,8 +136,8 @@ const readMessage = (value: unknown, index: number): Prompt.Message => {
 }
 
 /**
- * Reads messages from foreign code, the first of them at index `from`. Throws a TypeError for a value that is not a
- * message.
+ * Reads messages from foreign code. `from` is the index of the first message in the conversation. Throws a TypeError
+ * for a value that is not a message.
  */
 export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Message> => {
   if (!Array.isArray(value)) throw new TypeError("messages is not a list")
@@ -185,7 +186,7 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   }
 }
 
-/** Every field that some phase may change. */
+/** Names of all fields that a phase may change. */
 export const fieldNames: ReadonlyArray<string> = Object.keys(readers)
 
 const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
@@ -200,10 +201,10 @@ const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
 
 const nothing: MethodOutcome = { _tag: "NoChanges" }
 
-/** Shows nothing of the parts. */
+/** Result that removes all parts. */
 const cut = { _tag: "Modifications", keys: ["parts"], fields: { parts: [] } } as const satisfies MethodOutcome
 
-/** Reads the result of a method; fields of other phases are ignored. */
+/** Decodes the result of a method. Fields of other phases are ignored. */
 const readResult = (phase: Phase, value: unknown): MethodOutcome => {
   if (value === undefined || value === null) return nothing
   const tag = Predicate.isObject(value) ? value["_tag"] : undefined
@@ -235,24 +236,24 @@ const wireName: { readonly [K in Phase]: PhaseKind } = {
 
 const isFirstToLast = (phase: Phase): boolean => !phase.startsWith("after")
 
-/** The value that foreign code failed with. */
+/** Returns the value with which foreign code failed. */
 const unwrapThrown = (cause: Cause.Cause<unknown>): unknown => {
   const error = Cause.squash(cause)
   return error instanceof PlainReturn.Thrown ? error.error : error
 }
 
-/** Consequences of the failure of a call of foreign code. */
+/** Handling of a failed call of foreign code. */
 interface ForeignCall<A> {
   readonly kind: Kind | PhaseKind
-  /** The result of a call that failed. */
+  /** Result that replaces a failed call. */
   readonly fallback: A
-  /** The end of the warning. */
+  /** Consequence of the failure, which ends the warning. */
   readonly consequence: string
-  /** The state of the methods that see a stream. */
+  /** State of the `streamPart` methods in one stream. */
   readonly seen?: StreamMethodState | undefined
 }
 
-/** Returns the lifecycle middleware among the entries of a stack, or undefined if there are no entries. */
+/** Creates the lifecycle middleware of a stack, or returns `undefined` if there are no entries. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
   const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, BoundMethods> }>()
@@ -278,7 +279,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
           : Effect.as(faults.report({ kind, name, error, consequence }), fallback)
       })
     )
-    // The services of middleware are provided where the stack was made.
+    // The services of middleware are provided when the stack is created.
     return caught as Effect.Effect<A, PhaseFailure>
   }
 
@@ -348,8 +349,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
 }
 
 /**
- * The innermost wrapper of a model call, in which the `streamPart` methods see the parts; undefined if no such method
- * exists.
+ * Creates the innermost wrapper of a model call, which passes the parts to the `streamPart` methods. Returns
+ * `undefined` if there are no such methods.
  */
 export const makeStreamWrapper = (
   lifecycle: () => LifecycleStack | undefined,
@@ -409,8 +410,8 @@ export const makeStreamWrapper = (
 }
 
 /**
- * Places the wrappers of lifecycle middleware in the stack of wrappers. Wrappers that a factory makes are looked up for
- * each call.
+ * Places the wrappers of lifecycle middleware in the stack of wrappers. Wrappers that a factory creates are looked up
+ * for each call.
  */
 export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
   lifecycle: () => LifecycleStack | undefined,
@@ -429,12 +430,12 @@ export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
         Effect.flatMap(lifecycle()?.getMethods(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
           const wrap = methods[kind]
           if (wrap === undefined) return next(request)
-          // The typed constructors have checked the shape of a wrapper; of plain code it is checked here.
+          // The typed constructors checked the shape of a wrapper. A wrapper in plain code is checked here.
           const wrapped = wrap(next, info)
           if (!Predicate.isFunction(wrapped))
             return Effect.die(new TypeError(`${wire} takes (next, context) and gives a function of the request`))
           const answer: unknown = wrapped(request)
-          // A promise that is rejected is the wrapper's own trouble: only typed code has failures that it means.
+          // A rejected promise is a fault of the wrapper. Only typed code has intended failures.
           const settled = Effect.isEffect(answer) ? answer : Effect.promise(async () => answer)
           return settled as Effect.Effect<A, unknown, unknown>
         })

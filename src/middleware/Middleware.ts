@@ -1,11 +1,11 @@
 /**
- * Middleware as an application or a plugin writes it: typed records, one constructor for each kind.
+ * Constructors with which applications and plugins create typed middleware, one for each kind.
  *
  * **Details**
  *
  * A wrapper receives `next` and the call's context, and returns a function of the request. `next` fails with
  * {@link ModelCallError} or {@link ToolCallError}, with the error classes that the wrapper names in `catches`, and with
- * {@link OpaqueFailure} for everything else, which a wrapper can only pass on. The failures and requirements of a
+ * {@link OpaqueFailure} for all other failures, which a wrapper can only pass on. The failures and requirements of a
  * wrapper are inferred. A list of wrappers folds to the exact error and requirements of an agent, see {@link Errors}
  * and {@link Needs}. The first wrapper of a list is outermost.
  *
@@ -57,37 +57,39 @@ import type { Answer, Rewriter } from "./Pipeline.ts"
 
 const TypeId = "~hermes-effect/middleware/Middleware"
 
-/** Parameters that a `wrapModelCall` may change before it continues. */
+/** Parameters of a model call, which `wrapModelCall` may change. */
 export interface ModelCallParams {
   readonly call: ModelCall
-  /** The route to take instead of the router's own choice. */
+  /** Route that is used instead of the router's own choice, if set. */
   readonly route: Route | undefined
 }
 
-/** A whole answer and the route that gave it. */
+/** A complete answer and the route that returned it. */
 export interface ModelAnswer {
   readonly response: ModelResponse
   readonly route: RouteInfo
-  /** Number of the attempt, from 0. */
+  /** Index of the attempt, from 0. */
   readonly attempt: number
-  /** Cost; absent when the source of the answer has no prices. */
+  /** Cost, absent if the source of the answer has no prices. */
   readonly cost?: Cost | undefined
 }
 
 declare const opaque: unique symbol
 
-/** A failure from below that a wrapper does not know. It has no tag and cannot be constructed, only passed on. */
+/**
+ * A failure of the inner call that a wrapper does not know. It has no tag and cannot be constructed, only passed on.
+ */
 export interface OpaqueFailure {
   readonly [opaque]: never
 }
 
-/** Failures with which a model call can end in every runtime; each is part of `AgentError`. */
+/** Failures with which a model call can end in every runtime. All are part of `AgentError`. */
 export type ModelCallError = AiError.AiError | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
 
 /** Failures with which a tool call can end in every runtime. */
 export type ToolCallError = ToolFailed | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
 
-/** `Caught` is invariant: a wrapper that catches nothing is not assignable to one that catches something. */
+/** `Caught` is invariant: a wrapper that catches no failures is not assignable to a wrapper that catches some. */
 interface MiddlewareBrand<in out Caught, out Fails, out Needs> {
   readonly [TypeId]: {
     readonly _Caught: (_: Caught) => Caught
@@ -96,7 +98,7 @@ interface MiddlewareBrand<in out Caught, out Fails, out Needs> {
   }
 }
 
-/** The brand of an entry with any types. */
+/** Brand of an entry with any type parameters. */
 interface AnyBrand<out Fails = unknown, out Needs = unknown> {
   readonly [TypeId]: {
     readonly _Caught: (_: never) => unknown
@@ -119,11 +121,10 @@ export interface CallContext {
   readonly platform: string
   readonly apiCallCount: number
   /**
-   * The route that the router would take, as far as it reports one: a router with a single provider does not reveal its
-   * key.
+   * Route that the router would take, if it reports the route: a router with a single provider does not reveal its key.
    */
   readonly primary?: Effect.Effect<Route> | undefined
-  /** Reports events to the observers of the run; absent when there are no observers. */
+  /** Reports events to the observers of the run. Absent if there are no observers. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
@@ -149,10 +150,10 @@ export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmEx
 /** Wraps each execution of a tool. */
 export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution &
   MiddlewareBrand<Caught, Fails, Needs>
-/** Wraps the whole model call, retries and fallbacks included. */
+/** Wraps the whole model call, including retries and fallbacks. */
 export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall &
   MiddlewareBrand<Caught, Fails, Needs>
-/** Wraps the whole tool call, {@link ToolExecution} included. */
+/** Wraps the whole tool call, including {@link ToolExecution}. */
 export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall &
   MiddlewareBrand<Caught, Fails, Needs>
 
@@ -172,27 +173,30 @@ type OfAny =
 /** Any entry of a stack. */
 export type Any = OfAny & AnyBrand
 
-/** An entry that adds no failure and needs nothing, as a loaded plugin provides it. */
+/** An entry that adds no failures and requires no services, as provided by a loaded plugin. */
 export type Contained = OfAny & AnyBrand<never, never>
 
-/** Tests for an entry of a stack. */
+/** Tests whether a value is an entry of a stack. */
 export const isMiddleware = (value: unknown): value is Any =>
   Predicate.hasProperty(value, TypeId) && Predicate.hasProperty(value, "kind") && Predicate.hasProperty(value, "run")
 
-/** Services that an entry needs. */
+/** Services that an entry requires. */
 export type NeedsOf<M> = M extends AnyBrand<unknown, infer Needs> ? Needs : never
 
-/** Services that a list of entries needs. */
+/** Services that a list of entries requires. */
 export type Needs<List extends ReadonlyArray<Any>> = NeedsOf<List[number]>
 
 type FailsOf<M> = M extends AnyBrand<infer Fails, unknown> ? Fails : never
 type CaughtOf<M> = M extends { readonly [TypeId]: { readonly _Caught: (_: never) => infer Caught } } ? Caught : never
 
-/** Failures above one entry. Distributes over a union, so that a failure which any member lets through is included. */
+/**
+ * Failures outside one entry. Distributes over a union, so that a failure which any member lets through is included.
+ */
 type FailuresAbove<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
 
 /**
- * From the innermost (last) entry of a kind to the outermost: each removes what it catches and adds what it fails with.
+ * Failures after folding the entries of a kind from the innermost (last) to the outermost. Each entry removes the
+ * failures that it catches and adds its own.
  */
 type FoldedFailures<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends readonly []
   ? E
@@ -218,32 +222,38 @@ export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends 
 
 /** Options of an entry. */
 export interface Registration {
-  /** Names it in warnings, errors and traces. */
+  /** Name in warnings, errors and traces. */
   readonly name: string
-  /** `"open"` when absent. */
+  /** Policy for failures of the entry itself. Defaults to `"open"`. */
   readonly onFailure?: OnFailure | undefined
-  /** State of a run that lifecycle middleware stores under a key ({@link stateKey}). */
+  /** Keys of the run state that lifecycle middleware stores; see {@link stateKey}. */
   readonly state?: ReadonlyArray<StateKey.StateKey<unknown>> | undefined
 }
 
 /** Class of an error that a wrapper may catch. */
 type ErrorClass = abstract new (...args: never) => unknown
 
-/** Names the failures from below that a wrapper catches besides {@link ModelCallError} or {@link ToolCallError}. */
+/**
+ * Names the failures of the inner call that a wrapper catches in addition to {@link ModelCallError} or
+ * {@link ToolCallError}.
+ */
 interface CatchOptions<Classes extends ReadonlyArray<ErrorClass>> {
-  /** Classes of errors that entries further inwards add; nothing when absent. Only the types read it. */
+  /** Classes of errors that inner entries add. If absent, no such errors are caught. Only used for types. */
   readonly catches?: Classes | undefined
 }
 
 type CaughtBy<Classes extends ReadonlyArray<ErrorClass>> = InstanceType<Classes[number]>
 
 /**
- * Failures that a wrapper adds, without failures that every run may have and without opaque ones, which belong to other
+ * Failures that a wrapper adds. Failures of every run are excluded, and so are opaque failures, which belong to other
  * wrappers.
  */
 type AddedFailures<Fails, Free = never> = Exclude<Fails, AgentError | OpaqueFailure | Free>
 
-/** A wrapper of provider calls; the type parameters are what it catches, fails with and needs. */
+/**
+ * A wrapper of provider calls. The type parameters are the failures that it catches, the failures that it adds, and its
+ * required services.
+ */
 export interface LlmWrap<Caught, Fails, Needs> {
   (
     next: Next<ModelRequest, ExecuteOptions, ModelResponse, ModelCallError | OpaqueFailure | Caught, never>,
@@ -251,7 +261,10 @@ export interface LlmWrap<Caught, Fails, Needs> {
   ): (request: TypedRequest) => Effect.Effect<ModelResponse, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
-/** A wrapper of tool calls; the type parameters are what it catches, fails with and needs. */
+/**
+ * A wrapper of tool calls. The type parameters are the failures that it catches, the failures that it adds, and its
+ * required services.
+ */
 export interface ToolWrap<Caught, Fails, Needs> {
   (
     next: Next<ToolArguments, undefined, ToolOutput, ToolCallError | OpaqueFailure | Caught, never>,
@@ -259,7 +272,10 @@ export interface ToolWrap<Caught, Fails, Needs> {
   ): (args: ToolArguments) => Effect.Effect<ToolOutput, ToolCallError | OpaqueFailure | Fails, Needs>
 }
 
-/** A wrapper of whole model calls; the type parameters are what it catches, fails with and needs. */
+/**
+ * A wrapper of whole model calls. The type parameters are the failures that it catches, the failures that it adds, and
+ * its required services.
+ */
 export interface ModelCallWrap<Caught, Fails, Needs> {
   (
     next: Next<ModelCallParams, ExecuteOptions, ModelAnswer, ModelCallError | OpaqueFailure | Caught, never>,
@@ -267,37 +283,37 @@ export interface ModelCallWrap<Caught, Fails, Needs> {
   ): (params: ModelCallParams) => Effect.Effect<ModelAnswer, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
-/** The record of a kind. The brand exists in types only, so it has no value at run time. */
+/** Creates an entry of a kind. The brand exists only in types and has no value at run time. */
 const make = <M extends Any>(kind: M["kind"], name: string, run: M["run"]): M =>
   // The phantom functions of the brand are never called.
   ({ [TypeId]: undefined, kind, name, run }) as unknown as M
 
 /**
- * Erases the types of a wrapper: the failures below the chain are unknown, and the services that it needs are provided.
+ * Erases the types of a wrapper: the failures of the inner chain are unknown, and its required services are provided.
  */
 const eraseTypes = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
   wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Shown) => Effect.Effect<A, Fails, Needs>
 ): Wrapper<Req, Options, A, Info>["wrap"] => wrap as Wrapper<Req, Options, A, Info>["wrap"]
 
-/** A request that says its protocol. */
+/** Returns a view of a request that includes its protocol. */
 const labelProtocol = (request: ModelRequest, { apiMode }: LlmContext): TypedRequest =>
-  // The provider prepared it for this protocol; middleware that rewrites it preserves the protocol.
+  // The provider prepared the request for this protocol, and rewriting middleware preserves the protocol.
   Frozen.makeLabelledView(request, "apiMode", apiMode) as TypedRequest
 
 const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) =>
   ({ kind, name, onFailure: onFailure ?? "open" }) as const
 
-/** Services as a wrapper of those who know nothing else. */
+/** Creates a wrapper that only provides services to the inner call. */
 const wrapWithServices =
   <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] =>
   (next, info) =>
   (request) =>
-    // Services that the call asks for are still there.
+    // Services that the call requires are preserved.
     Effect.updateContext(next(request) as Effect.Effect<A, unknown>, (given: Context.Context<never>) =>
       services(given, info)
     )
 
-/** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(request, trace)`. */
+/** Creates a {@link LlmRequest}. It answers `Middleware.unchanged` or `Middleware.replacePayload(request, trace)`. */
 export const llmRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (
@@ -311,7 +327,7 @@ export const llmRequest = <Needs = never>(
     rewrite: (request, context) => options.rewrite(labelProtocol(request, context), context)
   })
 
-/** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(args, trace)`. */
+/** Creates a {@link ToolRequest}. It answers `Middleware.unchanged` or `Middleware.replacePayload(args, trace)`. */
 export const toolRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (
@@ -322,7 +338,7 @@ export const toolRequest = <Needs = never>(
 ): ToolRequest<NoInfer<Needs>> =>
   make("tool_request", options.name, { ...toBaseFields("tool_request", options), rewrite: options.rewrite })
 
-/** A {@link LlmExecution}. */
+/** Creates a {@link LlmExecution}. */
 export const llmExecution = <
   Caught = never,
   Fails = never,
@@ -340,7 +356,7 @@ export const llmExecution = <
     }
   })
 
-/** A {@link ToolExecution}. */
+/** Creates a {@link ToolExecution}. */
 export const toolExecution = <
   Caught = never,
   Fails = never,
@@ -356,8 +372,8 @@ export const toolExecution = <
   })
 
 /**
- * A {@link LlmExecution} of a function without declared types: it fails with errors that are always part of
- * `AgentError`, and may return nothing.
+ * Creates a {@link LlmExecution} from a function without declared types. It fails with errors that are always part of
+ * `AgentError`, and may return no value.
  */
 export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, "wrap">): LlmExecution =>
   make("llm_execution", options.name, {
@@ -366,7 +382,7 @@ export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, 
     wrap: options.wrap
   })
 
-/** A {@link ToolExecution} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+/** Creates a {@link ToolExecution} from a function without declared types; see {@link llmExecutionUndeclared}. */
 export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): ToolExecution =>
   make("tool_execution", options.name, {
     ...toBaseFields("tool_execution", options),
@@ -375,8 +391,8 @@ export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper
   })
 
 /**
- * A {@link LlmExecution} that provides services to provider calls, such as a span. It runs outside all wrappers and
- * cannot change the outcome of a call; when it dies the call continues without it.
+ * Creates a {@link LlmExecution} that provides services to provider calls, such as a span. It runs outside all wrappers
+ * and cannot change the outcome of a call. If it dies, the call continues without it.
  */
 export const llmServices = ({
   name,
@@ -392,7 +408,7 @@ export const llmServices = ({
     services
   })
 
-/** As {@link llmServices}, for tool calls. */
+/** Creates a {@link ToolExecution} that provides services to tool calls; see {@link llmServices}. */
 export const toolServices = ({
   name,
   services
@@ -407,7 +423,7 @@ export const toolServices = ({
     services
   })
 
-/** A {@link WrapModelCall}. */
+/** Creates a {@link WrapModelCall}. */
 export const wrapModelCall = <
   Caught = never,
   Fails = never,
@@ -423,7 +439,7 @@ export const wrapModelCall = <
     wrap: eraseTypes(options.wrap)
   })
 
-/** A {@link WrapToolCall}. */
+/** Creates a {@link WrapToolCall}. */
 export const wrapToolCall = <
   Caught = never,
   Fails = never,
@@ -438,7 +454,7 @@ export const wrapToolCall = <
     wrap: eraseTypes(options.wrap)
   })
 
-/** A {@link WrapModelCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+/** Creates a {@link WrapModelCall} from a function without declared types; see {@link llmExecutionUndeclared}. */
 export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWrapper, "wrap">): WrapModelCall =>
   make("wrap_model_call", options.name, {
     ...toBaseFields("wrap_model_call", options),
@@ -446,7 +462,7 @@ export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWr
     wrap: options.wrap
   })
 
-/** A {@link WrapToolCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+/** Creates a {@link WrapToolCall} from a function without declared types; see {@link llmExecutionUndeclared}. */
 export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): WrapToolCall =>
   make("wrap_tool_call", options.name, {
     ...toBaseFields("wrap_tool_call", options),
@@ -458,8 +474,8 @@ export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper,
 const getEntryName = (given: object, name: string | undefined): string => name ?? given.constructor.name
 
 /**
- * Lifecycle middleware of a record or of an object of a class; its methods are shared by all runs. Throws a
- * `ConfigError` where a method is in both spellings.
+ * Creates lifecycle middleware from a record or a class instance whose methods are shared by all runs. Throws a
+ * `ConfigError` if a method has both spellings.
  */
 export const lifecycle = <
   Caught = never,
@@ -480,7 +496,8 @@ export const lifecycle = <
 }
 
 /**
- * Lifecycle middleware whose methods `make` creates anew for each run, so that their state belongs to that run.
+ * Creates lifecycle middleware whose methods are created by `make` for each run, so that their state belongs to that
+ * run.
  */
 export const lifecyclePerRun = <
   Caught = never,
@@ -510,7 +527,7 @@ export const lifecyclePerRun = <
     }
   })
 
-/** A {@link LifecycleMiddleware} as a stack runs it. Its types were checked at construction. */
+/** Creates a {@link LifecycleMiddleware} from an entry whose types were checked at construction. */
 export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware => make("lifecycle", entry.name, entry)
 
 export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"

@@ -1,27 +1,28 @@
 /**
- * One wrapper around one call: the failure table of `ARCHITECTURE.md` §6. Everything that an execution middleware can
- * do (return, fail, die, be interrupted, call `next` never, once, twice or too late) ends in exactly one of its rows.
+ * Runs one wrapper around one call, according to the failure table of `ARCHITECTURE.md` §6. Each possible behaviour of
+ * execution middleware (it returns, fails, dies, is interrupted, or calls `next` never, once, twice or too late)
+ * matches exactly one row.
  *
  * **Details**
  *
  * | the wrapper | result |
  * | --- | --- |
  * | succeeds with a value | the value |
- * | succeeds with nothing | the result from below; without one: as if it had failed before `next` |
- * | fails, typed | the failure: intended, a veto or a translation |
+ * | succeeds with nothing | the result of the inner call; without a result, as if the wrapper had died before `next` |
+ * | fails with a typed failure | that failure, which is intended: a veto or a translation |
  * | dies before `next` | the rest of the chain, unwrapped |
- * | dies after `next` succeeded | the value from below |
- * | dies after `next` failed | the failure from below, the defect attached |
- * | dies, having cut `next` off itself | `MiddlewareFailure`: nothing is known, and nothing may run twice |
- * | calls `next` while its last call of it runs | nothing runs twice: the second call waits for the first and fails; unhandled, the wrapper dies |
- * | calls `next` in the `onPart` of its call | that call is refused at once, which is a failure of the `onPart` |
+ * | dies after `next` succeeded | the value of the inner call |
+ * | dies after `next` failed | the failure of the inner call, with the defect attached |
+ * | dies after it interrupted `next` itself | `MiddlewareFailure`: the result is unknown, and the call must not run twice |
+ * | calls `next` while an earlier call of `next` is running | the second call waits for the first and then fails, so that nothing runs twice; if this is unhandled, the wrapper dies |
+ * | calls `next` in the `onPart` of its call | that call is refused immediately, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
- * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. A wrapper runs in
- * its own fiber; its deadline counts its own time, without the call below. A wrapper that only returns its call of
- * `next` runs no code, and the call below runs as it would without it. The request, the context and the value from
- * below are immutable views, and so are the values that it passes to those above it.
+ * If a wrapper that is registered as closed dies, the call fails with `MiddlewareFailure` instead. A wrapper runs in a
+ * separate fiber, and its deadline excludes the time of the inner call. If a wrapper only returns its call of `next`,
+ * the inner call runs as it would without the wrapper. The request, the context and the inner value are immutable
+ * views, and so are the values that the wrapper passes outwards.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -37,30 +38,30 @@ import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure } from "./Kind.ts"
 
-/** Runs what lies below. Without a request, the one that the wrapper was given. */
+/** Runs the inner call. Without a request, the wrapper's own request is used. */
 export interface Next<Req, Options, A, E, R> {
   (request?: Req, options?: Options): Effect.Effect<A, E, R>
 }
 
-/** A wrapper as the chain runs it. Its types are checked at construction and erased here. */
+/** A wrapper in the form that the chain runs. Its types are checked at construction and erased here. */
 export interface Wrapper<Req, Options, A, Info> {
   readonly kind: Kind
   readonly name: string
   readonly onFailure: OnFailure
-  /** True when a second call of `next` is a defect. */
+  /** True if a second call of `next` is a defect. */
   readonly singleUse: boolean
   readonly wrap: (
     next: Next<Req, Options, A, unknown, unknown>,
     context: Info
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
   /**
-   * Present if the wrapper only provides services to the call below. It then runs outside all wrappers, without its own
-   * fiber.
+   * Present if the wrapper only provides services to the inner call. It then runs outside all wrappers, without a
+   * separate fiber.
    */
   readonly services?: Services<Info> | undefined
 }
 
-/** Services that a call gets, derived from its current ones. */
+/** Returns the services for a call, derived from its current services. */
 export interface Services<Info> {
   (given: Context.Context<never>, context: Info): Context.Context<never>
 }
@@ -72,7 +73,7 @@ export interface SurroundingServices<Info> {
   readonly services: Services<Info>
 }
 
-/** A wrapper's call of `next`, with the operations that the call below may use on it. */
+/** A wrapper's call of `next`, with operations for the inner call. */
 export interface NextInvocation {
   /**
    * Reports that the wrapper failed in the middle of the stream, or ends the stream if the wrapper is registered as
@@ -83,25 +84,31 @@ export interface NextInvocation {
   readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
 }
 
-/** The call of `next` whose stream the fiber looks at. */
+/** The call of `next` whose stream the fiber is processing. */
 export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
   defaultValue: () => undefined
 })
 
-/** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
+/**
+ * Runs the inner call of a frame. `options` are the wrapper's own options, which are merged with the options of the
+ * outer wrapper.
+ */
 interface CallBelow<Req, Options, A> {
   (request: Req, options: Options | undefined, calling: NextInvocation): Effect.Effect<A, unknown, unknown>
 }
 
-/** A call that no wrapper makes. */
+/** A call outside of any wrapper. */
 const unwrapped: NextInvocation = { fault: () => Effect.void, whenStanding: () => {} }
 
-/** `next` was called a second time, or after its wrapper had returned. */
+/** Reports that `next` was called a second time, or after its wrapper had returned. */
 class NextMisused extends Error {
   override readonly name = "NextMisused"
 }
 
-/** The refusal of another call of `next`: of one of a single use, or while the last one runs. */
+/**
+ * Creates the error for a refused call of `next`: a second call of a single-use `next`, or a call while another one is
+ * running.
+ */
 export const makeRefusal = (kind: Kind, name: string): Error =>
   new NextMisused(
     kind === "llm_execution" || kind === "tool_execution"
@@ -112,18 +119,18 @@ export const makeRefusal = (kind: Kind, name: string): Error =>
   )
 
 /**
- * Annotates the failure of the call below with the defect of a wrapper that died after it. Combined into the cause, the
+ * Annotates the failure of the inner call with the defect of a wrapper that died after it. Combined into the cause, the
  * defect would hide the failure from wrappers that catch it.
  */
 class AttachedDefect extends Context.Service<AttachedDefect, unknown>()("hermes-effect/middleware/AttachedDefect") {}
 
 /**
- * Annotates the failure of a wrapper with the failure of the call below, because retries and fallbacks are decided by
- * the original failure.
+ * Annotates the failure of a wrapper with the failure of the inner call, because retries and fallbacks depend on the
+ * original failure.
  */
 class Downstream extends Context.Service<Downstream, Cause.Cause<unknown>>()("hermes-effect/middleware/Downstream") {}
 
-/** Returns the innermost cause of a translated failure, or undefined for a cause that translates nothing. */
+/** Returns the innermost cause of a translated failure, or `undefined` if the cause is not a translation. */
 export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
   for (const reason of cause.reasons) {
     const below = Option.getOrUndefined(Context.getOption(Cause.reasonAnnotations(reason), Downstream))
@@ -132,10 +139,10 @@ export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<
   return undefined
 }
 
-/** Carries the failure of a closed wrapper's `onPart` out of the stream that it broke. */
+/** Carries the failure of a closed wrapper's `onPart` out of the failed stream. */
 class StreamVeto extends Error {
   override readonly name = "StreamVeto"
-  /** The wrapper that failed; another one of the same name passes the failure on. */
+  /** The wrapper that failed. Another wrapper with the same name passes the failure on. */
   readonly wrapper: object
 
   constructor(wrapper: { readonly name: string }, cause: unknown) {
@@ -144,13 +151,13 @@ class StreamVeto extends Error {
   }
 }
 
-/** Tests for a veto, which ends the call regardless of other failures. */
+/** Tests whether a cause contains a veto, which ends the call regardless of other failures. */
 const isVeto = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof ExecutionBlocked)
 
 const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
 
-/** True when a cause says nothing that the one from below had not said: the wrapper only let it through. */
+/** Returns true if a cause only repeats the failure of the inner call, which the wrapper passed through. */
 const isPassedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
   if (below === undefined || Exit.isSuccess(below)) return false
   return cause.reasons.every((reason) =>
@@ -161,14 +168,14 @@ const isPassedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unk
   )
 }
 
-/** Parts of a chain that all its wrappers share. */
+/** Data that all wrappers of a chain share. */
 interface ChainContext {
   readonly faults: Faults
-  /** Milliseconds that each wrapper may take by itself; asked for when one has to be waited for. */
+  /** Returns the time limit in milliseconds for the wrapper's own work. Called when a wrapper has to be awaited. */
   readonly deadline: () => number
 }
 
-/** One call of one wrapper. */
+/** State of one call of one wrapper. */
 class Frame<Req, Options, A, Info> {
   readonly #wrapper: Wrapper<Req, Options, A, Info>
   readonly #request: Req
@@ -179,15 +186,15 @@ class Frame<Req, Options, A, Info> {
   #calls = 0
   #running = false
   #revoked = false
-  /** Calls of `next` that came while one was running. */
+  /** Fails the calls of `next` that were made while another call was running. */
   #refused: Deferred.Deferred<never, never> | undefined
   #last: Exit.Exit<A, unknown> | undefined
   #cut: Exit.Exit<A, unknown> | undefined
-  /** The newest value from below, as the wrapper was shown it. */
+  /** View of the newest inner value that the wrapper received. */
   #shown: A | undefined
   #release: Effect.Effect<void, unknown, unknown> | undefined
   #calling: NextInvocation | undefined
-  /** The newest call of `next` that has no options, and its request. */
+  /** Newest call of `next` without options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
 
@@ -204,10 +211,10 @@ class Frame<Req, Options, A, Info> {
     this.#seen = Frozen.makeView(request)
   }
 
-  /** Asks the wrapper for its effect, runs it in a separate fiber, and interprets the result. */
+  /** Calls the wrapper, runs its effect in a separate fiber, and interprets the result. */
   run(context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
     const wrapped = this.#wrapped(context)
-    // Nothing of the wrapper is left to be run, or to be watched.
+    // The wrapper only returned its call of `next`, so none of its code has to be run or observed.
     if (wrapped === this.#plainCall && this.#calls === 0) {
       this.#revoked = true
       return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
@@ -251,9 +258,9 @@ class Frame<Req, Options, A, Info> {
     const { kind, name, singleUse } = this.#wrapper
     if (this.#revoked)
       return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
-    // From within its own stream nothing would ever be over.
+    // Waiting inside the call's own stream would never end.
     if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(makeRefusal(kind, name))
-    // Refused once the running call has ended: a concurrent failure would interrupt that call.
+    // The second call is refused after the running call has ended: a concurrent failure would interrupt that call.
     if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++
@@ -281,7 +288,7 @@ class Frame<Req, Options, A, Info> {
     if (this.#refused !== undefined)
       Deferred.doneUnsafe(this.#refused, Effect.die(makeRefusal(this.#wrapper.kind, this.#wrapper.name)))
     this.#refused = undefined
-    // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
+    // A call that the wrapper itself interrupted (a timeout, a race) has neither a value nor a failure.
     if (Exit.hasInterrupts(exit)) this.#cut = exit
     else this.#last = exit
     return Effect.void
@@ -318,19 +325,19 @@ class Frame<Req, Options, A, Info> {
     return Effect.fail(new MiddlewareFailure({ kind: this.#wrapper.kind, middleware: this.#wrapper.name, cause }))
   }
 
-  /** The wrapper returns the result from below. */
+  /** Handles a wrapper that returns the result of the inner call. */
   #standing(value: A): Effect.Effect<A, unknown, unknown> {
     return this.#release === undefined ? Effect.succeed(value) : Effect.as(this.#release, value)
   }
 
-  /** The value of the wrapper: mostly the one from below, untouched. */
+  /** Returns the accepted value of the wrapper, in most cases the unchanged inner value. */
   #accepted(value: A): A {
     return value === this.#shown && this.#last !== undefined && Exit.isSuccess(this.#last)
       ? this.#last.value
       : Frozen.accept(value)
   }
 
-  /** The wrapper failed by itself. */
+  /** Handles a failure of the wrapper itself. */
   #failed(error: unknown): Effect.Effect<A, unknown, unknown> {
     const last = this.#last
     if (this.#wrapper.onFailure === "closed") return this.#closed(error)
@@ -392,7 +399,7 @@ class Frame<Req, Options, A, Info> {
   }
 }
 
-/** Evaluates one wrapper around one call by the failure table. `context` cannot be changed by it. */
+/** Evaluates one wrapper around one call by the failure table. The wrapper cannot change `context`. */
 export const evaluate = <Req, Options, A, Info>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,

@@ -1,18 +1,18 @@
 /**
- * Middleware that a file can name: a definition with the Schema of its parameters, or any other export that can be made
- * into middleware.
+ * Converts exports of modules to middleware: a definition with the Schema of its parameters, or any other export that
+ * can be converted.
  *
  * **Details**
  *
- * | an export | is made by |
+ * | export | converted by |
  * | --- | --- |
- * | a definition ({@link make}) | its Schema decodes the parameters, `make` gets them |
- * | a class | `new` with the parameters; a static `params`, a Schema, decodes them |
- * | a function | a call with the parameters, which may be absent; a promise or an Effect is waited for |
- * | middleware, or a record with lifecycle methods | itself; it takes no parameters |
+ * | a definition ({@link make}) | decoding the parameters with its Schema and passing them to `make` |
+ * | a class | `new` with the parameters, which a static `params` Schema decodes |
+ * | a function | a call with the parameters, which may be absent; a promise or an Effect is awaited |
+ * | middleware, or a record with lifecycle methods | using it unchanged; it takes no parameters |
  *
  * A Schema names parameters in camelCase and files name them in snake_case; both are accepted. Without a Schema the
- * parameters are passed on as the file spells them.
+ * parameters are passed on with the names in the file.
  *
  * **Example** (A module that `config.yaml` names as `./audit.ts#audit`)
  *
@@ -51,29 +51,29 @@ const TypeId = "~hermes-effect/middleware/MiddlewareDefinition"
 export interface MiddlewareDefinition<in out Params> {
   readonly [TypeId]: typeof TypeId
   readonly name: string
-  /** Keys in camelCase. */
+  /** Schema of the parameters, with keys in camelCase. */
   readonly params: Schema.Decoder<Params>
   readonly make: (
     params: Params
   ) => Middleware.Contained | Promise<Middleware.Contained> | Effect.Effect<Middleware.Contained, unknown>
 }
 
-/** Makes a definition. */
+/** Creates a definition. */
 export const make = <Params>(
   options: Omit<MiddlewareDefinition<Params>, typeof TypeId>
 ): MiddlewareDefinition<Params> => ({ [TypeId]: TypeId, ...options })
 
-/** Parameters as a file specifies them. */
+/** Parameters from a settings file. */
 export type Params = Readonly<Record<string, unknown>>
 
-/** A parameter that does not fit, or an export that cannot be made into middleware. */
+/** An invalid parameter, or an export that cannot be converted to middleware. */
 export interface Problem {
-  /** Place in the parameters, in the words of the Schema; empty for the whole. */
+  /** Path in the parameters, with the Schema's names. Empty for the parameters as a whole. */
   readonly path: ReadonlyArray<string>
   readonly message: string
 }
 
-/** `head_lines` as `headLines`. */
+/** Converts a name such as `head_lines` to `headLines`. */
 export const toCamelCase = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
@@ -84,7 +84,7 @@ const camelizeKeys = (given: unknown): unknown =>
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Decodes parameters of either spelling. An absent value means no parameters. */
+/** Decodes parameters in either spelling. An absent value means no parameters. */
 export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Result<A, Problem> =>
   Result.mapError(
     Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(camelizeKeys(given ?? {})),
@@ -106,7 +106,7 @@ const hasMethods = (value: object): boolean =>
 
 type Constructor = new (params: unknown) => object
 
-/** True for a class, as far as code says: by its text, or by the methods of its objects. */
+/** Returns true for a class, as detected from its source text or its prototype methods. */
 export const isClass = (value: unknown): value is Constructor => {
   if (!Predicate.isFunction(value)) return false
   const prototype: unknown = value.prototype
@@ -121,9 +121,9 @@ const nothing =
 
 const toProblem = (message: string): Problem => ({ path: [], message })
 
-/** Middleware, or an object with lifecycle methods. */
+/** Converts a middleware value, or an object with lifecycle methods. */
 const toMiddleware = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
-  // The types of a file's export are unknown: its failures are failures of a run, and it receives no services.
+  // The types of an export in a file are unknown: its failures become failures of a run, and it receives no services.
   if (Middleware.isMiddleware(value)) return Result.succeed(value as Middleware.Contained)
   if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(toProblem(nothing))
   const own: unknown = Reflect.get(value, "name")
@@ -146,10 +146,10 @@ const toMiddleware = (value: unknown, name: string): Result.Result<Middleware.Co
   })
 }
 
-/** Longest time in which middleware is made. */
+/** Time limit for creating middleware. */
 const deadline = Duration.seconds(30)
 
-/** Calls the code of a module; a throw is its problem, as is taking too long. */
+/** Calls code of a module. An exception or a timeout becomes a problem. */
 const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
   const contained = IsolatedCall.contain(PlainReturn.call(run), { what: "it", deadline }).pipe(
     Effect.catchCause((cause) => {
@@ -160,11 +160,11 @@ const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
       )
     })
   )
-  // Code that a file names receives no services.
+  // Code from a module that a file names receives no services.
   return contained as Effect.Effect<unknown, Problem>
 }
 
-/** Makes middleware of an export. `name` is used if the export has no name. */
+/** Converts an export to middleware. `name` is used if the export has no name. */
 export const fromExport = (
   exported: unknown,
   name: string,

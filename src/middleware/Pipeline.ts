@@ -1,11 +1,12 @@
 /**
- * Request middleware: each sees the payload so far and the pristine one, and may answer with a whole replacement. One
- * that fails or is too slow is skipped, unless it is registered as closed; `ExecutionBlocked` is a veto here too.
+ * Runs request middleware: each receives the current and the original payload, and may return a complete replacement.
+ * Middleware that fails or is too slow is skipped, unless it is registered as closed. `ExecutionBlocked` is a veto here
+ * too.
  *
  * **Details**
  *
- * Every accepted replacement adds one trace entry, also when it changes nothing. Source: `hermes-contract.md` §1.4 and
- * §1.6, with the order of `ARCHITECTURE.md` §7 (a pipeline, where the contract folds).
+ * Every accepted replacement adds one trace entry, even if it is identical to the payload. Source: `hermes-contract.md`
+ * §1.4 and §1.6, with the order of `ARCHITECTURE.md` §7 (a pipeline, where the contract folds).
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -16,15 +17,15 @@ import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
 
-/** Longest time for one request middleware (`ARCHITECTURE.md` §7). */
+/** Time limit of one request middleware (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
 
-/** Leaves the payload as it is. */
+/** Answer that leaves the payload unchanged. */
 interface UnchangedPayload {
   readonly _tag: "Unchanged"
 }
 
-/** Replaces the payload, whole. */
+/** Answer that replaces the whole payload. */
 interface RewrittenPayload<Payload> {
   readonly _tag: "Rewritten"
   readonly payload: Payload
@@ -34,17 +35,17 @@ interface RewrittenPayload<Payload> {
 /** Answer of request middleware. */
 export type Answer<Payload> = UnchangedPayload | RewrittenPayload<Payload>
 
-/** See {@link UnchangedPayload}. */
+/** Returns the payload unchanged; see {@link UnchangedPayload}. */
 export const unchanged: UnchangedPayload = { _tag: "Unchanged" }
 
-/** See {@link RewrittenPayload}; without a trace it is `{ source: "plugin" }`. */
+/** Replaces the payload; see {@link RewrittenPayload}. The trace defaults to `{ source: "plugin" }`. */
 export const replacePayload = <Payload>(payload: Payload, trace: TraceEntry = {}): RewrittenPayload<Payload> => ({
   _tag: "Rewritten",
   payload,
   trace: toTraceEntry(trace)
 })
 
-/** The non-empty strings among `source`, `reason` and `name`. */
+/** Returns the non-empty strings among `source`, `reason` and `name`. */
 export const toTraceEntry = (given: object): TraceEntry => {
   const entry: Record<string, string> = {}
   for (const key of ["source", "reason", "name"]) {
@@ -62,7 +63,7 @@ export interface Rewriter<Payload, Context> {
   readonly rewrite: (payload: Payload, context: Context) => Effect.Effect<Answer<Payload>, unknown, unknown>
 }
 
-/** The payload after all of them, and how it came to be. */
+/** Final payload, and the trace of the accepted rewrites. */
 export interface Outcome<Payload> {
   readonly payload: Payload
   readonly trace: ReadonlyArray<TraceEntry>

@@ -1,13 +1,13 @@
 /**
- * Middleware as plain functions, the form in which plugins on disk register it: one frozen object per call with the
- * contract's field names, and a value, a promise or an Effect back.
+ * Adapts middleware that plugins on disk register as plain functions. A function receives one frozen object per call
+ * with the contract's field names, and returns a value, a promise or an Effect.
  *
  * **Details**
  *
- * A plain function declares no failures, so a thrown value is classified by the state of the call below: before
- * `next_call` and after its success it is a fault of the plugin; after its failure it is a translation
- * (`TranslatedFailure`); the rethrown failure from below passes through; `ExecutionBlocked` is a veto at any time.
- * Objects are immutable deep copies; passing one on or returning it means its original.
+ * A plain function declares no failures, so a thrown value is classified by the state of the inner call. Before
+ * `next_call` and after its success, it is a fault of the plugin. After a failure of `next_call`, it is a translation
+ * (`TranslatedFailure`), but the rethrown inner failure passes through. `ExecutionBlocked` is a veto at any time.
+ * Objects are immutable deep copies. If a function passes on or returns a copy, the original is used.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
  */
@@ -30,10 +30,10 @@ import * as PlainExecution from "./PlainExecution.ts"
 import * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** The one object that a plain function gets. */
+/** The single argument of a plain function. */
 export type Envelope = Readonly<Record<string, unknown>>
 
-/** A plain function of any kind. */
+/** A plain middleware function of any kind. */
 export type Callback = (call: Envelope) => unknown
 
 const versions = { telemetry_schema_version: observerVersion, middleware_schema_version: middlewareSchemaVersion }
@@ -68,7 +68,7 @@ const memoize = <A>(make: () => A): (() => A) => {
   return () => (made ??= { value: make() }).value
 }
 
-/** The object of a call: its fields, and the payloads, each of which is copied when it is first read. */
+/** Creates the argument of a call: its fields, and the payloads, each of which is copied when it is first read. */
 const makeEnvelope = (fields: Record<string, unknown>, payloads: Readonly<Record<string, () => unknown>>): Envelope => {
   for (const [name, get] of Object.entries(payloads))
     Object.defineProperty(fields, name, { get: memoize(get), enumerable: true })
@@ -78,7 +78,10 @@ const makeEnvelope = (fields: Record<string, unknown>, payloads: Readonly<Record
 const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-/** The replacement under `key`, copied so that the plugin cannot change it later; a wrong shape is an error. */
+/**
+ * Reads the replacement under `key`, and copies it so that the plugin cannot change it later. Throws if its shape is
+ * invalid.
+ */
 const readReplacement = (
   value: unknown,
   key: "request" | "args"
@@ -97,7 +100,7 @@ const rewriteWith = (callback: Callback, key: "request" | "args", call: Envelope
     Effect.map((value) => readReplacement(value, key))
   )
 
-/** An `llm_request` function. */
+/** Adapts an `llm_request` function. */
 export const llmRequest = (options: Middleware.Registration, callback: Callback): Middleware.LlmRequest<unknown> =>
   Middleware.llmRequest({
     ...options,
@@ -113,7 +116,7 @@ export const llmRequest = (options: Middleware.Registration, callback: Callback)
       )
   })
 
-/** A `tool_request` function. */
+/** Adapts a `tool_request` function. */
 export const toolRequest = (options: Middleware.Registration, callback: Callback): Middleware.ToolRequest<unknown> =>
   Middleware.toolRequest({
     ...options,
@@ -129,20 +132,21 @@ export const toolRequest = (options: Middleware.Registration, callback: Callback
       )
   })
 
-/** The request or arguments that a plugin passed on: its own copy means the current one. */
+/** Reads the request or arguments that a plugin passed on. A copy is replaced by its original. */
 const readPassedPayload =
   <Req extends Readonly<Record<string, unknown>>>(shown: () => Req) =>
   (payload: unknown): Req | undefined => {
     if (payload === undefined || payload === null || payload === shown()) return undefined
     if (!isMapping(payload))
       throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
-    // A mapping of unknown values is what both payload types are.
+    // Both payload types are mappings of unknown values.
     return Frozen.accept(payload) as Req
   }
 
 /**
- * An `llm_execution` function. `next_call` returns the raw body of the answer, and the function returns a raw body (of
- * the same `api_mode`). `next_call(request, { on_part })` sees the parts of a streamed answer, see `PlainParts`.
+ * Adapts an `llm_execution` function. `next_call` returns the raw body of the answer, and the function returns a raw
+ * body (of the same `api_mode`). `next_call(request, { on_part })` observes the parts of a streamed answer; see
+ * `PlainParts`.
  */
 export const llmExecution = (options: Middleware.Registration, callback: Callback): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
@@ -181,7 +185,7 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
     }
   })
 
-/** The wrapper of a plain function around a tool call. */
+/** Creates the wrapper of a plain function around a tool call. */
 const makeToolWrap =
   (
     kind: "tool_execution" | "wrap_tool_call",
@@ -221,18 +225,18 @@ const makeToolWrap =
     })
   }
 
-/** A `tool_execution` function. `next_call` returns the result as the model would read it: text. */
+/** Adapts a `tool_execution` function. `next_call` returns the result as the text that the model reads. */
 export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({ ...options, wrap: makeToolWrap("tool_execution", options.name, callback) })
 
 /**
- * A `wrap_tool_call` function: as {@link toolExecution}, around the whole call, and its `next_call` may be called
- * again.
+ * Adapts a `wrap_tool_call` function, like {@link toolExecution} but around the whole call. Its `next_call` may be
+ * called again.
  */
 export const wrapToolCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapToolCall =>
   Middleware.wrapToolCallUndeclared({ ...options, wrap: makeToolWrap("wrap_tool_call", options.name, callback) })
 
-/** The parameters that a plugin passed on: members that it leaves out stay. */
+/** Reads the parameters that a plugin passed on. Omitted members are unchanged. */
 const readPassedParams =
   (params: Middleware.ModelCallParams, shown: () => unknown) =>
   (payload: unknown): Middleware.ModelCallParams | undefined => {
@@ -244,7 +248,7 @@ const readPassedParams =
     return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
   }
 
-/** The answer of a wrapper that returns a text in place of the model. */
+/** Creates the answer of a wrapper that returns a text instead of calling the model. */
 const makeTextAnswer = (text: string, name: string, { primary }: Middleware.CallContext) =>
   Effect.map(primary ?? Effect.succeed(undefined), (route): Middleware.ModelAnswer => ({
     response: {
@@ -264,7 +268,7 @@ const makeTextAnswer = (text: string, name: string, { primary }: Middleware.Call
   }))
 
 /**
- * A `wrap_model_call` function. `params` is `{ call, route }`, independent of any provider's dialect. `next_call`,
+ * Adapts a `wrap_model_call` function. `params` is `{ call, route }`, independent of the provider's API. `next_call`,
  * which may be called again, returns the answer `{ response, route, attempt }` and accepts `{ on_part }` as in
  * {@link llmExecution}. The function returns such an answer, or a text that replaces the model's answer.
  */
@@ -300,7 +304,7 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
               `it must return what next_call() gave, or a text, got ${Json.toText(value).slice(0, 80)}`
             )
           }
-          // Derived from an answer from below, so its members are the members of an answer.
+          // The value is derived from an inner answer, so its members are the members of an answer.
           return Effect.succeed(Frozen.accept(value) as unknown as Middleware.ModelAnswer)
         },
         invoke: (nextCall) =>

@@ -1,5 +1,5 @@
 /**
- * Argument of plain callbacks of middleware: one frozen object with the contract's fields.
+ * Types of the argument of plain middleware callbacks: one frozen object with the contract's fields.
  *
  * Source: `hermes-contract.md` §1.2 and §1.3.
  */
@@ -19,7 +19,7 @@ interface RunIds {
 
 interface Ids extends RunIds {
   readonly api_request_id: string
-  /** The rewrites accepted so far. */
+  /** Rewrites accepted so far. */
   readonly middleware_trace: ReadonlyArray<TraceEntry>
 }
 
@@ -36,15 +36,15 @@ interface LlmCall<Mode extends ApiMode> extends Ids {
 }
 
 /**
- * Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` determines
- * the type of `request`.
+ * Argument of `llm_request`. Return `{ request, source?, reason? }` to replace the request, or nothing. `api_mode`
+ * determines the type of `request`.
  */
 type LlmRequestCall = { readonly [Mode in ApiMode]: LlmCall<Mode> }[ApiMode]
 
-/** Of `llm_execution`: answer with the result of `next_call`, or with a body of the same API. */
+/** Argument of `llm_execution`. Return the result of `next_call`, or a body of the same API. */
 type LlmExecutionCall = LlmRequestCall & { readonly next_call: NextCall }
 
-/** Of `tool_request`: answer `{ args, source?, reason? }` to replace the arguments, or nothing. */
+/** Argument of `tool_request`. Return `{ args, source?, reason? }` to replace the arguments, or nothing. */
 interface ToolRequestCall extends Ids {
   readonly tool_name: string
   readonly tool_call_id: string
@@ -52,20 +52,20 @@ interface ToolRequestCall extends Ids {
   readonly original_args: ToolArguments
 }
 
-/** Of `tool_execution`: answer with the result of `next_call`, or with another result. */
+/** Argument of `tool_execution`. Return the result of `next_call`, or another result. */
 interface ToolExecutionCall extends ToolRequestCall {
   readonly next_call: NextCall
 }
 
 /**
- * Of `wrap_model_call`: answer with the result of `next_call`, with changes to it, or with a text. `next_call` may be
+ * Argument of `wrap_model_call`. Return the result of `next_call`, a changed copy of it, or a text. `next_call` may be
  * called again.
  */
 interface WrapModelCallCall extends RunIds {
   readonly platform: string
   readonly api_call_count: number
   readonly params: ModelCallParams
-  /** Without parameters, or with those that change. */
+  /** Calls the model, with the changed parameters, if any. */
   readonly next_call: (params?: Partial<ModelCallParams>) => Promise<ModelAnswer>
 }
 
@@ -76,9 +76,9 @@ interface Calls {
   readonly tool_request: ToolRequestCall
   readonly tool_execution: ToolExecutionCall
   readonly wrap_model_call: WrapModelCallCall
-  /** As of `tool_execution`; `next_call` may be called again. */
+  /** Same argument as for `tool_execution`, but `next_call` may be called again. */
   readonly wrap_tool_call: ToolExecutionCall
 }
 
-/** Argument of a callback of a kind; a record of unknown values for an unknown kind. */
+/** Argument of a callback of a kind, or a record of unknown values for an unknown kind. */
 export type CallOf<Kind extends string> = Kind extends Registrable ? Calls[Kind] : Readonly<Record<string, unknown>>

@@ -1,12 +1,11 @@
 /**
- * The core of a plain execution function: runs it concurrently with an Effect `next`, and interprets its return value
- * or exception.
+ * Runs a plain execution function concurrently with an Effect `next`, and interprets its return value or exception.
  *
  * **Details**
  *
- * A function that ends while its `next_call` still runs (a forgotten `await`, a throw in the meantime) has failed: the
- * call below is awaited, and its outcome is used. Only a veto (`ExecutionBlocked`) still counts in that case. A
- * `next_call` is refused at once while another one runs.
+ * A function that ends while its `next_call` is still running (because of a forgotten `await` or an exception) has
+ * failed: the inner call is awaited, and its outcome is used. Only a veto (`ExecutionBlocked`) still takes effect in
+ * that case. A `next_call` is refused immediately while another one is running.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -23,28 +22,28 @@ import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
 /**
- * `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. Only model calls take
+ * `next_call` for plugins. Without an argument, or with `undefined`, the payload is unchanged. Only model calls accept
  * options.
  */
 export type NextCall = (payload?: unknown, options?: PlainParts.NextOptions) => Promise<unknown>
 
-/** One call of a plain execution function. */
+/** A call of a plain execution function, with the functions that convert its values. */
 interface Call<Req, Options, A> {
   readonly kind: Kind
   readonly name: string
   readonly next: (request?: Req, options?: Options) => Effect.Effect<A, unknown, unknown>
-  /** Request that the plugin passed to `next_call`; undefined retains the current one. */
+  /** Request that the plugin passed to `next_call`, or `undefined` to retain the current request. */
   readonly request: (payload: unknown) => Req | undefined
   /** Reads the options that the plugin passed to `next_call`. */
   readonly options: (given: unknown) => Options | undefined
-  /** Value that `next_call` resolves to. */
+  /** Converts the inner result to the value that `next_call` resolves to. */
   readonly show: (value: A) => unknown
-  /** Result that the plugin handed back; undefined when it said nothing. */
+  /** Decodes the return value of the plugin. `undefined` if it returned nothing. */
   readonly read: (value: unknown) => Effect.Effect<A | undefined, unknown, unknown>
   readonly invoke: (next: NextCall) => unknown
 }
 
-/** Fills in who vetoed, where the plugin did not say. */
+/** Adds the name of the middleware to a veto that does not name its author. */
 const signVeto = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
   Object.hasOwn(error.metadata, "checked_by")
     ? error
@@ -79,8 +78,8 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
         return show(exit.value)
       }
       if (Cause.hasInterrupts(exit.cause)) {
-        // Plugin code cannot catch an interruption: its promise stays pending, and the whole call ends as the call
-        // below does.
+        // Plugin code cannot catch an interruption: its promise stays pending, and the whole call ends like the inner
+        // call.
         Deferred.doneUnsafe(
           interrupted,
           Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason)))
@@ -90,7 +89,7 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
       if (Cause.hasFails(exit.cause)) failure = exit.cause
       throw Cause.squash(exit.cause)
     })
-    // A plugin that never looks at its promise must not take the process down.
+    // A plugin that ignores the promise must not crash the process with an unhandled rejection.
     settled.catch(() => undefined)
     return settled
   }
@@ -104,7 +103,9 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
       : Effect.fail(new TranslatedFailure({ kind, middleware: name, thrown: error, downstream }))
   }
 
-  /** Waits for the calls below that still run. If one of them is interrupted, the whole call is interrupted. */
+  /**
+   * Waits for the inner calls that are still running. If an inner call is interrupted, the whole call is interrupted.
+   */
   const quiet: Effect.Effect<void> = Effect.suspend(() =>
     Effect.flatMap(Fiber.awaitAll(running), (exits) => {
       const cut = exits.flatMap((exit) =>

@@ -1,6 +1,6 @@
 /**
- * Lifecycle middleware as plain functions: an object, an object of a class, a class, or a function that makes one for
- * each run, with the methods of `Lifecycle` in either spelling.
+ * Adapts lifecycle middleware in plain functions: an object, a class instance, or a class or function that creates an
+ * object for each run, with the methods of `Lifecycle` in either spelling.
  *
  * **Details**
  *
@@ -13,8 +13,8 @@
  *
  * **Gotchas**
  *
- * A returned object with a member that is not a field of any phase is the method's failure. Fields of another phase are
- * ignored.
+ * If a returned object has a member that is not a field of any phase, the method counts as failed. Fields of another
+ * phase are ignored.
  *
  * Source: `nexau.md` §1.1 to §1.3, §1.8 and §1.11.
  */
@@ -33,7 +33,7 @@ import type { CallOf } from "./PlainCall.ts"
 import * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** Copies the members of an object, each as it is when it is read, under names in snake_case. */
+/** Copies the members of an object under snake_case names. Each member is copied when it is read. */
 const defineSnakeCaseMembers = (target: object, source: object): void => {
   for (const key of Object.keys(source)) {
     if (key !== "run")
@@ -45,7 +45,7 @@ const defineSnakeCaseMembers = (target: object, source: object): void => {
   }
 }
 
-/** The run of a method, without what only typed code can use. */
+/** Returns the run data of a method, without the fields that only typed code can use. */
 const pickRunFields = ({
   cwd,
   isChild,
@@ -56,11 +56,11 @@ const pickRunFields = ({
   turnId
 }: Lifecycle.RunFacts): object => ({ sessionId, taskId, turnId, platform, isChild, cwd, maxIterations })
 
-/** The one object that a plain method gets. */
+/** Creates the single argument of a plain method. */
 const toPlainInput = (input: object): object => {
   const target = {}
   const run: unknown = Reflect.get(input, "run")
-  // Every input of a phase has its run.
+  // The input of every phase contains the run.
   if (Predicate.isObject(run)) defineSnakeCaseMembers(target, pickRunFields(run as unknown as Lifecycle.RunFacts))
   defineSnakeCaseMembers(target, input)
   return Object.freeze(target)
@@ -76,7 +76,7 @@ const fieldNames = new Map(
   )
 )
 
-/** Result of a plain method in the form of a typed one. */
+/** Converts the result of a plain method to a typed method result. */
 const toMethodResult = (value: unknown): unknown => {
   if (!Predicate.isObject(value) || Array.isArray(value) || Object.hasOwn(value, "_tag")) return value
   if (Object.hasOwn(value, "deny")) return Lifecycle.deny(String(value["deny"]))
@@ -98,7 +98,9 @@ const toMethodResult = (value: unknown): unknown => {
   }
 }
 
-/** The method that receives the parts of a streamed answer, as dictionaries; `parts` that it returns replace them. */
+/**
+ * Adapts the method that receives the parts of a streamed answer as dictionaries. `parts` in its result replace them.
+ */
 const adaptStreamPart =
   (method: (input: object) => unknown) =>
   (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
@@ -139,7 +141,7 @@ const toLifecycleMethods = (name: string, given: object): Lifecycle.BoundMethods
 
 const isFactory = (given: unknown): given is (run: unknown) => unknown => Predicate.isFunction(given)
 
-/** Fields of the run that a method is called for. */
+/** Fields of the run for which a method is called. */
 interface RunFields {
   readonly session_id: string
   readonly task_id: string
@@ -151,7 +153,7 @@ interface RunFields {
 type Method<More> = (input: Readonly<RunFields & More>) => unknown
 
 interface ConversationFields {
-  /** System message first. */
+  /** Messages of the conversation, the system message first. */
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
@@ -168,7 +170,7 @@ interface ToolFields {
   readonly parallel_execution_id: string
 }
 
-/** Plain methods in the spelling of the contract; camelCase is accepted too. */
+/** Plain methods under the contract's names. The camelCase names are also accepted. */
 interface PlainMethods {
   readonly before_agent?: Method<ConversationFields>
   readonly after_agent?: Method<
@@ -197,13 +199,13 @@ type SpelledMethods = PlainMethods & { readonly [Name in keyof PlainMethods as C
   readonly wrapToolCall?: (call: CallOf<"wrap_tool_call">) => unknown
 }
 
-/** Methods, or what makes them for each run. */
+/** Methods, or a class or function that creates them for each run. */
 export type PlainLifecycleSource =
   | SpelledMethods
   | (new (run: RunFields) => SpelledMethods)
   | ((run: RunFields) => SpelledMethods | PromiseLike<SpelledMethods>)
 
-/** The name that methods or their options say. */
+/** Returns the name stated by the methods or their options. */
 export const findName = (given: unknown, options: unknown): string | undefined => {
   const named = [options, given].flatMap((value) =>
     Predicate.isObjectKeyword(value) ? [Reflect.get(value, "name")] : []
@@ -214,7 +216,7 @@ export const findName = (given: unknown, options: unknown): string | undefined =
   return Predicate.isFunction(maker) && maker !== Object ? maker.name : undefined
 }
 
-/** Makes lifecycle middleware of plain methods; throws if there are no methods. */
+/** Creates lifecycle middleware from plain methods. Throws if there are no methods. */
 export const make = (
   { name, onFailure = "open" }: Middleware.Registration,
   given: unknown

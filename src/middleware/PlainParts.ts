@@ -1,5 +1,5 @@
 /**
- * Parts of a streamed answer as plain functions see them: frozen dictionaries with snake_case names.
+ * Converts the parts of a streamed answer to frozen dictionaries with snake_case names for plain functions, and back.
  *
  * **Details**
  *
@@ -13,9 +13,9 @@
  * | `response_metadata` | `id`, `model` |
  * | `finish` | `reason`, `usage` |
  *
- * Each also has the `metadata` of its provider. `on_part` receives a list of them and returns a list or one part to
- * pass on; nothing, to cut them; or `{ action: "hold" }`, see `Middleware.hold`. Parts of the last three types can be
- * passed on or cut.
+ * Each part also has the `metadata` of its provider. `on_part` receives a list of parts. It returns a list or one part
+ * to pass on, nothing to remove the parts, or `{ action: "hold" }` (see `Middleware.hold`). Parts of the last three
+ * types can only be passed on or removed.
  *
  * Source: `hermes-contract.md` §1.2, `ARCHITECTURE.md` §6.
  */
@@ -28,7 +28,7 @@ import * as Usage from "../base/domain/Usage.ts"
 import * as Frozen from "./Frozen.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** A part as a plain function sees it. */
+/** A part of a streamed answer for a plain function. */
 export interface PartDictionary {
   readonly type: string
   readonly [field: string]: unknown
@@ -36,7 +36,7 @@ export interface PartDictionary {
 
 /** Options of `next_call`. */
 export interface NextOptions {
-  /** Sees what streams by. */
+  /** Observes the streamed parts and may replace them. */
   readonly on_part?: ((parts: ReadonlyArray<PartDictionary>) => unknown) | undefined
 }
 
@@ -64,7 +64,7 @@ const toPartFields = (part: StreamPart): Record<string, unknown> => {
 const parts = new WeakMap<object, StreamPart>()
 const dictionaries = new WeakMap<StreamPart, PartDictionary>()
 
-/** The same dictionary each time, so that a part that is held costs nothing more. */
+/** Returns the same dictionary each time, so that holding a part adds no cost. */
 export const toDictionary = (part: StreamPart): PartDictionary => {
   const known = dictionaries.get(part)
   if (known !== undefined) return known
@@ -86,13 +86,13 @@ const readTextField = (given: PartDictionary, field: string): string => {
 }
 
 const readMetadata = ({ metadata }: PartDictionary): Response.ProviderMetadata =>
-  // Metadata of a provider are what it sent; another provider's or none are passed on as nothing.
+  // Metadata that did not come from this provider are dropped.
   Predicate.isObject(metadata) ? (Frozen.accept(metadata) as Response.ProviderMetadata) : {}
 
 const isDictionary = (value: unknown): value is PartDictionary =>
   Predicate.isObject(value) && typeof value["type"] === "string"
 
-/** Reads a part that a plain function made; `given` are the parts that it was shown. */
+/** Reads a part returned by a plain function. `given` are the parts that the function received. */
 const readPart = (value: unknown, given: ReadonlyArray<StreamPart>): StreamPart => {
   if (!isDictionary(value)) {
     throw new TypeError(`on_part gives parts with a \`type\`, got ${Json.toText(value).slice(0, 80)}`)
@@ -152,7 +152,7 @@ const deltas = {
   tool_params_delta: "tool-params-delta"
 } as const
 
-/** Reads what `on_part` gave back; `shown` are views of `given`, by which those who take them back know them. */
+/** Reads the result of `on_part`. `shown` are views of `given`, which identify parts that are returned unchanged. */
 export const readAll = (
   value: unknown,
   given: ReadonlyArray<StreamPart>,
@@ -166,7 +166,7 @@ export const readAll = (
   return kept.map((part) => shown[places.get(part) ?? -1] ?? part)
 }
 
-/** Reads the options of a `next_call`; throws if they are invalid. */
+/** Reads the options of a `next_call`. Throws if they are invalid. */
 export const readOptions = (given: unknown): ExecuteOptions | undefined => {
   if (given === undefined || given === null) return undefined
   const onPart: unknown = Predicate.isObject(given) ? given["on_part"] : given

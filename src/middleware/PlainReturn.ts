@@ -1,11 +1,9 @@
-/**
- * Return value of a plain function: a value, a promise or an Effect.
- */
+/** Runs plain functions that return a value, a promise or an Effect. */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Interruption from "../base/domain/Interruption.ts"
 
-/** Failure of a plain function: the value that it threw, rejected with or failed with. */
+/** Failure of a plain function: the value that it threw, or with which its promise or Effect failed. */
 export class Thrown {
   readonly _tag = "Thrown"
   readonly error: unknown

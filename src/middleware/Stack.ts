@@ -1,6 +1,6 @@
 /**
- * The single ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled
- * once; a kind without registered middleware costs nothing, not even a function call.
+ * The single ordered middleware stack of a runtime: plugins outermost, in load order, then the application's list. The
+ * stack is compiled once. A kind without registered middleware adds no cost, not even a function call.
  *
  * Source: `ARCHITECTURE.md` §5.
  */
@@ -16,23 +16,23 @@ import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middlewar
 import type { Rewriter } from "./Pipeline.ts"
 import * as StateKey from "./StateKey.ts"
 
-/** The entries by kind, in order. */
+/** Entries by kind, in order. */
 export interface Stack {
   readonly llmRequest: ReadonlyArray<Rewriter<ModelRequest, LlmContext>>
   readonly toolRequest: ReadonlyArray<Rewriter<ToolArguments, ToolCallContext>>
   readonly llmExecution: ReadonlyArray<Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContext>>
   readonly toolExecution: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
-  /** Services of provider calls and of tool calls, outside of all wrappers of these. */
+  /** Services for provider calls and tool calls, provided outside all of their wrappers. */
   readonly llmServices: ReadonlyArray<SurroundingServices<LlmContext>>
   readonly toolServices: ReadonlyArray<SurroundingServices<ToolCallContext>>
   readonly wrapModelCall: ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>>
   readonly wrapToolCall: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
-  /** Absent when there is no lifecycle middleware. */
+  /** Lifecycle middleware of the stack, `undefined` if it is absent. */
   readonly lifecycle: LifecycleStack.LifecycleStack | undefined
   readonly faults: Faults.Faults
 }
 
-/** {@link make}; fails if two entries store different state of a run under one key. */
+/** Performs {@link make}, but fails if two entries use one key for different run state. */
 export const makeChecked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
   Effect.suspend(() => {
     const clash = StateKey.findConflict(entries.flatMap((entry) => (entry.kind === "lifecycle" ? [entry.run] : [])))

@@ -1,37 +1,37 @@
 /**
- * Outline of a stack: its entries in order with their sources and failure policies, and the order in which each phase
- * runs, as text and as a picture.
+ * Renders an outline of a stack as text or as a picture: its entries in order with their sources and failure policies,
+ * and the order in which each phase runs.
  */
 import * as Lifecycle from "./Lifecycle.ts"
 import type { Any } from "./Middleware.ts"
 import type { OnFailure } from "./Kind.ts"
 
-/** An entry of a stack and the place that it comes from. */
+/** An entry of a stack and its source. */
 export interface SourcedEntry {
   readonly middleware: Any
   readonly source: string
 }
 
-/** An entry as it is shown. */
+/** An entry of a stack for display. */
 export interface OutlineEntry {
   readonly name: string
   readonly source: string
   readonly onFailure: OnFailure
-  /** Phases of a run in which it takes part; all phases if its methods are made for each run. */
+  /** Phases of a run in which the entry takes part. All phases if its methods are created for each run. */
   readonly phases: ReadonlyArray<string>
 }
 
-/** Order of one place of a run. */
+/** Order of the entries in one phase of a run. */
 export interface PhaseOrder {
   readonly phase: string
   readonly entries: ReadonlyArray<string>
 }
 
-/** An outline. */
+/** Outline of a stack. */
 export interface Outline {
-  /** Outermost first. */
+  /** Entries of the stack, outermost first. */
   readonly stack: ReadonlyArray<OutlineEntry>
-  /** In the order of a run; places without middleware are left out. */
+  /** Phases in the order of a run. Phases without middleware are omitted. */
   readonly phases: ReadonlyArray<PhaseOrder>
 }
 
@@ -43,7 +43,7 @@ const listPhases = (entry: Any): ReadonlyArray<string> => {
     .map(Lifecycle.toSnakeCase)
 }
 
-/** Places of a run, in the order in which they come. */
+/** Phases of a run, in order. */
 const places = [
   "before_agent",
   "before_model",
@@ -60,7 +60,7 @@ const places = [
   "after_agent"
 ] as const
 
-/** Makes the outline of entries in the order of the stack. */
+/** Creates the outline of entries in the order of the stack. */
 export const make = (given: ReadonlyArray<SourcedEntry>): Outline => {
   const stack = given.map(({ middleware, source }): OutlineEntry => ({
     name: middleware.name,
@@ -77,7 +77,7 @@ export const make = (given: ReadonlyArray<SourcedEntry>): Outline => {
 
 const isWrapper = (phase: string): boolean => phase.startsWith("wrap_") || phase.endsWith("_execution")
 
-/** The outline as lines of text. */
+/** Renders the outline as lines of text. */
 export const renderText = ({ phases, stack }: Outline): string => {
   if (stack.length === 0)
     return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that brings it."
@@ -99,7 +99,7 @@ export const renderText = ({ phases, stack }: Outline): string => {
   ].join("\n")
 }
 
-/** A box around lines, with a title in its upper edge. */
+/** Draws a box around lines, with a title in its upper edge. */
 const drawBox = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   const width = Math.max(title.length + 2, ...lines.map(({ length }) => length))
   return [
@@ -109,7 +109,7 @@ const drawBox = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<str
   ]
 }
 
-/** The outline as a picture: a run from top to bottom, wrappers as boxes around what they wrap. */
+/** Renders the outline as a picture: a run from top to bottom, with wrappers as boxes around the wrapped operations. */
 export const renderPicture = ({ phases }: Outline): string => {
   const listEntryNames = (phase: string): ReadonlyArray<string> =>
     phases.find((one) => one.phase === phase)?.entries ?? []

@@ -1,6 +1,6 @@
 /**
- * State of one run that several methods of middleware share, under a key: each run has a separate value, created on
- * first use and discarded with the run. Runs of other sessions at the same time never see it.
+ * Keys for run state that several middleware methods share. Each run has a separate value, created on first use and
+ * discarded with the run. Concurrent runs of other sessions never see it.
  *
  * **Example** (The calls of one run)
  *
@@ -22,8 +22,9 @@
  *
  * **Gotchas**
  *
- * Middleware shares state by sharing the value of {@link make}. Two entries of a stack that declare two values with one
- * key are a `ConfigError` of the agent or the Layer built from it: they would mean one state and have two.
+ * Middleware shares state by sharing the value of {@link make}. If two entries of a stack declare different values of
+ * {@link make} with the same key, building the agent or its Layer fails with a `ConfigError`, because each entry would
+ * have a separate state.
  *
  * Source: `nexau.md` §1.11.
  */
@@ -32,11 +33,11 @@ import { ConfigError } from "../base/domain/AgentError.ts"
 /** A key of state; see {@link make}. */
 export interface StateKey<out A> {
   readonly key: string
-  /** Returns the value of a run, given the input of a method. */
+  /** Returns the value that belongs to a run. `run` is the input of a method. */
   readonly of: (run: object) => A
 }
 
-/** Makes a key; `initial` makes the value of each run. */
+/** Creates a key. `initial` creates the value of each run. */
 export const make = <A>(key: string, initial: () => A): StateKey<A> => {
   const values = new WeakMap<object, { readonly value: A }>()
   return {
@@ -51,13 +52,13 @@ export const make = <A>(key: string, initial: () => A): StateKey<A> => {
   }
 }
 
-/** An entry of a stack with the keys that it declares. */
+/** An entry of a stack with the state keys that it declares. */
 interface DeclaringEntry {
   readonly name: string
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
 }
 
-/** The error of two entries that declare different state under one key. */
+/** Returns the error for two entries that declare different state under one key, if any. */
 export const findConflict = (entries: ReadonlyArray<DeclaringEntry>): ConfigError | undefined => {
   const known = new Map<string, { readonly state: StateKey<unknown>; readonly name: string }>()
   for (const { name, state = [] } of entries) {

@@ -1,11 +1,11 @@
 /**
- * Trajectories of the Agent Trajectory Interchange Format, version 1.7: the Schema of every object of a document,
- * without the rules between them, which `AtifCheck` has.
+ * Schemas of every object in a document of the Agent Trajectory Interchange Format, version 1.7. The rules that relate
+ * objects to each other are in `AtifCheck`.
  *
  * **Details**
  *
- * Objects have known keys; fields of other programs are under `extra`. Reading preserves every field, so that writing a
- * document that was read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
+ * Objects have known keys; other programs put their fields under `extra`. Reading preserves every field, so a document
+ * that is read and written again loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
  * {@link decodeLater} reads the supported parts of a later version.
  *
  * **Example** (Reading a trajectory)
@@ -31,7 +31,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
-/** The version that is written. */
+/** Format version of the documents that this module writes. */
 export const version = "ATIF-v1.7"
 
 const Extra = Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Json)))
@@ -46,7 +46,7 @@ export const ImageSource = Schema.Struct({
   path: Name
 })
 
-/** A part of a message that is more than text. */
+/** One part of a multimodal message: a text or an image. */
 export const ContentPart = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("image"), source: ImageSource })
@@ -54,12 +54,12 @@ export const ContentPart = Schema.Union([
 /** See {@link ContentPart}. */
 export type ContentPart = typeof ContentPart.Type
 
-/** Text, or parts. */
+/** Content of a message: a text, or a list of parts. */
 export const Content = Schema.Union([Schema.String, Schema.Array(ContentPart)])
 /** See {@link Content}. */
 export type Content = typeof Content.Type
 
-/** A call of a tool. */
+/** A tool call. */
 export const ToolCall = Schema.Struct({
   tool_call_id: Name,
   function_name: Schema.String,
@@ -69,7 +69,7 @@ export const ToolCall = Schema.Struct({
 /** See {@link ToolCall}. */
 export type ToolCall = typeof ToolCall.Type
 
-/** Points to the trajectory of a child. */
+/** Reference to the trajectory of a child agent. */
 export const SubagentRef = Schema.Struct({
   trajectory_id: Text,
   trajectory_path: Text,
@@ -83,7 +83,7 @@ export const SubagentRef = Schema.Struct({
 /** See {@link SubagentRef}. */
 export type SubagentRef = typeof SubagentRef.Type
 
-/** Result of a call. */
+/** Result of a tool call. */
 export const ObservationResult = Schema.Struct({
   source_call_id: Text,
   content: Schema.optionalKey(Schema.NullOr(Content)),
@@ -93,10 +93,10 @@ export const ObservationResult = Schema.Struct({
 /** See {@link ObservationResult}. */
 export type ObservationResult = typeof ObservationResult.Type
 
-/** Results of a step. */
+/** Tool results of a step. */
 export const Observation = Schema.Struct({ results: Schema.Array(ObservationResult) })
 
-/** Metrics of an inference. `prompt_tokens` includes `cached_tokens`. */
+/** Metrics of a model call. `prompt_tokens` includes `cached_tokens`. */
 export const Metrics = Schema.Struct({
   prompt_tokens: Count,
   completion_tokens: Count,
@@ -112,7 +112,7 @@ export type Metrics = typeof Metrics.Type
 
 const calendar = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/u
 
-/** ISO 8601; a date alone and a time without an offset are allowed, and warned about by `AtifCheck`. */
+/** ISO 8601 timestamp. A date alone and a time without an offset are allowed, but `AtifCheck` warns about them. */
 export const Timestamp = Schema.String.check(
   Schema.makeFilter((text: string) =>
     calendar.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))) ? undefined : "an ISO 8601 time"
@@ -149,7 +149,7 @@ export const Agent = Schema.Struct({
 /** See {@link Agent}. */
 export type Agent = typeof Agent.Type
 
-/** Sums over a trajectory. */
+/** Totals of a trajectory. */
 export const FinalMetrics = Schema.Struct({
   total_prompt_tokens: Count,
   total_completion_tokens: Count,
@@ -161,7 +161,7 @@ export const FinalMetrics = Schema.Struct({
 /** See {@link FinalMetrics}. */
 export type FinalMetrics = typeof FinalMetrics.Type
 
-/** A whole document, or the part of one that is a child's. */
+/** A whole document, or the trajectory of a child that is embedded in one. */
 export interface Trajectory {
   readonly schema_version: (typeof versions)[number]
   readonly session_id?: string | null
@@ -175,7 +175,7 @@ export interface Trajectory {
   readonly subagent_trajectories?: ReadonlyArray<Trajectory> | null
 }
 
-/** The versions that are read. */
+/** Format versions that can be read. */
 export const versions = [
   "ATIF-v1.0",
   "ATIF-v1.1",
@@ -206,18 +206,17 @@ export const Trajectory: Schema.Codec<Trajectory> = Schema.Struct({
 const decodeKnown = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "ignore", errors: "all" })
 
 /**
- * A document of a JSON value with the fields that others put into it, which stay; or everything about its form that is
- * wrong.
+ * Decodes a JSON value to a document and preserves fields added by other programs. Fails with all errors in its form.
  */
 export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
-  // Decoding changes nothing but leaving out what it does not know.
+  // Decoding only drops unknown keys, so the original value is returned.
   Result.map(decodeKnown(value), () => value as Trajectory)
 
-/** A document of a later version, as far as this one reads it. */
+/** A document of a later version, limited to the parts that this version can read. */
 export interface LaterTrajectory {
   readonly version: string
   readonly trajectory: Trajectory
-  /** Steps that this version cannot read; they are left out. */
+  /** Number of steps that were left out because this version cannot read them. */
   readonly unread: number
 }
 
@@ -226,7 +225,10 @@ const isStep = Schema.is(Step)
 const isLater = (version: unknown): version is string =>
   typeof version === "string" && /^ATIF-v\d+\.\d+$/u.test(version) && !versions.some((one) => one === version)
 
-/** A document of a later version with the steps that can be read; undefined of every other value. */
+/**
+ * Reads a document of a later version and leaves out the steps that it cannot read. Returns `undefined` for any other
+ * value.
+ */
 export const decodeLater = (value: unknown): LaterTrajectory | undefined => {
   let unread = 0
   const dropUnreadableSteps = (one: unknown): unknown => {
@@ -251,5 +253,5 @@ export const decodeLater = (value: unknown): LaterTrajectory | undefined => {
   return Result.isSuccess(decoded) ? { version: given, trajectory: decoded.success, unread } : undefined
 }
 
-/** A document of a JSON value, or everything about its form that is wrong. */
+/** Decodes a JSON value to a document, or fails with all errors in its form. */
 export const decode = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "error", errors: "all" })

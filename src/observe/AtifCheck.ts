@@ -1,11 +1,11 @@
 /**
- * Validates a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the
- * validators of the format's owners, with their wording if there is one.
+ * Validates a trajectory: first its form by the Schema, then every rule that relates its parts. It is at least as
+ * strict as the validators of the format's owners, and uses their wording where they report the same error.
  *
  * **Details**
  *
  * An error makes the document unfit for exchange. A warning is about valid content that may confuse a reader: a call
- * without a result, a time that runs backwards, an unreferenced child. All findings are reported, errors first.
+ * without a result, timestamps out of order, an unreferenced child. All findings are reported, errors first.
  *
  * **Example** (What is wrong with a document)
  *
@@ -29,7 +29,7 @@ import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as Atif from "./Atif.ts"
 
-/** A problem with its place: `steps[2].tool_calls[0].arguments`. */
+/** A problem and its location, for example `steps[2].tool_calls[0].arguments`. */
 export interface Issue {
   readonly severity: "error" | "warning"
   readonly path: string
@@ -46,7 +46,7 @@ const formatPath = (path: ReadonlyArray<unknown>): string =>
     return typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`
   }, "")
 
-/** Judges a JSON value; no issue at all is a sound document. */
+/** Validates a JSON value. A document is sound if there are no issues. */
 export const check = (value: unknown): ReadonlyArray<Issue> => {
   const decoded = Atif.decode(value)
   if (Result.isFailure(decoded)) {
@@ -62,7 +62,7 @@ export const check = (value: unknown): ReadonlyArray<Issue> => {
   return issues.toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"))
 }
 
-/** True when a document may be exchanged. */
+/** Returns true if no issue is an error, so the document may be exchanged. */
 export const isSound = (issues: ReadonlyArray<Issue>): boolean => issues.every(({ severity }) => severity !== "error")
 
 const joinPath = (path: string, rest: string): string => (path === "" ? rest : `${path}.${rest}`)
@@ -206,7 +206,10 @@ const listImagePaths = (content: Atif.Content | null | undefined): ReadonlyArray
     ? []
     : content.flatMap((part) => (part.type === "image" ? [part.source.path] : []))
 
-/** The local files that a document shows, relative to its own; those with a scheme are somewhere else. */
+/**
+ * Returns the local image files that a document refers to, as paths relative to the document. References with a URL
+ * scheme are left out.
+ */
 export const listLocalImages = (document: Atif.Trajectory): ReadonlyArray<string> =>
   [
     ...document.steps.flatMap((one) => [

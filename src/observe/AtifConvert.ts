@@ -1,5 +1,6 @@
 /**
- * Converts a stream of events to trajectories, one event at a time, from an active run or from a file.
+ * Converts a stream of events to trajectories, one event at a time. The events may come from an active run or from a
+ * file.
  *
  * **Details**
  *
@@ -8,12 +9,12 @@
  * - A result belongs to the step whose answer issued its call, by `tool_call_id`, regardless of when it arrives. A tool
  *   call that no model requested is an agent step with `llm_call_count` 0.
  * - An agent under a tool scope is a child: its trajectory is embedded, and the result of that call points to it.
- * - An unknown payload becomes a step of the system that holds it; no payload is lost.
+ * - An unknown payload becomes a system step that contains it; no payload is lost.
  *
  * **Gotchas**
  *
- * Events must be in order of time (`Atof.parse` sorts). A conversion before the stream ends shows the state so far: a
- * call without a result yet has no result.
+ * Events must be in chronological order (`Atof.parse` sorts them). A conversion before the stream ends shows the state
+ * so far: a call without a result yet has no result.
  *
  * **Example** (The trajectories of a stream of events)
  *
@@ -56,7 +57,7 @@ import * as Atof from "./Atof.ts"
 
 export type { Options } from "./atif/State.ts"
 
-/** A payload that is not what its `data_schema` says. */
+/** A payload that does not match its `data_schema`. */
 export class ShapeMismatch extends Schema.TaggedError<ShapeMismatch>("hermes-effect/observability/ShapeMismatch")(
   "ShapeMismatch",
   { uuid: Schema.String, message: Schema.String }
@@ -65,15 +66,18 @@ export class ShapeMismatch extends Schema.TaggedError<ShapeMismatch>("hermes-eff
 /** An active conversion: takes events in order and returns the trajectories known so far. */
 export interface Converter {
   readonly add: (event: Atof.Event) => void
-  /** The root agents, which no other agent started, by the uuid of their scope, as far as they are known. */
+  /** Scope uuids of the root agents known so far. A root agent was not started by another agent. */
   readonly roots: () => ReadonlyArray<string>
-  /** Ends the input: scopes that are still open will have no end. */
+  /** Ends the input. Scopes that are still open will have no end. */
   readonly finish: () => void
-  /** The trajectory as far as it is known, without a change to the conversion. Undefined while it has no step. */
+  /**
+   * Returns the trajectory known so far without changing the state of the conversion, or `undefined` while it has no
+   * step.
+   */
   readonly trajectory: (root: string) => Atif.Trajectory | undefined
-  /** The trajectory of a child agent scope, as a separate document. */
+  /** Returns the trajectory of a child agent as a separate document. */
   readonly child: (sessionId: string) => Atif.Trajectory | undefined
-  /** Forgets a root and all that is under it. */
+  /** Forgets a root agent and everything below it. */
   readonly forget: (root: string) => void
   readonly faults: () => ReadonlyArray<ShapeMismatch>
 }
@@ -95,7 +99,7 @@ const shapes: Readonly<
   }
 }
 
-/** Checks the payload of a model call against its schema, where that is a known one. */
+/** Checks the payload of a model call against its schema, if that schema is known. */
 const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
   const name = toNonEmptyText(event.data_schema?.["name"])
   const shape = name !== undefined && Object.hasOwn(shapes, name) ? shapes[name] : undefined
@@ -112,7 +116,10 @@ const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> =>
   ]
 }
 
-/** Puts a child under the call that started it, or into its own step; an agent without a parent is a root. */
+/**
+ * Adds a child to the tool call that started it, or else to a separate step of its parent. An agent without a parent is
+ * a root and is not added anywhere.
+ */
 const placeChild = (
   event: Atof.Event,
   within: ToolScope | undefined,
@@ -125,7 +132,9 @@ const placeChild = (
   }
 }
 
-/** Removes the placeholder of a child whose scope begins now, because the scope determines its exact place. */
+/**
+ * Removes the placeholder of an announced child when its scope begins, because the scope determines its exact place.
+ */
 const removeAnnouncedChild = (state: State, sessionId: string): void => {
   const known = state.announced.get(sessionId)
   if (known === undefined) return
@@ -152,7 +161,10 @@ const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
   placeChild(event, within, parent, agent.draft)
 }
 
-/** Places an announced child before its scope begins: one that never begins is described by its goal. */
+/**
+ * Adds a placeholder for an announced child before its scope begins. A child whose scope never begins is described by
+ * its goal.
+ */
 const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   const within = findEnclosing(state, event, state.tools)
   const parent = within?.agent ?? findEnclosing(state, event, state.agents)
@@ -168,7 +180,7 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   placeChild(event, within, parent, draft)
 }
 
-/** Adds a step for an unknown payload; `input` is the payload of the start of its scope. */
+/** Adds a step for an unknown payload. `input` is the payload of the start event of its scope. */
 const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
   const { content, message, role: given } = toFields(event.data)
   const role = toNonEmptyText(given)
@@ -186,14 +198,14 @@ const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Sch
   })
 }
 
-/** Text of an opaque payload: of one with a single text that text. */
+/** Returns the text of an opaque payload. If its only value is a text, that text is returned. */
 const readOpaqueText = (data: Schema.Json): string => {
   const values = Object.values(toFields(data))
   const [only] = values
   return values.length === 1 && typeof only === "string" ? only : Message.renderOutput(data)
 }
 
-/** Adds a step for one end of an unknown top-level scope: the question to a program, or its answer. */
+/** Adds a step for the start or the end of an unknown top-level scope: the input of a program, or its output. */
 const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
   if (event.data === null || event.data === undefined) return
   const agent = getAgent(state, event)
@@ -212,7 +224,7 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     const agent = getAgent(state, event)
     ModelSteps.flushFailures(agent)
     flushPending(agent)
-    // The run before was killed after a rewrite.
+    // Pending rewrites are from a previous run that was killed after the rewrite.
     NamedMessages.flushRewrites(agent, "")
     if (NamedMessages.appendMessage(agent, event)) return
     const message = Message.readContent(event.metadata?.["user_message"])
@@ -284,7 +296,7 @@ const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
     return
   }
   if (event.category === "tool") {
-    // An end whose start is lost still has a result.
+    // A tool call whose start event was lost still has a result.
     if (!state.tools.has(event.uuid)) handleScopeStart(state, { ...event, scope_category: "start", data: null })
     const tool = state.tools.get(event.uuid)
     return tool === undefined ? undefined : ToolResults.endCall(state, tool, event)
@@ -296,7 +308,7 @@ const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
     addOpaqueStep(state, event, event.category, input)
 }
 
-/** A conversion that has seen nothing yet. */
+/** Creates a conversion that has received no events yet. */
 export const make = (options: Options = {}): Converter => {
   const state = makeState(options)
   const faults: Array<ShapeMismatch> = []

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A file is replaced as a whole or not at all, and only its owner can read it. Additions of a run are encoded once. The
- * file of a long session is written at most once in {@link interval}, so that turns in quick succession do not each
- * write it. Children are in the file of their parent; in mode `all` each also has a file named by its session. A
- * session without a step has no file. A failed write is one warning, and the next run tries again.
+ * A file is replaced atomically, and only its owner can read it. Each run is encoded once. The file of a long session
+ * is written at most once per {@link interval}, even if turns follow each other quickly. Children are in the file of
+ * their parent; in mode `all` each also has a file named by its session. A session without a step has no file. A failed
+ * write logs one warning and is retried after the next run.
  *
  * **Gotchas**
  *
@@ -38,19 +38,19 @@ import { toFields, toNonEmptyText } from "./atif/Value.ts"
 import { writeInDirectory } from "./OutputDirectory.ts"
 import * as RunTree from "./RunTree.ts"
 
-/** Directory, file names and agent of the documents. */
+/** Directory, file names and agent name of the documents. */
 export interface Options {
   readonly directory: string
-  /** `hermes-atif-{session_id}.json` */
+  /** Template of the file names, for example `hermes-atif-{session_id}.json`. */
   readonly filenameTemplate: string
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Of trajectories whose record names no model. */
+  /** Model name of trajectories whose record names no model. */
   readonly modelName?: string | undefined
   readonly subagents: "embedded" | "all"
 }
 
-/** Returns the template in use, and a warning if the given one is invalid. */
+/** Returns the template to use, and a warning if the given template is invalid. */
 export const checkTemplate = (given: string): { readonly template: string; readonly warning: string | undefined } => {
   const name = given.split(/[/\\]/u).at(-1) ?? given
   if (name === given && name.includes("{session_id}")) return { template: name, warning: undefined }
@@ -68,19 +68,19 @@ export const checkTemplate = (given: string): { readonly template: string; reado
   }
 }
 
-/** The name of a session's file. */
+/** Returns the file name of a session. */
 export const formatFileName = (template: string, sessionId: string): string =>
   template.replaceAll("{session_id}", Ids.toFileName(sessionId))
 
-/** The name of the nth file of a session, from 1. */
+/** Returns the name of the nth file of a session, counted from 1. */
 const formatSegmentName = (name: string, n: number): string => {
   const dot = name.lastIndexOf(".")
   return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
 }
 
 /**
- * The session whose compacted conversation a trajectory continues; `undefined` for all others, including copies for a
- * replay.
+ * Returns the session whose compacted conversation a trajectory continues, or `undefined` for all other trajectories,
+ * including copies for a replay.
  */
 const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined => {
   const { context_rewritten: rewritten, session_id: id } = toFields(extra?.["continues"])
@@ -88,8 +88,8 @@ const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined =>
 }
 
 /**
- * Returns trajectories with their file names: the files of one session are numbered, and each names the next; the last
- * one names the first file of the session that continues it.
+ * Returns trajectories with their file names. The files of one session are numbered, and each refers to the next. The
+ * last file refers to the first file of the session that continues it.
  */
 export const nameSegments = (
   template: string,
@@ -115,11 +115,14 @@ export const nameSegments = (
   })
 }
 
-/** Name of an image file next to the documents of a directory, derived from its bytes, so that each is stored once. */
+/**
+ * Returns the path of an image file relative to the documents of a directory. It is derived from the bytes, so each
+ * image is stored once.
+ */
 export const formatPictureName = (mediaType: string, bytes: Uint8Array): string =>
   `images/${Digest.toHex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
 
-/** Collects the pictures of documents under the names that they have in them. */
+/** Collects the pictures of documents by the file names that the documents use for them. */
 export const makePictureCollector = () => {
   const found = new Map<string, Uint8Array>()
   const addPicture: Pictures = (mediaType, bytes) => {
@@ -130,53 +133,54 @@ export const makePictureCollector = () => {
   return { found, place: addPicture }
 }
 
-/** The text of a document as it is written. */
+/** Returns the text of a document as it is written to a file. */
 export const render = (trajectory: Atif.Trajectory): string => Draft.makeTrajectoryEncoder()(trajectory)
 
-/** Returns the document, then its descendants; the innermost last. */
+/** Returns the document followed by all its descendants, each child before its own children. */
 const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
   ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
 ]
 
 /**
- * Milliseconds between two writes of a document of {@link shortChars} or more; a shorter one is written after every
- * run.
+ * Minimum time between two writes of a document of {@link shortChars} or more characters, in milliseconds. A shorter
+ * document is written after every run.
  */
 export const interval = 1000
 
-/** Characters of a document that costs nothing to write again. */
+/** Length from which rewriting a document is expensive, in characters. */
 const shortChars = 131_072
 
-/** State of the document of a session that no other session delegated to. */
+/** State of the document of a root session, that is, a session that no other session started. */
 interface DocumentState {
   readonly trajectory: FromRuns.GrowingTrajectory
   readonly toText: (trajectory: Atif.Trajectory) => string
-  /** Pictures that are not written yet. */
+  /** Pictures that are not written yet, by file name. */
   readonly found: Map<string, Uint8Array>
-  /** Children that ended and have no file yet. */
+  /** Sessions of children that have ended and have no file yet. */
   readonly ended: Set<string>
-  /** Children at work, of children too. */
+  /** Sessions of children, at any depth, that are still running. */
   readonly running: Set<string>
-  /** The session was given up; children in the background may still work. */
+  /** True if the session was abandoned. Its background children may still be running. */
   isGivenUp: boolean
-  /** Something came after the document was written. */
+  /** True if the session changed after its document was written. */
   isChanged: boolean
-  /** Time from which on it is written again, in epoch milliseconds. */
+  /** Earliest time of the next write, in epoch milliseconds. */
   nextAt: number
 }
 
 /** Writes documents of the runs that it receives. */
 interface Writer {
   /**
-   * Takes entries. Returns the milliseconds until it is to be called again, without entries if there are no new ones.
+   * Takes entries. Returns the number of milliseconds after which it must be called again, with an empty list if there
+   * are no new entries.
    */
   readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
-  /** Writes what changed since the last run ended. */
+  /** Writes all changes since the last run ended. */
   readonly close: Effect.Effect<void>
 }
 
-/** A writer. `earlier` reads what was recorded of a session before a turn of it. */
+/** Creates a writer. `earlier` reads the entries of a session that were recorded before the given turn. */
 export const make = (
   options: Options,
   earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
@@ -208,7 +212,8 @@ export const make = (
     })
 
     /**
-     * Tells the file before that it continues in another; one that is not a trajectory of the session stays as it is.
+     * Records in the previous file that it continues in another file. A file that is not a trajectory of the session is
+     * not changed.
      */
     const linkContinuation = Effect.fnUntraced(function* (
       before: string,
@@ -226,14 +231,17 @@ export const make = (
     })
 
     const sessions = new Map<string, DocumentState>()
-    /** Files of a session that are there. */
+    /** Counts the existing files of a session. */
     const countSegments = Effect.fnUntraced(function* (name: string) {
       let count = 0
       while (yield* fs.exists(paths.join(options.directory, formatSegmentName(name, count + 1)))) count++
       return count
     })
 
-    /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
+    /**
+     * File of each trajectory that has one. The key is the id of a session; for a child it is the id of its root
+     * session, a space, and the child's id.
+     */
     const places = new Map<string, string>()
     const writeTrajectory = Effect.fnUntraced(function* (key: string, trajectory: Atif.Trajectory, text: string) {
       const name = formatFileName(chosen.template, trajectory.session_id ?? "unknown")
@@ -257,7 +265,10 @@ export const make = (
         yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
     }, catchWriteError)
 
-    /** File of each continuation, by the previous session: a background child may end after the continuation began. */
+    /**
+     * File of each continuation, by the session that it continues. A background child of that session may end after the
+     * continuation began.
+     */
     const continued = new Map<string, string>()
 
     const shown = new Set<string>()
@@ -272,11 +283,11 @@ export const make = (
       }
     }, catchWriteError)
 
-    /** Roots of the sessions of children. */
+    /** Root session of each child session. */
     const roots = new Map<string, string>()
     const findRoot = (sessionId: string): string => roots.get(sessionId) ?? sessionId
 
-    /** Sessions of which a run ended: a document is written once, however many entries came with that. */
+    /** Sessions in which a run ended. The document is written once for all entries of a batch. */
     const due = new Set<string>()
     const writeDocument = Effect.fnUntraced(function* (id: string) {
       due.delete(id)
@@ -318,7 +329,7 @@ export const make = (
         nextAt: 0
       }
     }
-    /** Takes an entry of a session that has begun; true where the session was given up with it. */
+    /** Takes an entry of a session that has begun. Returns true if the session is abandoned and no child is running. */
     const takeEntry = (entry: Entry): boolean => {
       const { event, sessionId } = entry
       const root = findRoot(sessionId)
@@ -345,13 +356,13 @@ export const make = (
         const { event, sessionId, turnId } = entry
         const root = findRoot(sessionId)
         if (root === sessionId && !sessions.has(sessionId)) {
-          // A side task of a session that was given up begins no document.
+          // A side task of an abandoned session does not begin a document.
           if (event._tag !== "RunStarted") continue
           sessions.set(sessionId, beginSession(sessionId, turnId))
           if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
         }
         if (!takeEntry(entry)) continue
-        // Side tasks and the ends of children may come after the last run.
+        // Side tasks and ends of children may be recorded after the last run.
         if (sessions.get(root)?.isChanged === true) yield* writeDocument(root)
         forgetSession(root)
       }

@@ -1,16 +1,17 @@
 /**
- * Events of the Agent Trajectory Observability Format 0.1: the contents of a line of a stream, and functions that read
- * and write it.
+ * Events of the Agent Trajectory Observability Format 0.1: the content of each line of a stream, and functions that
+ * read and write it.
  *
  * **Details**
  *
  * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a single moment. `parent_uuid` is the
- * event's parent in the tree, `category_profile.tool_call_id` the model's call that it answers. Readers preserve
+ * event's parent in the tree; `category_profile.tool_call_id` is the id of the model's tool call. Readers preserve
  * unknown keys and accept any `0.Y`; {@link decode} reports why it refuses a line.
  *
  * **Gotchas**
  *
- * `data` is any JSON here: the format says object or null, and every producer writes strings for tool results.
+ * `data` is any JSON value here. The format requires an object or null, but every producer writes strings for tool
+ * results.
  *
  * **Example** (A mark, as a line and back)
  *
@@ -37,10 +38,13 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Issue } from "./AtifCheck.ts"
 
-/** The version that is written. */
+/** Format version of the events that this module writes. */
 export const version = "0.1"
 
-/** Refusal of an event that breaks the format; `line` counts from 1, 0 for an event that is in no file yet. */
+/**
+ * Failure to decode or encode an event that violates the format. `line` counts from 1, and is 0 for an event that is
+ * not in a file yet.
+ */
 export class AtofError extends Schema.TaggedError<AtofError>("hermes-effect/observability/AtofError")("AtofError", {
   line: Schema.Int,
   message: Schema.String
@@ -48,7 +52,7 @@ export class AtofError extends Schema.TaggedError<AtofError>("hermes-effect/obse
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/u
 
-/** Microseconds since the epoch, or RFC 3339 with an offset. */
+/** Timestamp: microseconds since the epoch, or RFC 3339 with an offset. */
 export const Timestamp = Schema.Union([
   Schema.Natural,
   Schema.String.check(
@@ -84,7 +88,7 @@ const findMissingSubtype = (event: {
     ? "category_profile.subtype, which a custom category needs"
     : undefined
 
-/** One end of a scope. */
+/** Start or end of a scope. */
 export const ScopeEvent = Schema.Struct({
   kind: Schema.Literal("scope"),
   ...envelope,
@@ -95,7 +99,7 @@ export const ScopeEvent = Schema.Struct({
 /** See {@link ScopeEvent}. */
 export type ScopeEvent = typeof ScopeEvent.Type
 
-/** A moment. */
+/** A single moment in a stream. */
 export const MarkEvent = Schema.Struct({
   kind: Schema.Literal("mark"),
   ...envelope,
@@ -123,26 +127,26 @@ export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError
   const kind: unknown = "kind" in value ? value.kind : undefined
   if (kind !== "scope" && kind !== "mark") return refuseEvent("kind must be scope or mark")
   const decoded: Result.Result<Event, Schema.SchemaError> = kind === "scope" ? decodeScope(value) : decodeMark(value)
-  // Decoding transforms nothing; the value itself still has the unknown keys.
+  // Decoding transforms nothing, so the original value is returned with its unknown keys.
   return Result.isSuccess(decoded) ? Result.succeed(value as Event) : refuseEvent(toOneLine(decoded.failure.message))
 }
 
-/** Texts of values that events repeat. No event changes, and nothing in one. */
+/** JSON text of values that several events share. Events and their values are never changed. */
 const texts = new WeakMap<object, string>()
 
-/** The same in UTF-8. */
+/** JSON of shared values as UTF-8 bytes. */
 const encodings = new WeakMap<object, Uint8Array>()
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** Notes the JSON of the items of a list, with commas between them, in UTF-8. */
+/** Caches the JSON of a list's items, separated by commas, as UTF-8 bytes. */
 export const rememberItems = <A extends ReadonlyArray<Schema.Json>>(list: A, items: Uint8Array): A => {
   encodings.set(list, items)
   return list
 }
 
-/** Text of a value that later events may have too. */
+/** Returns the JSON text of a value and caches it, because later events may contain the same value. */
 export const encodeRepeated = (value: Schema.Json): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   const known = texts.get(value)
@@ -152,7 +156,7 @@ export const encodeRepeated = (value: Schema.Json): string => {
   return text
 }
 
-/** A line in parts: text, and parts that lines share, in UTF-8. */
+/** A line as a list of parts. Parts that several lines share are UTF-8 bytes. */
 export type Parts = ReadonlyArray<string | Uint8Array>
 
 const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
@@ -164,11 +168,11 @@ const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
   return made
 }
 
-/** The items of a list of messages. */
+/** Returns the JSON of the items of a list of messages. */
 const encodeItems = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array =>
   encodings.get(messages) ?? messages.map(encodeRepeated).join(",")
 
-/** Beginnings of the members of events and requests, which have few names. */
+/** Encoded keys of events and requests, cached because there are few different names. */
 const beginnings = new Map<string, string>()
 
 const maxBeginnings = 256
@@ -182,7 +186,10 @@ const formatMemberStart = (name: string): string => {
   return made
 }
 
-/** The event as JSON. Messages of a request and a set of tools are encoded once, however many requests have them. */
+/**
+ * Returns the event as JSON. Messages of a request and a set of tools are encoded once, even if many requests contain
+ * them.
+ */
 const encodeJson = (event: Event): Parts => {
   const { data } = event
   if (typeof data !== "object" || data === null || !("messages" in data)) return [JSON.stringify(event)]
@@ -222,15 +229,15 @@ const encodeJson = (event: Event): Parts => {
   return [...parts, text]
 }
 
-/**
- * Encodes an event as a line of the stream, without its line feed. An invalid event is refused, and nothing is written.
- */
+/** Encodes an event as a line of the stream, without the line feed. Fails for an invalid event. */
 export const encode = (event: Event): Result.Result<string, AtofError> =>
   Result.map(encodeParts(event), (parts) =>
     parts.map((part) => (typeof part === "string" ? part : decoder.decode(part))).join("")
   )
 
-/** The same in parts: a request has the whole conversation, and none of it is copied. */
+/**
+ * Encodes an event as a line in parts. A request contains the whole conversation, and sharing parts avoids copying it.
+ */
 export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   const missing = findMissingSubtype(event)
   if (missing !== undefined)
@@ -243,7 +250,7 @@ export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   }
 }
 
-/** The instant of a timestamp in microseconds; nanoseconds are cut. */
+/** Returns the instant of a timestamp in microseconds. Nanoseconds are truncated. */
 export const toMicros = (timestamp: string | number): number => {
   if (typeof timestamp === "number") return timestamp
   const fraction = /\.(\d+)/u.exec(timestamp)?.[1] ?? ""
@@ -253,10 +260,12 @@ export const toMicros = (timestamp: string | number): number => {
   )
 }
 
-/** The second of the newest timestamp: events come in the order of time. */
+/**
+ * Second of the newest timestamp and its text. Events mostly arrive in chronological order, so the text can be reused.
+ */
 let newestSecond = { second: 0, text: "1970-01-01T00:00:00" }
 
-/** RFC 3339 in UTC with six digits, as this runtime and Relay write it. */
+/** Returns a time in RFC 3339 format in UTC with six fractional digits, as this runtime and Relay write it. */
 export const formatTimestamp = (micros: number): string => {
   const second = Math.floor(micros / 1_000_000)
   if (second !== newestSecond.second)
@@ -264,20 +273,23 @@ export const formatTimestamp = (micros: number): string => {
   return `${newestSecond.text}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
 }
 
-/** Sorts events by instant; events with the same instant preserve their order. */
+/** Sorts events by instant. Events with the same instant retain their order. */
 export const sortByTime = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
   events
     .map((event) => ({ event, at: toMicros(event.timestamp) }))
     .toSorted((a, b) => a.at - b.at)
     .map(({ event }) => event)
 
-/** Content of a file: its events by instant, and its invalid lines. */
+/** Content of a file: its events in chronological order, and its invalid lines. */
 export interface Stream {
   readonly events: ReadonlyArray<Event>
   readonly faults: ReadonlyArray<AtofError>
 }
 
-/** Reads a whole stream. Blank lines are skipped; a line that is not an event is a fault, and the others count. */
+/**
+ * Reads a whole stream. Blank lines are skipped. A line that is not an event is reported as a fault, and all other
+ * lines are read.
+ */
 export const parse = (text: string): Stream => {
   const events: Array<Event> = []
   const faults: Array<AtofError> = []
@@ -294,7 +306,10 @@ export const parse = (text: string): Stream => {
 
 const lines = new WeakMap<Event, number>()
 
-/** The line that an event was read from, from 1; undefined of one that is in no file. */
+/**
+ * Returns the number of the line that an event was read from, counted from 1, or `undefined` if the event was not read
+ * from a file.
+ */
 export const findLine = (event: Event): number | undefined => lines.get(event)
 
 const parseLine = (line: string, number: number): Result.Result<Event, AtofError> => {
@@ -332,8 +347,8 @@ const checkAttributes = (event: Event): ReadonlyArray<Issue> => {
 }
 
 /**
- * Judges a stream: every line by itself, then the pairs and the tree that the lines make together. No issue at all is a
- * sound one. A scope without an end is a warning: its process may have been killed.
+ * Validates a stream: each line by itself, then the scope pairs and the tree that the lines form together. A stream is
+ * sound if there are no issues. A scope without an end is a warning: its process may have been killed.
  *
  * Source: `relay-atof-atif.md` §1.5.
  */

@@ -1,19 +1,20 @@
 /**
- * Writes a stream of events to a file: a line each, whole lines only, in order, as they happen.
+ * Writes a stream of events to a file as they occur: one event per line, in order, and only whole lines.
  *
  * **Details**
  *
- * - The caller hands events in and continues; one fiber writes them to disk, at most once in 20 ms. When the disk is
+ * - The caller adds events without waiting; one fiber writes them to disk, at most once every 20 ms. When the disk is
  *   slower than the run, the run waits once {@link capacity} events are pending.
  * - `append` adds to an existing file, after a line feed if its last line was cut; `overwrite` starts an empty file at
  *   the first event. Without events there is no file.
- * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
- * - A directory that cannot be written and a full disk are one warning each; later events are tried again.
+ * - With `maxBytes`, a full file is renamed to `<name>.1`, the previous one to `<name>.2`, and so on. `maxFiles` full
+ *   files are retained.
+ * - An unwritable directory and a full disk each log one warning; writing is retried with later events.
  *
  * **Gotchas**
  *
- * Several programs may append to one file: their lines stay whole, and rotation by one of them is seen by the others.
- * Only one of them should overwrite it.
+ * Several programs may append to one file: lines are never interleaved, and each program notices when another one
+ * rotates the file. Only one program should use `overwrite`.
  *
  * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
  */
@@ -34,31 +35,31 @@ import * as GrowingBytes from "./GrowingBytes.ts"
 import { writeInDirectory } from "./OutputDirectory.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
-/** Events that may wait for the disk. */
+/** Maximum number of events that wait to be written. */
 const capacity = 4096
 
-/** Pause between two writes: events that come in it are one write. */
+/** Pause between two writes. Events that arrive during a pause are written together. */
 const pause = Duration.millis(20)
 
-/** File, mode and rotation. */
+/** Path, mode and rotation of the file. */
 export interface Options {
   readonly directory: string
   readonly filename: string
   readonly mode: "append" | "overwrite"
-  /** Bytes of a file before the next one begins; no limit when absent. */
+  /** Maximum size of a file in bytes, after which the next file begins. `undefined` if there is no limit. */
   readonly maxBytes?: number | undefined
-  /** Number of full files to retain; 5 when absent. */
+  /** Number of full files to retain. The default is 5. */
   readonly maxFiles?: number | undefined
 }
 
-/** Takes events for the file; one fiber writes them. */
+/** Takes events for the file. A single fiber writes them. */
 interface Writer {
   readonly write: (events: ReadonlyArray<Atof.Event>) => Effect.Effect<void>
 }
 
 const lineFeed = 10
 
-/** The file of a writer, by its operations. */
+/** Creates the operations on the file of a writer. */
 const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path) => {
   const path = paths.join(options.directory, options.filename)
   const { maxBytes = Number.POSITIVE_INFINITY, maxFiles = 5 } = options
@@ -128,8 +129,8 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
 }
 
 /**
- * Groups of lines that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be;
- * lines and groups by their ends.
+ * Groups lines that fit into a file of `maxBytes`, so that a burst of events is distributed over files in the same way
+ * as single events. Lines and groups are given by their end offsets.
  */
 const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
   const out: Array<number> = []
@@ -140,7 +141,10 @@ const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFI
   return out
 }
 
-/** Opens a writer until the scope closes. All events are then on disk, or a warning reports that they are not. */
+/**
+ * Opens a writer that is closed with the scope. After that, all events are on disk, or a warning reports that they are
+ * not.
+ */
 export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function* () {
     const file = makeFile(options, yield* FileSystem.FileSystem, yield* Path.Path)
@@ -152,7 +156,7 @@ export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.
       told.add(message)
       return Effect.logWarning(message)
     }
-    /** Lines of a write; the fiber has one under way. */
+    /** Lines of the current write. The fiber performs one write at a time. */
     const lines = GrowingBytes.make()
     const drain = Effect.gen(function* () {
       const batches = yield* Queue.takeAll(queue)

@@ -1,12 +1,12 @@
 /**
- * The plugins that come with this program: described here, loaded when the user enables them.
+ * The plugins that come with this program. They are listed here and loaded when the user enables them.
  *
  * Source: `hermes-contract.md` §3.1.
  */
 import * as Effect from "effect/Effect"
 import type { Bundled } from "../agent/plugin/Discovery.ts"
 
-/** The plugins by key, each loaded by `import()`. */
+/** Bundled plugins by key. Each is loaded by `import()`. */
 export const bundled: ReadonlyArray<Bundled> = [
   {
     key: "observability/langfuse",

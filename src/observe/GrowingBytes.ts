@@ -1,37 +1,43 @@
 /**
- * Text in UTF-8 that grows at its end, so that what is known of it is never encoded or copied again for a longer one.
+ * UTF-8 text that grows at its end. Existing bytes are not encoded or copied again when text is added.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6: a request has all messages).
  */
 const encoder = new TextEncoder()
 
-/** Bytes of the first buffer, and of the largest buffer that {@link GrowingBytes.clear} retains. */
+/** Size of the first buffer, and of the largest buffer that {@link GrowingBytes.clear} retains, in bytes. */
 const [smallest, largest] = [4096, 4_194_304]
 
 /**
- * Longest text that is written character by character: a call of the encoder, and the view that it needs, cost more.
+ * Length of the longest text that is written character by character. For such a text, calling the encoder and creating
+ * the view that it needs would cost more.
  */
 const shortText = 48
 
-/** Most bytes that a character of a text has. */
+/** Maximum number of UTF-8 bytes per UTF-16 code unit. */
 const maxBytes = 3
 
-/** Bytes that grow at their end. */
+/** A sequence of bytes that grows at its end. */
 export interface GrowingBytes {
   readonly length: () => number
-  /** Makes room for so many more bytes at once: a buffer that grows step by step is copied at each. */
+  /**
+   * Makes room for the given number of additional bytes at once. A buffer that grows step by step is copied at each
+   * step.
+   */
   readonly reserve: (count: number) => void
-  /** Adds text, or bytes that are text in UTF-8. */
+  /** Adds text, or text that is already encoded as UTF-8. */
   readonly add: (more: string | Uint8Array) => void
-  /** Returns a part of the bytes. Later additions do not change it; {@link cut} and {@link clear} do. */
+  /**
+   * Returns a part of the bytes. Later additions do not change the returned bytes; {@link cut} and {@link clear} do.
+   */
   readonly slice: (from: number, to: number) => Uint8Array<ArrayBuffer>
-  /** Removes the bytes from a place on. */
+  /** Removes all bytes from an offset to the end. */
   readonly cut: (at: number) => void
-  /** Begins anew, in the same memory unless it is large. */
+  /** Removes all bytes. The buffer is reused unless it is large. */
   readonly clear: () => void
 }
 
-/** No bytes yet. */
+/** Creates an empty sequence of bytes. */
 export const make = (): GrowingBytes => {
   let buffer = new Uint8Array(smallest)
   let at = 0
@@ -41,7 +47,7 @@ export const make = (): GrowingBytes => {
     larger.set(buffer.subarray(0, at))
     buffer = larger
   }
-  /** Adds a text of ASCII; false, with nothing added, of every other one. */
+  /** Adds an ASCII text. Returns false, and adds nothing, if the text has other characters. */
   const writeAscii = (text: string): boolean => {
     const { length } = text
     for (let index = 0; index < length; index++) {

@@ -1,20 +1,22 @@
 /**
- * Texts of attributes that are lists of parts, which later attributes may share: derived data of a part, such as its
+ * Attribute texts that consist of parts. Several attributes may share a part, so that data derived from it, such as its
  * bytes, is computed once.
  *
- * Source: `ARCHITECTURE.md` §4 (run record: a step costs what is new in it).
+ * Source: `ARCHITECTURE.md` §4 (run record: the cost of a step depends only on its new content).
  */
 import * as GrowingBytes from "./GrowingBytes.ts"
 
-/** A part of a text. Later texts may share it: derived data, such as its bytes, is cached with it. */
+/** A part of a text. Texts may share it: derived data, such as its bytes, is cached in it. */
 export interface TextPart {
   readonly text: string
-  /** Its form in JSON, without the quotes, and its UTF-8, once they were written. */
+  /** The text as JSON without the quotes, cached once computed. `bytes` is the text in UTF-8. */
   json?: string | undefined
   bytes?: Uint8Array | undefined
 }
 
-/** Parts in order, and their UTF-8 with commas between them where that is known. */
+/**
+ * A list of parts in order. `bytes` returns their UTF-8 form, separated by commas, or `undefined` if it is not known.
+ */
 export interface Parts {
   readonly list: () => ReadonlyArray<TextPart>
   readonly bytes: () => Uint8Array | undefined
@@ -22,10 +24,10 @@ export interface Parts {
 
 const noBytes = (): undefined => undefined
 
-/** Parts of which nothing is known. */
+/** Creates a list of parts whose UTF-8 form is not known. */
 export const makeParts = (list: ReadonlyArray<TextPart>): Parts => ({ list: () => list, bytes: noBytes })
 
-/** A text that is a list of parts, separated by commas, between two others. */
+/** A text that consists of comma-separated parts, a text before them and a text after them. */
 export class JoinedText {
   readonly before: string
   readonly parts: Parts
@@ -35,10 +37,10 @@ export class JoinedText {
     this.parts = parts
     this.after = after
   }
-  /** The text. */
+  /** Returns the whole text. */
   toString(): string {
     const parts = this.parts.list()
-    // In one join, which copies every text once.
+    // A single join copies every text only once.
     const last = parts.length - 1
     return last < 0
       ? this.before + this.after
@@ -48,25 +50,25 @@ export class JoinedText {
   }
 }
 
-/** Bytes before the shown ones that are retained until they are dropped all at once. */
+/** Number of unused bytes before the requested parts that are retained until they are removed at once. */
 const maxBehind = 32_768
 
 /**
- * Parts that grow at their end, of which the last ones are shown: each is encoded once, and shown ones are one piece of
- * memory.
+ * A growing list of parts, of which the last ones are requested. Each part is encoded once, and the requested parts are
+ * contiguous in memory.
  */
 export interface GrowingParts {
   readonly add: (part: TextPart) => void
   readonly length: () => number
-  /** Parts from this one to the last. */
+  /** Returns all parts from the given index on. */
   readonly from: (first: number) => Parts
 }
 
-/** No parts yet. */
+/** Creates an empty list of parts. */
 export const makeGrowingParts = (): GrowingParts => {
   const parts: Array<TextPart> = []
   let buffer = GrowingBytes.make()
-  /** Part that the buffer begins with, and the end of each from that on. */
+  /** Index of the part at the start of the buffer. `ends` has the end offset of each part from that index on. */
   let base = 0
   let ends: Array<number> = []
 

@@ -4,14 +4,14 @@
  *
  * **Details**
  *
- * The variables are documented in `langfuse/LangfuseSettings`. Missing or invalid keys cause one warning and no
- * tracing. A host that is down or slow is one warning too; the run never waits for it, and the end of the program waits
- * a few seconds at most.
+ * The variables are documented in `langfuse/LangfuseSettings`. Missing or invalid keys log one warning and disable
+ * tracing. An unreachable or slow host also logs one warning. Runs never wait for it, and the program waits a few
+ * seconds at most when it ends.
  *
  * **Gotchas**
  *
  * Prompts, answers, arguments and results are sent, without secrets. The system prompt and the arguments of tool calls
- * are whole; other texts are cut to `HERMES_LANGFUSE_MAX_CHARS`.
+ * are sent in full; other texts are truncated to `HERMES_LANGFUSE_MAX_CHARS`.
  *
  * **Example** (In an application)
  *
@@ -39,14 +39,14 @@ const details = {
   description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY"
 }
 
-/** Traces with these settings; pending spans are sent when the scope closes. */
+/** Starts tracing with the given settings. Pending spans are sent when the scope closes. */
 const startTracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.flatMap(
     Effect.promise(() => import("./langfuse/LangfuseExport.ts")),
     ({ make }) => make(settings)
   )
 
-/** Reads the settings of the environment; undefined, with a warning, if they are missing or invalid. */
+/** Reads the settings from the environment. Returns `undefined`, with a warning, if they are missing or invalid. */
 export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(
   function* () {
     const environment = yield* Environment
@@ -58,11 +58,11 @@ export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefine
   }
 )
 
-/** The plugin with the settings of an application. */
+/** Creates the plugin with the settings of an application. */
 export const make = (options: LangfuseSettings.Options): Plugin.Plugin<RunRecord> =>
   Plugin.make({ ...details, build: Effect.as(startTracing(LangfuseSettings.complete(options)), {}) })
 
-/** The plugin with the settings of the environment. */
+/** The plugin, configured by environment variables. */
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
   build: Effect.flatMap(fromEnvironment, (settings) =>

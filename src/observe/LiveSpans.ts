@@ -1,7 +1,7 @@
 /**
- * Spans of active runs, built from the run record outside the fibers of the runs: a writer of the record never waits.
- * All exporters share one tree of runs and create spans from its nodes. At the end of an exporter's scope, written
- * entries are processed and open spans are ended.
+ * Spans of active runs, built from the run record outside the fibers of the runs, so that writing to the record never
+ * waits. All exporters share one tree of runs and create spans from its nodes. When an exporter's scope closes, the
+ * entries written so far are processed and open spans are ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
  */
@@ -22,8 +22,8 @@ import * as RunTree from "./RunTree.ts"
 const findRootRun = (run: RunTree.Run): RunTree.Run => (run.child === undefined ? run : findRootRun(run.child.parent))
 
 /**
- * Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. Of
- * one that began before the sink was there it gets the end alone.
+ * Receives spans. `open` is called in the order in which spans begin, a parent before its children; `close` is called
+ * once for each span. For a span that began before the sink was added, only `close` is called.
  */
 export interface Sink {
   readonly open?: ((head: RunSpans.SpanHead) => void) | undefined
@@ -33,13 +33,13 @@ export interface Sink {
 /** Spans of active runs for all exporters: one tree of runs, from which each view creates its own spans. */
 export interface LiveSpanTree {
   readonly add: (entries: ReadonlyArray<Entry>) => void
-  /** Takes messages and tool sets of earlier runs of a session. */
+  /** Takes the messages and tool sets of earlier runs of a session. */
   readonly remember: (entries: ReadonlyArray<Entry>) => void
-  /** Tests whether a run of the session is in the tree, and so its messages. */
+  /** Tests whether the tree contains a run of the session, and therefore its messages. */
   readonly knows: (sessionId: string) => boolean
   /**
-   * Makes spans for a sink from now on. The result stops that: it ends everything that is open, at a time in epoch
-   * milliseconds.
+   * Sends spans to a sink from now on. The returned function stops this and ends all open spans at the given time, in
+   * epoch milliseconds.
    */
   readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
 }
@@ -50,13 +50,13 @@ export const maxRuns = 256
 /** Maximum number of sessions without an active run whose messages are retained for their next run. */
 export const idleSessions = 64
 
-/** Ends a node at a time in epoch milliseconds, unless it was ended. */
+/** Ends a node at a time in epoch milliseconds, unless it has already ended. */
 type NodeEnder = (node: RunTree.Node, at: number) => void
 
 const isOver = (run: RunTree.Run): boolean =>
   run.endedAt !== undefined && RunSpans.listChildren(run).every((child) => child.endedAt !== undefined)
 
-/** Ends a node with the parts of it that are open. */
+/** Ends a node and its open parts. */
 const endWhole = (node: RunTree.Node, at: number, end: NodeEnder): void => {
   const endPart = (part: RunTree.Node): void => end(part, at)
   if (node.kind === "step") RunSpans.visitStep(node, endPart)
@@ -64,7 +64,7 @@ const endWhole = (node: RunTree.Node, at: number, end: NodeEnder): void => {
   end(node, at)
 }
 
-/** Ends a run with all that is open in it; a run of a child that is cut is over with it. */
+/** Ends a run and all its open parts, including the runs of its children. */
 const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
   for (const child of RunSpans.listChildren(run)) {
     if (child.run !== undefined) cutRun(child.run, at, end)
@@ -74,15 +74,16 @@ const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
 }
 
 /**
- * Makes spans of entries as they are written. `failed` receives the error of a failed view or sink; others continue.
+ * Creates spans from entries as they are written. `failed` receives the error of a view or sink that fails; the others
+ * continue.
  */
 export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   const tree = RunTree.make()
   /** Views with their sinks. */
   const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: NodeEnder }>()
-  /** Calls that are over, until their result is there. */
+  /** Calls that have ended but whose result has not been recorded yet. */
   const waiting = new Set<RunTree.Call>()
-  /** Last run of each session that is over, the newest last. */
+  /** Last finished run of each inactive session, the most recent one last. */
   const idle = new Map<string, RunTree.Run>()
 
   /** Active runs, the most recently active one last. */
@@ -109,7 +110,7 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
     }
   }
 
-  /** The last one of these: entries of one run mostly follow each other. */
+  /** The run that was marked active last. Successive entries mostly belong to one run. */
   let newest: RunTree.Run | undefined
 
   const markActive = (root: RunTree.Run, at: number): void => {
@@ -184,7 +185,7 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   }
 }
 
-/** Spans of the runs of a record, for as long as an exporter shows them. */
+/** Spans of the runs of a record, maintained as long as an exporter uses them. */
 interface SpanFollower {
   readonly show: (view: RunSpans.View, sink: Sink, needsMessages: boolean) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -196,7 +197,7 @@ const followRecord = Effect.fnUntraced(function* (
   const batches = yield* RecordBatches.ofRecord
   const failures: Array<unknown> = []
   const live = make((error) => void failures.push(error))
-  /** Work in its order. */
+  /** Operations to perform in order. */
   const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
   let readers = 0
 
@@ -245,7 +246,7 @@ const followRecord = Effect.fnUntraced(function* (
           (stop) =>
             Effect.gen(function* () {
               const stopped = yield* Deferred.make<void>()
-              // Behind the entries that were written so far.
+              // The flush makes `stop` run after all entries written so far.
               yield* batches.flush
               yield* Queue.offer(
                 queue,
@@ -262,11 +263,11 @@ const followRecord = Effect.fnUntraced(function* (
   }
 })
 
-/** Followers of records, which end with the last one that uses them. */
+/** Followers by record. A follower ends with the last exporter that uses it. */
 const followers = new WeakMap<Service, RcRef.RcRef<SpanFollower>>()
 
 const getFollower = Effect.fnUntraced(function* (record: Service) {
-  // The reference ends its content itself, and goes with the record.
+  // The reference releases its content itself and is garbage-collected with the record.
   const made = yield* Effect.provideService(
     RcRef.make({ acquire: Effect.provideService(followRecord(record), RunRecord, record) }),
     Scope.Scope,
@@ -278,8 +279,8 @@ const getFollower = Effect.fnUntraced(function* (record: Service) {
 })
 
 /**
- * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true for a view that
- * shows the messages of requests: a session that is continued is then read from the record once.
+ * Creates spans of the runs of this process until the scope closes. `needsMessages` is true for a view that shows the
+ * messages of requests; the earlier runs of a continued session are then read from the record once.
  */
 export const listen = (
   view: RunSpans.View,
@@ -288,12 +289,13 @@ export const listen = (
 ): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.flatMap(RunRecord.use(getFollower), ({ show }) => show(view, sink, needsMessages))
 
-/** Targets that exporters of a record's runs have taken. */
+/** Targets that exporters have claimed, by record. */
 const targets = new WeakMap<Service, Set<string>>()
 
 /**
- * Claims a target for the scope. Returns false, with a warning, if an exporter of the same runs has claimed it or a
- * target that excludes it: spans would be duplicated, and the spans inside a call could belong to only one of the two.
+ * Claims a target for the scope. Returns false, with a warning, if an exporter of the same runs has already claimed
+ * this target or a mutually exclusive one. Two such exporters would duplicate spans, and the spans inside a call could
+ * belong to only one of them.
  */
 export const claimTarget = (
   target: string,

@@ -1,13 +1,13 @@
 /**
- * NeMo Relay as a plugin: sessions, turns, model calls, tool calls, approvals and children as Relay's scopes and marks,
- * the components of a `plugins.toml` while sessions need them, and, where one of those is adaptive, calls that Relay
- * executes.
+ * NeMo Relay as a plugin. It reports sessions, turns, model calls, tool calls, approvals and children as Relay's scopes
+ * and marks, and activates the components of a `plugins.toml` while sessions need them. If one of the components is
+ * adaptive, Relay executes the calls.
  *
  * **Details**
  *
  * Files requested by `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` are written by our own writers, with or
- * without the library. An exporter in the `plugins.toml` replaces our corresponding writer while its components are on;
- * if they cannot be turned on, ours writes.
+ * without the library. An exporter in the `plugins.toml` replaces the corresponding writer of ours while its components
+ * are active; if they cannot be activated, our writer is used.
  *
  * The library receives events of the run record, complete and without secrets, with the record's timestamps. Without an
  * adaptive component, calls are not wrapped; with one, the library alone reports the calls that it executes, with its
@@ -54,15 +54,15 @@ import * as Spans from "./relay/Spans.ts"
 import * as TracePlugin from "./TracePlugin.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
-/** Files to write, and the components of Relay to turn on. */
+/** Files to write, and the configuration of Relay's components. */
 export interface Settings {
   /** Settings of our own writers. */
   readonly trace: TraceSettings.TraceSettings
-  /** The configuration of Relay's components. */
+  /** Configuration of Relay's components. */
   readonly pluginsToml: string | undefined
 }
 
-/** Parts for a runtime. */
+/** Contributions of the plugin to a runtime. */
 export interface Parts {
   readonly middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution>
 }
@@ -72,7 +72,7 @@ const isRoot = (event: Event, end: "start" | "end"): boolean =>
 
 type WarningReporter = (message: string) => Effect.Effect<void>
 
-/** Loads the components of a configuration; undefined without a usable configuration. */
+/** Loads the components of a configuration. Returns `undefined` if there is no usable configuration. */
 const loadComponents = Effect.fnUntraced(function* (
   library: Library.Library,
   file: string | undefined,
@@ -108,7 +108,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
     }
   }
 
-  /** Open root sessions. A child may outlive its parent's session, and needs no components for itself. */
+  /** Open root sessions. A child may outlive its parent's session, but does not keep the components active. */
   const roots = new Set<string>()
   const playEvent = Effect.fnUntraced(function* (event: Event) {
     if (isRoot(event, "start")) {
@@ -122,7 +122,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
     if (activation !== undefined) yield* activation.off
   })
   const passed = new Set<Listener>()
-  // Closed in reverse order, so that entries passed on at the end are still written.
+  // Scopes close in reverse order, so the entries that the feed passes on at the end are still written.
   yield* TracePlugin.openExporters(trace, {
     taken: { atof: () => activation?.owner()?.hasAtof === true, atif: () => activation?.owner()?.hasAtif === true },
     listen: (listener) =>
@@ -138,7 +138,8 @@ const openWithLibrary = Effect.fnUntraced(function* (
     tell
   })
   /**
-   * Runs whose beginning was played before their first call, by agent: calls that the library executes come after it.
+   * Runs whose start event was played before their first call, by agent. Calls executed by the library must come after
+   * it.
    */
   const begun = new WeakMap<Spans.Agent, string>()
   const middleware =
@@ -159,7 +160,10 @@ const openWithLibrary = Effect.fnUntraced(function* (
   return { middleware }
 })
 
-/** Middleware, for as long as the scope lives. Without the library there is one warning, and our own writers. */
+/**
+ * Opens the plugin and returns its middleware, until the scope closes. Without the library, one warning is logged and
+ * our own writers are used.
+ */
 export const open = (
   settings: Settings,
   load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
@@ -182,10 +186,10 @@ const details = {
   description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say"
 }
 
-/** The plugin with settings of an application. */
+/** Creates the plugin with the settings of an application. */
 export const make = (settings: Settings) => Plugin.make({ ...details, build: open(settings) })
 
-/** The plugin `observability/nemo_relay`, with the settings of the environment variables. */
+/** The plugin `observability/nemo_relay`, configured by environment variables. */
 export const plugin = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ get }) =>

@@ -1,18 +1,18 @@
 /**
- * Exports traces, metrics and logs of runs over OTLP, as the standard variables `OTEL_*` say (see `otel/OtelSettings`).
- * For an application that exports its own, see `RunTelemetry`.
+ * Exports traces, metrics and logs of runs over OTLP, configured by the standard variables `OTEL_*` (see
+ * `otel/OtelSettings`). For an application with its own telemetry exporter, see `RunTelemetry`.
  *
  * **Details**
  *
- * Runs are under the span that they are run in, or in the trace that `TRACEPARENT` names. Tool calls hand their trace
- * on to MCP servers and child processes.
+ * The parent of a run is the active span, or else the span in `TRACEPARENT`. Tool calls propagate their trace to MCP
+ * servers and child processes.
  *
  * **Gotchas**
  *
  * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`
- * is `true`, without secrets. A message is whole in the span of the first model call that was sent it; later calls
- * repeat the newest 32,768 characters of the conversation and say in `hermes.input.omitted_messages` how many messages
- * came before those.
+ * is `true`, without secrets. The span of the first model call that contains a message has it in full. Later calls
+ * repeat the newest 32,768 characters of the conversation, and `hermes.input.omitted_messages` is the number of
+ * messages before those.
  *
  * **Example** (In an application)
  *
@@ -45,16 +45,18 @@ import * as RunTelemetry from "./RunTelemetry.ts"
 
 const agentName = "hermes"
 
-/** The span that a run was started in, as the record has it. */
+/** Returns the span that a run was started in, as stored in the record. */
 const readParentSpan = ({
   start
 }: {
   readonly start: Partial<TraceContext.Carrier> | undefined
 }): Tracer.AnySpan | undefined => TraceContext.parse(start?.traceparent, start?.tracestate)
 
-/** Trace of a run under a span; the same for a call that begins and for the spans built from the record. */
+/**
+ * Returns functions that determine the trace of a run. Active calls and spans built from the record get the same trace.
+ */
 const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
-  /** Run of the newest place, and its trace id: places of one run mostly follow each other. */
+  /** Most recent run and its trace id, because successive spans mostly belong to one run. */
   let newest = { turnId: "", traceId: "" }
   const getOwnTraceId = (turnId: string): string => {
     if (newest.turnId !== turnId) newest = { turnId, traceId: RunSpans.makeTraceId(turnId) }
@@ -82,7 +84,7 @@ const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
   return { trace: resolveRunTrace, places }
 }
 
-/** The view of runs that the variables ask for. */
+/** Creates the view of runs that the settings specify. */
 export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   const { captureContent, duplicateNames: duplicate, maxValueChars } = settings
   const whole = Attributes.makeView({ agentName, captureContent, duplicate }, makePlacement(settings).trace)
@@ -100,7 +102,7 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   }
 }
 
-/** Makes the exporters that the variables request; pending items are sent when the scope closes. */
+/** Creates the exporters that the variables request. Pending items are sent when the scope closes. */
 const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<Pick<RunTelemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
@@ -135,7 +137,7 @@ const buildExport = (
       },
       settings.captureContent && send !== undefined
     )
-    // Without an exporter of traces, the spans that calls run in would be unknown.
+    // Without a trace exporter, calls must not run in spans that are never exported.
     return {
       middleware:
         send === undefined && loggers === undefined
@@ -149,11 +151,11 @@ const details = {
   description: "Exports traces, metrics and logs over OTLP, as the standard variables OTEL_* say"
 }
 
-/** The plugin with these variables. */
+/** Creates the plugin with the given variables. */
 export const make = (variables: Readonly<Record<string, string | undefined>>): Plugin.Plugin<RunRecord> =>
   Plugin.make({ ...details, build: buildExport(variables) })
 
-/** The plugin with the variables of the program. */
+/** The plugin, configured by the program's environment variables. */
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ file, get, process }) =>

@@ -1,9 +1,9 @@
-/** The directory of the files of exporters. */
+/** Writes to the output directory of an exporter. */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 
-/** Runs a write again, after making the directory, where that was not there. */
+/** Runs a write. If the directory does not exist, creates it and runs the write again. */
 export const writeInDirectory = <A>(
   fs: FileSystem.FileSystem,
   directory: string,

@@ -1,11 +1,12 @@
 /**
- * Entries of the run record in batches, without secrets: all exporters of a record receive the same ones, at most every
- * {@link pause}. A writer of the record never waits, and exporters wake a few times a second however fast a run is.
+ * Entries of the run record in batches, without secrets. All exporters of a record receive the same batches, at most
+ * one per {@link pause}. Writing to the record never waits, and exporters wake at most ten times a second, however fast
+ * a run is.
  *
  * **Details**
  *
- * Entries that come after a pause are passed on at once, those that come in one are the next group. A listener that
- * ends gets those that have come so far.
+ * An entry that arrives after a pause is passed on at once; entries that arrive during a pause form the next batch. A
+ * listener that ends first receives the entries that have arrived so far.
  *
  * Source: `ARCHITECTURE.md` §4 (run record) and §7 (exporters).
  */
@@ -19,18 +20,18 @@ import type { Entry } from "../base/domain/RecordEvent.ts"
 import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
 import * as StoredForm from "../store/StoredForm.ts"
 
-/** Time between two groups. */
+/** Time between two batches. */
 const pause = Duration.millis(100)
 
-/** Groups of entries for several listeners. */
+/** Batches of entries for several listeners. */
 interface Batches {
-  /** Passes groups to a listener until the scope closes. */
+  /** Passes batches to a listener until the scope closes. */
   readonly listen: Service["listen"]
-  /** Passes on what has come so far. */
+  /** Passes on all entries that have arrived so far. */
   readonly flush: Effect.Effect<void>
 }
 
-/** Groups what `source` passes on, until the scope closes. */
+/** Batches the entries of `source` until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   source: Service["listen"]
 ): Effect.fn.Return<Batches, never, Scope.Scope> {
@@ -74,13 +75,13 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Groups of records, which end with the last exporter that listens. */
+/** Shared batches by record. They end with the last exporter that listens. */
 const shared = new WeakMap<Service, RcRef.RcRef<Batches>>()
 
-/** Groups of the entries of the runtime's record. */
+/** Batches of the entries of the runtime's record. */
 export const ofRecord: Effect.Effect<Batches, never, RunRecord | Scope.Scope> = Effect.gen(function* () {
   const record = yield* RunRecord
-  // The reference ends its content itself, and goes with the record.
+  // The reference releases its content itself and is garbage-collected with the record.
   const made = yield* Effect.provideService(
     RcRef.make({ acquire: make(record.listen) }),
     Scope.Scope,

@@ -1,6 +1,6 @@
 /**
- * Messages and tool sets of sessions, by how the attempts of the run record refer to them: stored messages by position,
- * others and tool sets by id.
+ * Messages and tool sets of sessions, indexed as the attempts in the run record refer to them: stored messages by
+ * position; other messages and tool sets by id.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ToolDefinition } from "../base/domain/ModelCall.ts"
@@ -10,33 +10,39 @@ import type { Attempt, Message } from "./RunNodes.ts"
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /**
- * Request of an attempt. A message is undefined if the record has lost it. If a request begins with the messages of the
- * previous one, both share the same lists, which grow with the next request.
+ * Request of an attempt. A message is `undefined` if the record has lost it. If a request begins with the messages of
+ * the previous request, both share the same lists, and the later request extends them.
  */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
   readonly tools: ReadonlyArray<ToolDefinition>
-  /** Position of each message of the session, id of each other one: shows which messages of a request are new. */
+  /**
+   * Name of each message: the position of a stored message, or the id of any other message. Names identify the new
+   * messages of a request.
+   */
   readonly names: ReadonlyArray<number | string>
-  /** Writer of each message of the session. */
+  /** Origin of each message of the session. */
   readonly origins: ReadonlyArray<Record.Origin | undefined>
 }
 
-/** Messages of an attempt, to be read from the newest on; the cost does not grow with the length of the session. */
+/**
+ * Messages of an attempt, for a reader that starts with the newest one. The cost does not grow with the length of the
+ * session.
+ */
 export interface SentMessages {
-  /** Number of messages, with those that the record has lost. */
+  /** Number of messages, including messages that the record has lost. */
   readonly count: number
   /** System prompts, in order. */
   readonly system: ReadonlyArray<Prompt.Message>
-  /** Number of the other messages that the record has. */
+  /** Number of messages in the record that are not system prompts. */
   readonly said: number
-  /** Shows those messages, the last one first, as long as `wants` is true of them. */
+  /** Passes the messages that are not system prompts to `wants`, the last one first, until it returns false. */
   readonly newest: (wants: (message: Prompt.Message) => boolean) => void
-  /** All messages, in order: the list of {@link Request}, which the next request grows. */
+  /** Returns all messages in order. This is the list of {@link Request}, which the next request extends. */
   readonly messages: () => Request["messages"]
   /**
-   * Those that no session stored before and that no attempt before it in its run was sent, such as the summary of a
-   * compaction; in order.
+   * Messages, in order, that no session had stored and no previous attempt of the run had sent, such as the summary of
+   * a compaction.
    */
   readonly fresh: ReadonlyArray<Prompt.Message>
 }
@@ -48,17 +54,18 @@ interface Session {
   /** Positions of stored system prompts. */
   readonly systems: Set<number>
   /**
-   * For each position the number of known messages before it that are not system prompts, as far as it was asked for.
+   * For each position, the number of known messages before it that are not system prompts. Counts are computed up to
+   * the highest position requested so far.
    */
   readonly counts: Array<number>
-  /** The last request of a step: one that begins with the same messages is the same lists, grown. */
+  /** Last request of a step. A request that begins with the same messages extends its lists. */
   last: ResolvedRequest | undefined
 }
 
-/** Messages of a request, and the references that they are of. */
+/** Messages of a request, and the references that they were resolved from. */
 interface ResolvedRequest {
   references: ReadonlyArray<Record.Reference>
-  /** False where a message was not found. */
+  /** False if a message was not found. */
   isWhole: boolean
   readonly messages: Array<Prompt.Message | undefined>
   readonly names: Array<number | string>
@@ -68,11 +75,11 @@ interface ResolvedRequest {
 const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message =>
   message !== undefined && message.role !== "system"
 
-/** First and last position of a reference to stored messages. */
+/** Returns the first and last position of a reference to stored messages. */
 const toRange = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
   typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
 
-/** True if references begin with earlier ones; the last range of those may have grown. */
+/** Returns true if references begin with the previous ones, whose last range may have grown. */
 const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyArray<Record.Reference>): boolean =>
   references.length >= before.length &&
   before.every((one, index) => {
@@ -82,7 +89,7 @@ const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyAr
     return first === from && (index === before.length - 1 ? last >= to : last === to)
   })
 
-/** Known messages of the session before a position that are not system prompts. */
+/** Counts the known messages of the session before a position that are not system prompts. */
 const countBefore = ({ counts, positions }: Session, position: number): number => {
   let count = counts.at(-1) ?? 0
   for (let at = counts.length - 1; at < position; at++) {
@@ -92,7 +99,7 @@ const countBefore = ({ counts, positions }: Session, position: number): number =
   return counts[position] ?? 0
 }
 
-/** The attempt before another one in its run; `undefined` for side tasks. */
+/** Returns the previous attempt of the run, or `undefined` for side tasks. */
 const findAttemptBefore = (attempt: Attempt): Attempt | undefined => {
   const { run, step } = attempt
   if (step === undefined) return undefined
@@ -105,7 +112,7 @@ export interface Contents {
   readonly sessions: Map<string, Session>
 }
 
-/** Contents without a session. */
+/** Creates contents without sessions. */
 export const make = (): Contents => ({ sessions: new Map() })
 
 const getSession = ({ sessions }: Contents, sessionId: string): Session => {
@@ -123,7 +130,7 @@ const getSession = ({ sessions }: Contents, sessionId: string): Session => {
   return made
 }
 
-/** Takes a message of a session, and returns it with its place. */
+/** Adds a message of a session, and returns it with its position. */
 export const addMessage = (
   contents: Contents,
   { at, sessionId }: Record.Entry,
@@ -139,7 +146,8 @@ export const addMessage = (
     else systems.delete(position)
     if (position < counts.length - 1) counts.length = position + 1
   }
-  // An id is a hash: the message is the one that was known, so that views make their forms of it once.
+  // An id is a hash, so a message with a known id is the same message. Reusing the object lets views convert it only
+  // once.
   if (id !== undefined && named.get(id) === undefined) {
     if (named.has(id)) session.last = undefined
     named.set(id, message)
@@ -147,18 +155,18 @@ export const addMessage = (
   return stored
 }
 
-/** Takes a set of tools that attempts refer to by its hash. */
+/** Adds a set of tools that attempts refer to by its hash. */
 export const addTools = (
   contents: Contents,
   { sessionId }: Record.Entry,
   { definitions, hash }: TaggedEvent<"ToolsOffered">
 ): void => {
   const known = getSession(contents, sessionId).tools
-  // Definitions in the record are those that a model was given.
+  // Definitions in the record are tool definitions that a model received.
   if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
 }
 
-/** Tools of an attempt. */
+/** Returns the tools of an attempt. */
 export const findTools = (contents: Contents, { run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
   start.tools === undefined ? [] : (getSession(contents, run.sessionId).tools.get(start.tools) ?? [])
 
@@ -174,7 +182,7 @@ const addToRequest = (
   resolved.origins.push(origin)
 }
 
-/** Adds the messages of references that a resolved request does not have yet. */
+/** Adds the messages of references that are missing from a resolved request. */
 const growRequest = (
   { named, positions }: Session,
   resolved: ResolvedRequest,
@@ -198,7 +206,7 @@ const growRequest = (
   resolved.references = references
 }
 
-/** Request of an attempt, from the references of the record. */
+/** Resolves the request of an attempt from the references in the record. */
 export const resolveRequest = (contents: Contents, attempt: Attempt): Request => {
   const {
     run,
@@ -211,13 +219,13 @@ export const resolveRequest = (contents: Contents, attempt: Attempt): Request =>
       ? last
       : { references: [], isWhole: true, messages: [], names: [], origins: [] }
   growRequest(session, resolved, references)
-  // One that names a message which is not there yet may find it later.
+  // A request with a missing message is not cached, because that message may be recorded later.
   if (task === undefined) session.last = resolved.isWhole ? resolved : undefined
   const { messages, names, origins } = resolved
   return { messages, names, origins, tools: findTools(contents, attempt) }
 }
 
-/** Counts the messages of references, and lists the system prompts among them. */
+/** Counts the messages of references, and lists their system prompts. */
 const countMessages = (
   session: Session,
   references: ReadonlyArray<Record.Reference>
@@ -246,7 +254,10 @@ const countMessages = (
   return { count, system, said }
 }
 
-/** Shows messages of references from the last one on, without system prompts, as long as `wants` is true of them. */
+/**
+ * Passes the messages of references to `wants`, without system prompts and from the last one on, until it returns
+ * false.
+ */
 const showNewest = (
   { named, positions }: Session,
   references: ReadonlyArray<Record.Reference>,
@@ -269,8 +280,8 @@ const showNewest = (
 }
 
 /**
- * Messages of an attempt, for a reader of the newest ones. `begun` are messages with which the session began before
- * this attempt, its first one.
+ * Returns the messages of an attempt for a reader that starts with the newest one. If the attempt is the first of its
+ * session, `begun` has the messages that the session began with.
  */
 export const findSentMessages = (contents: Contents, attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
   const {
@@ -290,13 +301,13 @@ export const findSentMessages = (contents: Contents, attempt: Attempt, begun: Re
   }
 }
 
-/** Messages of an attempt that no session stores, in order. */
+/** Lists the messages of an attempt that no session stores, in order. */
 export const listUnstoredMessages = (contents: Contents, { run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
   const { named } = getSession(contents, run.sessionId)
   return start.messages.flatMap((reference) => (typeof reference === "string" ? (named.get(reference) ?? []) : []))
 }
 
-/** All messages of a session that the record has, by position. */
+/** Lists all messages of a session in the record, by position. */
 export const listConversation = (contents: Contents, sessionId: string): ReadonlyArray<Message> =>
   Array.from(getSession(contents, sessionId).positions.values()).toSorted(
     (a, b) => (a.position ?? 0) - (b.position ?? 0)

@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * - A run without an end was killed, or still runs: `endedAt` is undefined. Calls that it left open are closed by the
- *   run that resumes its session: `end.ran` is true of one that had begun.
- * - A call without `start` never began, or was begun by a tool that changes nothing when its process was killed: its
- *   name and arguments come from the model's answer.
- * - A child is under the call that made it, and is a root if that call is not in the record.
+ * - A run without an end was killed or is still running: `endedAt` is undefined. Calls that it left open are closed by
+ *   the run that resumes its session; `end.ran` is true if the call had begun.
+ * - A call without `start` never began, or it was a call of a read-only tool whose process was killed. Its name and
+ *   arguments come from the model's answer.
+ * - A child is below the call that started it, and is a root if that call is not in the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -17,41 +17,41 @@ import type * as Record from "../base/domain/RecordEvent.ts"
 
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
-/** A message and its place. */
+/** A message and its position. */
 export interface Message {
   readonly at: number
   readonly origin: Record.Origin
-  /** Position in the session; undefined of a message that is sent and not stored. */
+  /** Position in the session, or `undefined` for a message that is sent but not stored. */
   readonly position: number | undefined
-  /** Undefined if the copy of the session cannot be read any more. */
+  /** The message, or `undefined` if the copy of the session can no longer be read. */
   readonly message: Prompt.Message | undefined
-  /** Original of a message that the session began with. */
+  /** Original of a message that was copied to the beginning of the session. */
   readonly copyOf?: Record.Original | undefined
 }
 
-/** Beginning of a session that repeats another one: its messages before its first run. */
+/** Beginning of a session that repeats another session: its messages before its first run. */
 export interface Beginning {
   readonly at: number
   readonly turnId: string
   readonly link: TaggedEvent<"ReplayBegun">
-  /** Present if the conversation of the other session was compacted. */
+  /** Event of the rewritten context, if the conversation of the other session was compacted. */
   rewritten: TaggedEvent<"ContextRewritten"> | undefined
   readonly messages: Array<Message>
 }
 
-/** Events between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
+/** Event between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
 interface Aside {
   readonly at: number
-  /** The step that was under way; 0 before the first. */
+  /** The current step; 0 before the first step. */
   readonly step: number
   readonly event: TaggedEvent<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
 }
 
-/** Marks of a part of the tree for its views: a field costs less than a place in a weak map. */
+/** Marks that views set on a node of the tree. A field costs less than an entry in a weak map. */
 interface SpanState {
-  /** Id of its span, once requested. */
+  /** Id of the node's span, once requested. */
   spanId?: string | undefined
-  /** True for one whose span was ended. */
+  /** True if the node's span was ended. */
   isEnded?: boolean | undefined
 }
 
@@ -59,9 +59,9 @@ interface SpanState {
 export interface Attempt extends SpanState {
   readonly kind: "attempt"
   readonly run: Run
-  /** Undefined for a side task. */
+  /** The step of the attempt, or `undefined` for a side task. */
   readonly step: Step | undefined
-  /** Of a side task: the call whose tool or approval asked. */
+  /** For a side task, the call whose tool or approval requested it. */
   readonly call: Call | undefined
   readonly startedAt: number
   readonly start: TaggedEvent<"AttemptStarted">
@@ -82,7 +82,7 @@ export interface Call extends SpanState {
   readonly kind: "call"
   readonly run: Run
   readonly step: Step | undefined
-  /** The call whose tool made it; undefined if the model did. */
+  /** The call whose tool made this call, or `undefined` if the model made it. */
   readonly parent: Call | undefined
   readonly id: string
   readonly name: string
@@ -91,19 +91,19 @@ export interface Call extends SpanState {
   start: TaggedEvent<"CallStarted"> | undefined
   endedAt: number | undefined
   end: TaggedEvent<"CallEnded"> | undefined
-  /** The result as the model gets it. */
+  /** The result as the model receives it. */
   result: Prompt.ToolResultPart | undefined
-  /** Last request to an MCP server, of a tool of one. */
+  /** Last request to an MCP server, if the tool belongs to one. */
   mcp?: { readonly at: number; readonly event: TaggedEvent<"McpRequested"> } | undefined
   readonly approvals: Array<Approval>
-  /** Files that it made, changed or removed. */
+  /** Files that the call created, changed or removed. */
   readonly changes: Array<TaggedEvent<"FileChanged">>
   readonly children: Array<Child>
-  /** Calls that its tool made. */
+  /** Calls that the tool of this call made. */
   readonly calls: Array<Call>
 }
 
-/** A child agent; its run begins a little later, in a separate session. */
+/** A child agent. Its run begins a little later, in a separate session. */
 export interface Child extends SpanState {
   readonly kind: "child"
   readonly parent: Run
@@ -115,7 +115,7 @@ export interface Child extends SpanState {
   run: Run | undefined
 }
 
-/** One pass of the loop. */
+/** One iteration of the agent loop. */
 export interface Step extends SpanState {
   readonly kind: "step"
   readonly run: Run
@@ -123,9 +123,9 @@ export interface Step extends SpanState {
   readonly startedAt: number
   endedAt: number | undefined
   readonly attempts: Array<Attempt>
-  /** Calls of its answer, in model order. */
+  /** Calls in the answer of the step, in model order. */
   readonly calls: Array<Call>
-  /** The answer as it was stored. */
+  /** The answer as stored. */
   message: Message | undefined
 }
 
@@ -135,19 +135,19 @@ export interface Run extends SpanState {
   readonly sessionId: string
   readonly turnId: string
   readonly startedAt: number
-  /** Undefined if the beginning is not in the record. */
+  /** Start event of the run, or `undefined` if it is not in the record. */
   readonly start: TaggedEvent<"RunStarted"> | undefined
   endedAt: number | undefined
   end: TaggedEvent<"RunEnded"> | undefined
-  /** Of a child's run. */
+  /** The child that this run belongs to, if it is a child's run. */
   readonly child: Child | undefined
-  /** Messages that it added, in order. */
+  /** Messages that the run added, in order. */
   readonly messages: Array<Message>
   readonly steps: Array<Step>
   /** Attempts of side tasks (a title, a judgement, a summary), which are not steps. */
   readonly sideTasks: Array<Attempt>
   readonly asides: Array<Aside>
-  /** Children that no call of the record made. */
+  /** Children that were not started by a call in the record. */
   readonly children: Array<Child>
 }
 

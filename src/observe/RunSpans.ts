@@ -1,14 +1,17 @@
 /**
  * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters
- * supply names and attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and
- * from a store.
+ * supply names and attributes by a {@link View}; ids, parents, times and outcomes are the same for all exporters, both
+ * for active and for stored runs.
  *
  * **Details**
  *
- * - Ids follow from the ids of the record, so a tool call is named in `traceparent` before its span is made.
- * - A child's span is under the call that delegated to it and also represents its run, which has no separate span.
- * - A call that a tool made is under the call of the tool, a side task under the call that asked or under its run.
- * - Parts of a run that are open when it ends are ended with it, as interrupted.
+ * - Span ids are derived from the ids in the record, so `traceparent` can refer to a tool call before its span is
+ *   created.
+ * - A child's span is below the call that delegated to it. It also represents the child's run, which has no separate
+ *   span.
+ * - A call that a tool made is below the call of the tool. A side task is below the call that requested it, or else
+ *   below its run.
+ * - Parts of a run that are still open when it ends are ended with it, as interrupted.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), W3C Trace Context.
  */
@@ -21,7 +24,7 @@ import * as RunTree from "./RunTree.ts"
 /** Name and version of the instrumentation. */
 export const scope = { name: "hermes-effect", version: "0.1.0" }
 
-/** A value of an attribute. */
+/** Value of an attribute. */
 export type Value = string | number | boolean | ReadonlyArray<string> | JoinedText
 
 /** Attributes by name. */
@@ -30,50 +33,50 @@ export type Attributes = Readonly<Record<string, Value>>
 /** Attributes by name; undefined ones are omitted. */
 export type SparseAttributes = Readonly<Record<string, Value | undefined>>
 
-/** Place of a run among traces. */
+/** Trace and parent span of a run. */
 export interface Trace {
-  /** 32 hexadecimal digits. */
+  /** Trace id, as 32 hexadecimal digits. */
   readonly traceId: string
-  /** Span that the run is under. */
+  /** Id of the parent span of the run. */
   readonly parentSpanId: string | undefined
   readonly sampled: boolean
-  /** `tracestate` of the span that the run is under. */
+  /** `tracestate` of the parent span of the run. */
   readonly traceState?: string | undefined
 }
 
-/** Failure of an operation. `type` is one of few words, for the attribute `error.type`. */
+/** Failure of an operation. `type` is the value of the attribute `error.type`, from a small set of words. */
 export interface Failure {
   readonly type: string
   readonly message: string
 }
 
-/** Outcome of an operation: done, cut short, or failed. */
+/** Outcome of an operation: completed, interrupted or failed. */
 export type Outcome =
   | { readonly _tag: "Done" }
   | { readonly _tag: "Cut" }
   | { readonly _tag: "Failed"; readonly failure: Failure }
 
-/** Something that happened during a span. */
+/** An event during a span. */
 export interface Event {
   readonly name: string
-  /** Epoch milliseconds. */
+  /** Time of the event, in epoch milliseconds. */
   readonly at: number
   readonly attributes: Attributes
 }
 
-/** A span that begins. Times are epoch milliseconds. */
+/** The start of a span. Times are in epoch milliseconds. */
 export interface SpanHead extends Trace {
   readonly node: RunTree.Node
-  /** 16 hexadecimal digits. */
+  /** Span id, as 16 hexadecimal digits. */
   readonly spanId: string
   readonly name: string
   readonly kind: "internal" | "client"
   readonly startedAt: number
-  /** Order of spans that begin in the same millisecond, a parent before what is in it. */
+  /** Order of spans that begin in the same millisecond. A parent comes before its children. */
   readonly order: number
 }
 
-/** A span that is over. */
+/** A span that has ended. */
 export interface Span extends SpanHead {
   readonly endedAt: number
   readonly outcome: Outcome
@@ -81,14 +84,14 @@ export interface Span extends SpanHead {
   readonly events: ReadonlyArray<Event>
 }
 
-/** Names and attributes of an exporter's spans. */
+/** Defines the names and attributes of an exporter's spans. */
 export interface View {
   /** True if steps have separate spans. */
   readonly hasSteps: boolean
-  /** Place of a run that is not a child of another in the tree. */
+  /** Returns the trace of a run that is not a child of another run in the tree. */
   readonly trace: (run: RunTree.Run) => Trace
   readonly name: (node: RunTree.Node) => string
-  /** Attributes without secrets. */
+  /** Returns the attributes of a node, without secrets. */
   readonly attributes: (
     node: RunTree.Node,
     outcome: Outcome,
@@ -97,7 +100,7 @@ export interface View {
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
-/** Ids of attempts and calls by their key, because ids are assigned before the spans are made. */
+/** Cached ids of attempts and calls by their key, because ids are requested before the spans are created. */
 const known = new Map<string, string>()
 
 const maxKnown = 4096
@@ -111,23 +114,26 @@ const getSpanId = (seed: string): string => {
   return made
 }
 
-/** Trace id of a run that nothing leads to. */
+/** Returns the trace id of a run without a parent span. */
 export const makeTraceId = (turnId: string): string => Digest.toHex(`trace ${turnId}`, 32)
 
-/** Span id of a run that is not a child. */
+/** Returns the span id of a run that is not a child's run. */
 export const makeRunSpanId = (turnId: string): string => Digest.toHex(`run ${turnId}`, 16)
 
-/** Span id of a child agent and of its run. */
+/** Returns the span id of a child agent and of its run. */
 export const makeChildSpanId = (sessionId: string): string => Digest.toHex(`child ${sessionId}`, 16)
 
-/** Span id of an attempt. */
+/** Returns the span id of an attempt. */
 export const makeAttemptSpanId = (apiRequestId: string): string => getSpanId(`attempt ${apiRequestId}`)
 
-/** Span id of a tool call; providers name calls anew in each answer. */
+/**
+ * Returns the span id of a tool call. The request id is included because providers may reuse call ids in different
+ * answers.
+ */
 export const makeCallSpanId = (apiRequestId: string, toolCallId: string): string =>
   getSpanId(`call ${apiRequestId} ${toolCallId}`)
 
-/** Span id of a step. The summary of a run that used up a limit is a second step of the last number. */
+/** Returns the span id of a step. The summary of a run that reached a limit is a second step with the last number. */
 export const makeStepSpanId = (turnId: string, step: number, isAgain = false): string =>
   Digest.toHex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
 
@@ -141,11 +147,11 @@ const findRequestId = ({ run, start, step }: RunTree.Call): string =>
   step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ??
   run.turnId
 
-/** Span id of a part of the tree, which its own span, parts of it and every exporter ask for. */
+/** Returns the span id of a node. It is cached because the node's span, its parts and every exporter request it. */
 const getNodeId = (node: RunTree.Node): string => {
   if (node.spanId !== undefined) return node.spanId
   const made = makeNodeId(node)
-  // The request of a call that did not begin may become known.
+  // The id of a call that has not begun is not cached, because its request may become known later.
   const call = node.kind === "approval" ? node.call : node.kind === "call" ? node : undefined
   if (call === undefined || call.start?.apiRequestId !== undefined) node.spanId = made
   return made
@@ -175,7 +181,7 @@ const makeFailedOutcome = (type: string, message: string): Outcome => ({
   failure: { type: type || "_OTHER", message: message || type }
 })
 
-/** Text of a call's result as the model receives it; undefined before there is a result. */
+/** Returns the text of a call's result as the model receives it, or `undefined` if there is no result yet. */
 export const readResultText = ({ end, result }: RunTree.Call): string | undefined =>
   result === undefined ? end?.output : typeof result.result === "string" ? result.result : Json.toText(result.result)
 
@@ -184,7 +190,7 @@ const getRunOutcome = ({ end }: RunTree.Run): Outcome => {
   return end.exit === "failed" ? makeFailedOutcome("failed", end.failure?.message ?? "the run failed") : done
 }
 
-/** Outcome of a part of the tree; of one that is not over, cut. */
+/** Returns the outcome of a node. A node that has not ended counts as interrupted. */
 export const getOutcome = (node: RunTree.Node): Outcome => {
   switch (node.kind) {
     case "run":
@@ -220,17 +226,17 @@ export const getOutcome = (node: RunTree.Node): Outcome => {
   }
 }
 
-/** The run that a part of the tree belongs to. */
+/** Returns the run that a node belongs to. */
 export const findRun = (node: RunTree.Node): RunTree.Run =>
   node.kind === "run" ? node : node.kind === "child" ? node.parent : node.kind === "approval" ? node.call.run : node.run
 
 const getStartTime = (node: RunTree.Node): number =>
   node.kind === "approval" ? node.endedAt - node.event.waitedMillis : node.startedAt
 
-/** Places for the parts of a step, and for the attempts or approvals among them. */
+/** Distance between the order numbers of two steps, and the offset of a step's calls from its attempts. */
 const [stepGap, gap] = [100, 10]
 
-/** Order among spans of one millisecond; it does not change when more happens. */
+/** Returns the order number of a span among spans of the same millisecond. It does not change when nodes are added. */
 const computeOrder = (node: RunTree.Node): number => {
   switch (node.kind) {
     case "run":
@@ -256,7 +262,10 @@ const computeOrder = (node: RunTree.Node): number => {
   }
 }
 
-/** Returns attributes, or the error that prevented them: a value that cannot be written must not affect other spans. */
+/**
+ * Returns attributes, or the error that prevented them, because a value that cannot be encoded must not affect other
+ * spans.
+ */
 const describeSafely = (attributes: () => SparseAttributes): SparseAttributes => {
   try {
     return attributes()
@@ -265,7 +274,7 @@ const describeSafely = (attributes: () => SparseAttributes): SparseAttributes =>
   }
 }
 
-/** Makes heads and spans of parts of a tree, except for the run of a child. */
+/** Creates heads and spans of nodes, except for the run of a child. */
 export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const getTrace = (run: RunTree.Run): Trace => {
@@ -306,7 +315,7 @@ export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "t
       order: computeOrder(node)
     }
   }
-  /** `end` counts for a part that is not over. */
+  /** Builds the span of a node. `end` is used if the node has not ended. */
   const buildSpan = (node: RunTree.Node, end: number): Span => {
     const head = buildHead(node)
     const outcome = getOutcome(node)
@@ -337,13 +346,13 @@ const visitCall = (call: RunTree.Call, visit: (part: RunTree.Node) => void): voi
   for (const inner of call.calls) visitCall(inner, visit)
 }
 
-/** Visits the parts of a step besides children. */
+/** Visits the parts of a step, except children. */
 export const visitStep = ({ attempts, calls }: RunTree.Step, visit: (part: RunTree.Node) => void): void => {
   for (const attempt of attempts) visit(attempt)
   for (const call of calls) visitCall(call, visit)
 }
 
-/** Visits the parts of a run besides children. */
+/** Visits the parts of a run, except children. */
 export const visitRun = ({ sideTasks, steps }: RunTree.Run, visit: (part: RunTree.Node) => void): void => {
   for (const step of steps) {
     visit(step)
@@ -365,7 +374,7 @@ const addChildren = (calls: ReadonlyArray<RunTree.Call>, into: Array<RunTree.Chi
   }
 }
 
-/** Children of a run, in all its calls. */
+/** Lists the children of a run, including the children of all its calls. */
 export const listChildren = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => {
   const children = run.children.slice()
   for (const { calls } of run.steps) addChildren(calls, children)
@@ -379,7 +388,7 @@ const findLastTime = (run: RunTree.Run): number =>
     ...[...listParts(run), ...listChildren(run)].map((node) => node.endedAt ?? getStartTime(node))
   )
 
-/** The spans of all runs in a tree, children with their parents. */
+/** Returns the spans of all runs in a tree, including the runs of children. */
 export const fromTree = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
   const { has, buildSpan } = makeSpanBuilder(view, tree)
   const listRunSpans = (run: RunTree.Run): ReadonlyArray<Span> => {

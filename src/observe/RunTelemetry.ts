@@ -1,10 +1,10 @@
 /**
- * Tracing and metrics of runs for an application with its own telemetry. Spans, metrics and the trace of each call are
- * Effect's, so that the application's exporter (`effect/observability` `Otlp`, an SDK, a test) exports them too.
+ * Tracing and metrics of runs for an application with its own telemetry. It uses Effect's tracer and metrics, so the
+ * application's exporter (`effect/observability` `Otlp`, an SDK, a test) also exports them.
  *
  * **Details**
  *
- * | span | of |
+ * | span | represents |
  * | --- | --- |
  * | `invoke_agent` | a run, or a child below the tool call that delegated to it |
  * | `step` | a step of a run |
@@ -12,14 +12,14 @@
  * | `execute_tool` | a tool call, from its preparation to its end |
  * | `approval` | a question, and how long the answer took |
  *
- * Attributes and metrics are named by the GenAI semantic conventions. Spans are built from the run record, so they have
- * its times and are complete regardless of text length. Model calls and tool calls run in their spans, so that
+ * Attributes and metrics are named according to the GenAI semantic conventions. Spans are built from the run record, so
+ * they have its timestamps and complete texts of any length. Model calls and tool calls run in their spans, so that
  * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
  * tracer in the fiber nothing is recorded.
  *
  * **Gotchas**
  *
- * It excludes the plugin `observability/otel`: only the first of the two is active, and a warning is logged.
+ * This plugin and `observability/otel` exclude each other: only the first one is active, and a warning is logged.
  *
  * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same
  * reason, code inside a call can annotate only its own spans, not the span of the call.
@@ -64,29 +64,32 @@ import * as TracerSpans from "./otel/TracerSpans.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as LiveSpans from "./LiveSpans.ts"
 
-/** Options of an application; all have defaults. */
+/** Options of an application. All are optional. */
 export interface Options {
-  /** Name of the agent in spans; `hermes` when absent. */
+  /** Name of the agent in spans. The default is `hermes`. */
   readonly agentName?: string | undefined
-  /** Prompts, answers, arguments and results are part of the spans; not when absent. */
+  /** If true, spans include prompts, answers, arguments and results. The default is false. */
   readonly captureContent?: boolean | undefined
-  /** The tracer of the fiber when absent. */
+  /** Tracer to use. The default is the tracer of the fiber. */
   readonly tracer?: Tracer.Tracer | undefined
-  /** Registry of the metrics; the registry of the fiber when absent. */
+  /** Registry of the metrics. The default is the registry of the fiber. */
   readonly registry?: Context.Context<never> | undefined
   /** Parent span of runs if the application has no active span. */
   readonly parent?: Tracer.AnySpan | undefined
-  /** Decides which runs are traced; as the span above says, else all, when absent. */
+  /**
+   * Decides which runs are traced. By default a run follows the decision of its parent span, and is traced if it has no
+   * parent span.
+   */
   readonly sampler?: Sampler | undefined
 }
 
-/** Parts of a plugin that traces. */
+/** Contributions of a tracing plugin to a runtime. */
 export interface Contribution {
   readonly hooks: ReadonlyArray<Hook>
   readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
 }
 
-/** Spans of active calls; undefined without tracing. */
+/** Functions that return the span of an active call, or `undefined` if the call is not traced. */
 export interface Places {
   readonly attempt: (context: Context.Context<never>, run: Recorder, attempt: LlmContext) => Tracer.AnySpan | undefined
   readonly call: (context: Context.Context<never>, run: Recorder, call: ToolCallContext) => Tracer.AnySpan | undefined
@@ -100,11 +103,11 @@ const describeResult = ({ node }: RunSpans.Span): string | undefined => {
   return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
 }
 
-/** Tests for a span that has a log record: a run, an approval, a failure. */
+/** Tests whether a span has a log record: a run, an approval or a failure. */
 export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
   outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
 
-/** Writes the record of a span that {@link isLogged}, at the time of its end. */
+/** Writes the log record of a span that {@link isLogged}, with the time of the span's end. */
 export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
   const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
@@ -128,9 +131,9 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
   )
 }
 
-/** Puts model calls and tool calls of recorded runs into their spans. */
+/** Creates middleware that runs model calls and tool calls of recorded runs in their spans. */
 export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
-  /** Loggers of the last call, and these with them: calls mostly have the same ones. */
+  /** Loggers of the last call combined with `loggers`, cached because most calls have the same loggers. */
   let both: { readonly of: Loggers; readonly all: Loggers } | undefined
   const addOwnLoggers = (given: Loggers, own: Loggers): Loggers => {
     if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
@@ -160,13 +163,13 @@ export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Co
   ]
 }
 
-/** Target of an application's tracer. */
+/** Name of the target for tracing to an application's tracer. */
 export const tracerTarget = "tracer"
 
-/** Remedy where runs would be traced in two ways. */
+/** Advice in the warning that is logged when runs would be traced twice. */
 export const exclusive = "use Telemetry or enable observability/otel, not both."
 
-/** The step of an attempt; undefined for a side task. */
+/** Returns the step of an attempt, or `undefined` for a side task. */
 const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined =>
   platform.startsWith("auxiliary:") ? undefined : apiCallCount
 
@@ -238,7 +241,7 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
     }
   })
 
-/** A plugin that traces runs into the application's tracer and metrics; see the top of this file. */
+/** Creates a plugin that reports runs to the application's tracer and metrics. */
 export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
   Plugin.make({
     name: "telemetry",
@@ -246,14 +249,14 @@ export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
     build: buildContribution(options)
   })
 
-/** The plugin as an option of a runtime: `Runtime.layer({ ...RunTelemetry.make(), … })`. */
+/** Returns the plugin as an option of a runtime: `Runtime.layer({ ...RunTelemetry.make(), … })`. */
 export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({
   plugins: [makePlugin(options)]
 })
 
 /**
- * Protobuf for Effect's exporters, for programs with long conversations: the bytes of
- * `OtlpSerialization.layerProtobuf`, which costs many times the memory for spans with texts.
+ * Protobuf serialization for Effect's exporters, for programs with long conversations. It produces the same bytes as
+ * `OtlpSerialization.layerProtobuf`, which uses many times more memory for spans with long texts.
  *
  * **Example** (In the place of `Otlp.layerProtobuf`)
  *

@@ -1,13 +1,13 @@
 /**
  * The tree of events in the run record: runs, their steps, the attempts of a step, its tool calls, the approvals of a
- * call, and the children and calls that it started. Every exporter and every view of runs is a function of it, the same
- * for an active run and a stored one.
+ * call, and the children and calls that it started. Every exporter and every view of runs is a function of this tree,
+ * both for active and for stored runs.
  *
  * **Details**
  *
- * {@link make} takes entries in their order and reports the nodes that each opened, closed or changed. The tree holds
- * the record without truncation; each view sets its own bounds. {@link Tree.request} resolves the messages that an
- * attempt sent from the references of the record.
+ * {@link make} takes entries in order and returns the nodes that each entry opened, closed or changed. The tree
+ * contains the record without truncation; each view sets its own limits. {@link Tree.request} resolves the references
+ * in the record to the messages that an attempt sent.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -22,33 +22,40 @@ export type { Request, SentMessages } from "./RunContents.ts"
 export type * from "./RunNodes.ts"
 export type { Change } from "./RunTreeState.ts"
 
-/** The tree so far. */
+/** The tree built from the entries so far. */
 export interface Tree {
   readonly add: (entry: Record.Entry) => ReadonlyArray<RunTreeState.Change>
   /**
-   * Takes a message or a tool set of an earlier run, for attempts that name it; the run does not come into the tree.
+   * Takes a message or a tool set of an earlier run, because later attempts may refer to it. The earlier run is not
+   * added to the tree.
    */
   readonly remember: (entry: Record.Entry) => void
   /** Runs that are not a child of another run in the tree, in order. */
   readonly roots: ReadonlyArray<Run>
   readonly request: (attempt: Attempt) => RunContents.Request
-  /** Messages of an attempt, for a reader of the newest ones. */
+  /** Returns the messages of an attempt, for a reader that starts with the newest one. */
   readonly sent: (attempt: Attempt) => RunContents.SentMessages
-  /** Messages of an attempt that no session stores, in order: the system prompt, nudges, contexts of plugins. */
+  /**
+   * Returns the messages of an attempt that no session stores, in order: the system prompt, nudges, contexts of
+   * plugins.
+   */
   readonly unstored: (attempt: Attempt) => ReadonlyArray<Prompt.Message>
-  /** Tools of an attempt. */
+  /** Returns the tools of an attempt. */
   readonly tools: (attempt: Attempt) => ReadonlyArray<ToolDefinition>
-  /** Beginning of a session that repeats another one; `undefined` for every other session. */
+  /** Returns the beginning of a session that repeats another session, or `undefined` for every other session. */
   readonly beginning: (sessionId: string) => Beginning | undefined
-  /** All messages of a session that the record has, by position. */
+  /** Returns all messages of a session in the record, by position. */
   readonly conversation: (sessionId: string) => ReadonlyArray<Message>
-  /** Forgets a root that has ended, its children and its session's contents if no other run of it is in the tree. */
+  /**
+   * Forgets a root that has ended and its children. Also forgets the contents of its session if the tree has no other
+   * run of it.
+   */
   readonly forget: (root: Run) => void
   /** Forgets the contents of a session if no run of it is in the tree. */
   readonly release: (sessionId: string) => void
 }
 
-/** Messages with which a session began before an attempt; empty unless the attempt is the first one of its session. */
+/** Returns the messages that a session began with if the attempt is the first one of the session, or an empty list. */
 const listBeginning = ({ beginnings, roots }: RunTreeState.TreeState, attempt: Attempt): ReadonlyArray<Message> => {
   const { run } = attempt
   const isFirst =
@@ -57,11 +64,14 @@ const listBeginning = ({ beginnings, roots }: RunTreeState.TreeState, attempt: A
   return beginnings.get(run.sessionId)?.messages.filter(({ copyOf }) => copyOf === undefined) ?? []
 }
 
-/** An empty tree. */
+/** Creates an empty tree. */
 export const make = (): Tree => {
   const state = RunTreeState.make()
   const { beginnings, contents, roots } = state
-  /** Messages of the attempt that was asked for last, until something comes into the tree: every exporter asks. */
+  /**
+   * Messages of the most recently requested attempt, cached until the tree changes, because every exporter requests
+   * them.
+   */
   let asked: { readonly attempt: Attempt; readonly sent: RunContents.SentMessages } | undefined
   return {
     add: (entry) => {
@@ -91,7 +101,7 @@ export const make = (): Tree => {
   }
 }
 
-/** The tree of stored entries. */
+/** Builds the tree of stored entries. */
 export const fromEntries = (entries: Iterable<Record.Entry>): Tree => {
   const tree = make()
   for (const entry of entries) tree.add(entry)

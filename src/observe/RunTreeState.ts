@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * {@link addEntry} takes entries in their order and changes the state in place: nodes are shared with their readers,
- * and a session may have very many entries.
+ * {@link addEntry} takes entries in order and changes the state in place, because nodes are shared with readers and a
+ * session may have very many entries.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -16,12 +16,12 @@ import type { Approval, Attempt, Beginning, Call, Child, Node, Run, Step } from 
 
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
-/** Effects of an entry on the tree, in order; `Noted` for an event that is neither a beginning nor an end. */
+/** Effect of an entry on the tree. `Noted` is for an event that is neither a beginning nor an end. */
 export type Change =
   | { readonly _tag: "Opened" | "Closed"; readonly at: number; readonly node: Node }
   | { readonly _tag: "Noted"; readonly at: number; readonly run: Run; readonly event: Record.RecordEvent }
 
-/** A run, and its parts that later entries name by id. */
+/** A run, and the parts that later entries refer to by id. */
 interface OpenRun {
   readonly run: Run
   readonly attempts: Map<string, Attempt>
@@ -29,23 +29,23 @@ interface OpenRun {
   step: Step | undefined
 }
 
-/** The tree so far. */
+/** State of the tree built from the entries so far. */
 export interface TreeState {
   /** Runs that are not a child of another run in the tree, in order. */
   readonly roots: Array<Run>
-  /** By session and turn: a side task may be of a turn whose session continues in another one. */
+  /** Open runs by session and turn. A side task may belong to a turn whose session has continued in another session. */
   readonly open: Map<string, OpenRun>
-  /** Children by their session, until their run begins and after. */
+  /** Children by session, including children whose run has not begun yet. */
   readonly children: Map<string, Child>
   readonly beginnings: Map<string, Beginning>
   readonly contents: RunContents.Contents
-  /** The run of the newest entry: successive entries mostly belong to one run. */
+  /** The run of the newest entry, because successive entries mostly belong to one run. */
   newest: OpenRun | undefined
   /** Effects of the newest entry. */
   changes: Array<Change>
 }
 
-/** A tree without entries. */
+/** Creates a tree without entries. */
 export const make = (): TreeState => ({
   roots: [],
   open: new Map(),
@@ -116,7 +116,7 @@ const endStep = (tree: TreeState, within: OpenRun, at: number): void => {
 }
 
 const getOrBeginStep = (tree: TreeState, within: OpenRun, number: number, at: number): Step => {
-  // The summary of a run that used up a limit is asked for under the number of its last step.
+  // The summary of a run that reached a limit is requested under the number of the last step.
   if (within.step?.number === number && within.step.message === undefined) return within.step
   endStep(tree, within, at)
   const step: Step = {
@@ -171,7 +171,7 @@ const addCall = (
 const findCall = ({ calls }: OpenRun, id: string | undefined): Call | undefined =>
   id === undefined ? undefined : calls.get(id)
 
-/** The call of this id that an earlier run of the session left open: its process was killed. */
+/** Finds the call with this id that an earlier run of the session left open because its process was killed. */
 const findEarlierCall = (tree: TreeState, { run }: OpenRun, id: string): Call | undefined =>
   Array.from(tree.open.values())
     .findLast(
@@ -187,11 +187,11 @@ const appendMessage = (
 ): void => {
   const { id, message, origin } = event
   const stored = RunContents.addMessage(tree.contents, entry, event)
-  // A message with an id has its place where requests refer to it.
+  // A message with an id is placed by the requests that refer to it.
   if (id !== undefined) return
   within.run.messages.push(stored)
   if (origin === "model") {
-    // An answer whose attempts are not in the record is a step all the same.
+    // An answer forms a step even if its attempts are not in the record.
     const { number = 0 } = within.run.steps.at(-1) ?? {}
     const step =
       within.step?.message === undefined
@@ -237,7 +237,7 @@ const endAttempt = (tree: TreeState, within: OpenRun, at: number, event: TaggedE
 
 const startCall = (tree: TreeState, within: OpenRun, at: number, event: TaggedEvent<"CallStarted">): void => {
   const known = within.calls.get(event.callId)
-  // Ids may come again: one that is over is another call.
+  // Ids may be reused: a call that has ended is a different call.
   const begun =
     known !== undefined && known.end === undefined
       ? known
@@ -323,7 +323,7 @@ const endRun = (tree: TreeState, within: OpenRun, at: number, event: TaggedEvent
   recordClosing(tree, run, at)
 }
 
-/** Adds an event of a run that the tree has. */
+/** Adds an event of a run that is in the tree. */
 const addRunEvent = (
   tree: TreeState,
   entry: Record.Entry,
@@ -369,13 +369,16 @@ const addRunEvent = (
 }
 
 const endSession = (tree: TreeState, entry: Record.Entry, event: TaggedEvent<"SessionEnded">): void => {
-  // A session that continues another one may end under the turn of its beginning.
+  // A session that continues another session may end under the turn in which it began.
   const last =
     tree.open.get(formatRunKey(entry))?.run ?? tree.roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
   if (last !== undefined) tree.changes.push({ _tag: "Noted", at: entry.at, run: last, event })
 }
 
-/** Adds an event to the beginning of a session that repeats another one; false for an event that is not part of it. */
+/**
+ * Adds an event to the beginning of a session that repeats another session. Returns false if the event is not part of
+ * the beginning.
+ */
 const addToBeginning = (tree: TreeState, entry: Record.Entry): boolean => {
   const { event } = entry
   const beginning = tree.beginnings.get(entry.sessionId)
@@ -403,7 +406,7 @@ export const addEntry = (tree: TreeState, entry: Record.Entry): ReadonlyArray<Ch
     case "ReplayBegun":
       tree.beginnings.set(sessionId, { at, turnId, link: event, rewritten: undefined, messages: [] })
       break
-    // A score, a note and an undo are about a session and are not part of its runs.
+    // A score, a note and an undo concern a session and are not part of its runs.
     case "Scored":
     case "Noted":
     case "FilesReverted":
@@ -432,7 +435,10 @@ const dropRun = (tree: TreeState, run: Run): void => {
   releaseSession(tree, run.sessionId)
 }
 
-/** Forgets a root that has ended, its children, and its session's contents if no other run of it is in the tree. */
+/**
+ * Forgets a root that has ended and its children. Also forgets the contents of its session if the tree has no other run
+ * of it.
+ */
 export const forgetRoot = (tree: TreeState, root: Run): void => {
   const index = tree.roots.indexOf(root)
   if (index >= 0) tree.roots.splice(index, 1)

@@ -1,6 +1,6 @@
 /**
- * The runs of a stored session and its children as a tree: from the run record, or from the messages alone if a session
- * is older than its record.
+ * The runs of a stored session and its children as a tree. It is built from the run record, or from the messages alone
+ * if the session is older than its record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -20,7 +20,7 @@ import * as RunTree from "./RunTree.ts"
 const toOrigin = (role: string): RecordEvent.Origin =>
   role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
-/** Entries for the messages of a session that its record does not have; their times are not known. */
+/** Returns entries for the messages of a session that are missing from its record. Their times are unknown. */
 const readBeforeRecord = Effect.fnUntraced(function* (
   session: Session,
   entries: ReadonlyArray<RecordEvent.Entry>
@@ -82,8 +82,8 @@ const readBeforeRecord = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the entries with the messages that a killed process stored but did not record, each after the run of the
- * previous message; messages before the record are left out.
+ * Adds the messages that a killed process stored but did not record, each after the run of the previous message.
+ * Messages from before the record are left out.
  */
 const completeEntries = Effect.fnUntraced(function* (
   session: Session,
@@ -117,7 +117,7 @@ const completeEntries = Effect.fnUntraced(function* (
   })
 })
 
-/** Entries before the first one of a turn, in the order in which they were written. */
+/** Returns the entries before the first entry of a turn, in the order in which they were written. */
 const takeBefore = (
   entries: ReadonlyArray<RecordEvent.Entry>,
   turnId: string | undefined
@@ -158,7 +158,7 @@ const listSessionsBelow = (run: RunTree.Run): ReadonlyArray<string> =>
     ...(inner === undefined ? [] : listSessionsBelow(inner))
   ])
 
-/** Counts the entries of a session and of its children that {@link read} leaves out, or reads in part. */
+/** Counts the entries of a session and of its children that {@link read} leaves out or reads only partly. */
 export const countUnread = (
   sessionId: string,
   tree: RunTree.Tree
@@ -172,8 +172,8 @@ export const countUnread = (
   )
 
 /**
- * Reads what the record has of a session before a turn of it, with its children. Nothing where the store does not know
- * the session.
+ * Reads the recorded entries of a session and its children before one of its turns. Returns an empty list if the store
+ * does not know the session.
  */
 export const readEarlier = (
   sessionId: string,

@@ -13,8 +13,8 @@ import type { Pool } from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 
 /**
- * A parsed trace. `faults` are the lines of a stream that could not be read; `notice` says what of a trajectory could
- * not.
+ * A parsed trace. `faults` are the lines of a stream that could not be read. `notice` describes the parts of a
+ * trajectory that could not be read.
  */
 export type Trace =
   | {
@@ -29,7 +29,7 @@ class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/N
   message: Schema.String
 }) {}
 
-/** Wraps a trajectory. */
+/** Wraps a trajectory as a trace. */
 export const fromTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
 
 const formatNotice = ({ unread, version }: Atif.LaterTrajectory): string =>
@@ -38,8 +38,8 @@ const formatNotice = ({ unread, version }: Atif.LaterTrajectory): string =>
   }. Update hermes to see all.`
 
 /**
- * Parses the text of a file. Of a trajectory of a later version, the readable parts are returned. An invalid trajectory
- * fails; a stream fails only without any valid event.
+ * Parses the text of a file. For a trajectory of a later version, the readable parts are returned. Fails for an invalid
+ * trajectory, and for a stream without any valid event.
  */
 export const parse = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
@@ -69,6 +69,6 @@ export const toTrajectories = (trace: Trace, options?: AtifConvert.Options): Ret
     ? { trajectories: [trace.trajectory], faults: [] }
     : AtifConvert.convert(trace.events, options)
 
-/** Builds the rows of the timeline. Repeated messages of requests go to `pool`. */
+/** Builds the rows of the timeline. Messages that several requests repeat are added to `pool`. */
 export const buildRows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
   trace._tag === "Trajectory" ? FromAtif.buildRows(trace.trajectory) : FromAtof.buildRows(trace.events, pool)

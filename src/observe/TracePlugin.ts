@@ -1,11 +1,11 @@
 /**
- * ATOF and ATIF exporters: one file for the stream of events, one file for the trajectory of each session, built from
- * the run record while it is written.
+ * ATOF and ATIF exporters: one file for the stream of events, and one file for the trajectory of each session. Both are
+ * built from the run record while it is written.
  *
  * **Details**
  *
  * Runs are not slowed down: a separate fiber converts the entries to events and documents and writes them. When the
- * plugin is unloaded, or its runtime ends, everything open is ended and the files are complete.
+ * plugin is unloaded or its runtime ends, everything that is open is ended and the files are completed.
  *
  * **Example** (In an application)
  *
@@ -43,20 +43,25 @@ import * as RecordBatches from "./RecordBatches.ts"
 import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
-/** Tells for each exporter whether something else writes the same now; asked when a session begins. */
+/**
+ * For each exporter, a function that returns true if something else currently writes the same output. It is called when
+ * a session begins.
+ */
 export interface TakenExporters {
   readonly atof: () => boolean
   readonly atif: () => boolean
 }
 
-/** Other writers of the same files. */
+/** Other writers of the same output, and the source of entries to use beside them. */
 export interface SiblingWriters {
   readonly taken: TakenExporters
-  /** Passes entries on in the place of the record. */
+  /** Source of entries that is used instead of the record. */
   readonly listen: Service["listen"]
 }
 
-/** Leaves out sessions that began while something else wrote the same, with their children. */
+/**
+ * Creates a filter that leaves out sessions, and their children, that began while something else wrote the same output.
+ */
 const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) => {
   const known = new Map<string, boolean>()
   return ({ event, sessionId }) => {
@@ -70,8 +75,8 @@ const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) =>
 }
 
 /**
- * Passes groups of entries to `handle` in a separate fiber, in order; `finish` runs last. If `handle` returns a time in
- * milliseconds, it is called again after that time at the latest.
+ * Passes batches of entries to `handle` in a separate fiber, in order; `finish` runs last. If `handle` returns a time
+ * in milliseconds, it is called again after that time at the latest.
  */
 const followEntries = Effect.fnUntraced(function* (
   label: string,
@@ -86,7 +91,8 @@ const followEntries = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const deadline = yield* TraceSettings.FlushDeadline
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
-  // Handles everything that arrived meanwhile at once: a slow disk lags by one write, not by one per run.
+  // Handles all batches that arrived in the meantime at once, so a slow disk lags behind by one write, not by one write
+  // per run.
   let wait: number | undefined
   const taken = Effect.suspend(() =>
     wait === undefined
@@ -117,10 +123,10 @@ const followEntries = Effect.fnUntraced(function* (
   yield* listen((entries) => void Queue.offerUnsafe(queue, entries))
 })
 
-/** Reads what was recorded of a session before a turn of it. */
+/** Reads the entries of a session that were recorded before one of its turns. */
 export type EarlierReader = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
 
-/** Reads what the store has of a session before a turn of it. */
+/** Reads the stored entries of a session from before one of its turns. */
 export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effect.gen(function* () {
   const record = yield* RunRecord
   const store = yield* Effect.serviceOption(SessionStore)
@@ -142,7 +148,7 @@ export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effec
         )
 })
 
-/** Makes events of entries; a session that was recorded before this stream is recalled first. */
+/** Converts entries to events. A session that was recorded before this stream is recalled first. */
 export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) => {
   return Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
     const events: Array<Event> = []
@@ -157,10 +163,13 @@ export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) =
   })
 }
 
-/** Files that are written of each record. */
+/** Files that are written for each record. */
 const claimed = new WeakMap<Service, Set<string>>()
 
-/** Settings without the files that another plugin of the runtime writes already: nothing is written twice. */
+/**
+ * Returns the settings without the files that another plugin of the runtime already writes, so that nothing is written
+ * twice.
+ */
 const claimFiles = Effect.fnUntraced(function* ({
   agent,
   atif,
@@ -190,8 +199,8 @@ const claimFiles = Effect.fnUntraced(function* ({
 })
 
 /**
- * Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled.
- * Files that another plugin of the runtime writes are one warning, and are written once.
+ * Writes the files of the enabled exporters, as long as the scope lives. If all are disabled, it does not listen to the
+ * record. Files that another plugin of the runtime already writes are left out, with one warning.
  */
 export const openExporters = (
   settings: TraceSettings.TraceSettings,
@@ -200,8 +209,8 @@ export const openExporters = (
   Effect.gen(function* () {
     const { agent, atif, atof } = yield* claimFiles(settings)
     /**
-     * Groups of the entries that an exporter writes. A session is judged when it is heard of, so that its events are in
-     * one place.
+     * Returns batches of the entries that an exporter writes. Whether a session is included is decided when it begins,
+     * so that all its events have the same writer.
      */
     const makeBatches = (exporter: keyof TakenExporters) => {
       if (beside === undefined) return RecordBatches.ofRecord
@@ -239,11 +248,11 @@ const details = {
   description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say"
 }
 
-/** The exporters with settings of an application. */
+/** Creates the plugin with the settings of an application. */
 export const make = (settings: TraceSettings.TraceSettings) =>
   Plugin.make({ ...details, build: Effect.as(openExporters(settings), {}) })
 
-/** The plugin `observability/trace`, with the settings of the environment variables. */
+/** The plugin `observability/trace`, configured by environment variables. */
 export const plugin = Plugin.make({
   ...details,
   build: Effect.as(

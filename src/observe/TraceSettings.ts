@@ -5,8 +5,8 @@
  * **Details**
  *
  * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need
- * a directory. An agent without a version has the version of the record. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in
- * NeMo Relay: it is the size in bytes at which a file is rotated.
+ * a directory. If no agent version is set, the version in the record is used. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not
+ * in NeMo Relay: it is the size in bytes at which a file is rotated.
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
  */
@@ -16,12 +16,12 @@ import type * as AtifWriter from "./AtifWriter.ts"
 import type * as AtofWriter from "./AtofWriter.ts"
 import type { Agent } from "./atof/AgentScopes.ts"
 
-/** Longest wait at the end of a program for files that are not on disk yet. */
+/** Maximum time that the end of a program waits for files that are not on disk yet. */
 export const FlushDeadline = Context.Reference<Duration.Duration>("hermes-effect/observability/FlushDeadline", {
   defaultValue: () => Duration.seconds(5)
 })
 
-/** Options of each exporter; `undefined` for one that is disabled. */
+/** Options of each exporter, or `undefined` for a disabled exporter. */
 export interface TraceSettings {
   readonly agent: Agent
   readonly atof: AtofWriter.Options | undefined

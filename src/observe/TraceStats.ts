@@ -1,7 +1,7 @@
-/** Totals of a trace: calls, failures, tokens, cost and duration, and shares of each model and tool. */
+/** Totals of a trace: calls, failures, tokens, cost and duration, and the share of each model and tool. */
 import { isFailed, type Row } from "./trace/Row.ts"
 
-/** Totals of one model or one tool. `millis` is the sum of its calls, and counts parallel calls separately. */
+/** Totals of one model or one tool. `millis` is the sum of the durations of its calls, including parallel calls. */
 export interface Share {
   readonly name: string
   readonly count: number

@@ -5,8 +5,8 @@
  * **Details**
  *
  * The page is one file. Its content security policy allows its own script and style by hash and denies the network.
- * Text of a run is embedded as JSON and shown as text, so that it cannot become markup or code. Only the rows in sight
- * exist in the document; a message that several requests repeat is embedded once. `npm run build:page` makes script and
+ * Text of a run is embedded as JSON and shown as text, so that it cannot become markup or code. Only visible rows exist
+ * in the DOM; a message that several requests repeat is embedded once. `npm run build:page` builds the script and the
  * style from the modules in `trace/page`.
  */
 import { script, style } from "#pages/trace"
@@ -62,7 +62,7 @@ const countChanges = (diff: ReadonlyArray<Diff.Change>): ReadonlyArray<Sum> =>
     makeSum(diff.filter((change) => change.state === state).length, state)
   )
 
-/** Redacts a row. Pages are passed on, and traces of other programs may hold secrets. */
+/** Redacts a row, because pages are shared and traces of other programs may contain secrets. */
 const redactRow = (row: Row): Row => ({
   ...row,
   name: redactText(row.name),
@@ -75,7 +75,7 @@ const findSessionId = (trace: Trace.Trace): string | undefined =>
     ? (trace.trajectory.session_id ?? undefined)
     : toNonEmptyText(trace.events[0]?.metadata?.["session_id"])
 
-/** Tells traces of one name apart: by their sessions, else by their places. */
+/** Distinguishes traces with the same name by their sessions, or else by their positions. */
 const disambiguateNames = (traces: ReadonlyArray<NamedTrace>): ReadonlyArray<NamedTrace> => {
   const isTwice = ({ name }: NamedTrace): boolean => traces.filter((one) => one.name === name).length > 1
   const bySession = traces.map((one) => {
@@ -113,7 +113,7 @@ const entities: Readonly<Record<string, string>> = {
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? "")
 
-/** Writes JSON for a script element: characters that could begin a tag or a comment are escaped. */
+/** Encodes JSON for a script element. Characters that could begin a tag or a comment are escaped. */
 const encodeForScript = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/gu,

@@ -1,7 +1,7 @@
 /**
- * The Linux sandbox: bubblewrap with namespaces for users, processes, mounts and the network, no new privileges, no
- * capabilities. Each command has its own mounts, according to the rules. All commands of a sandbox share one network
- * namespace, so that a command reaches a server that another one started.
+ * Linux sandbox: bubblewrap with namespaces for users, processes, mounts and the network, without new privileges or
+ * capabilities. Each command has separate mounts, according to the rules. All commands of a sandbox share one network
+ * namespace, so that a command can reach a server that another command started.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 
 const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
 
-/** Finds the programs that build the sandbox. */
+/** Finds the programs that are needed to build the sandbox. */
 const findPrograms = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const findProgram = Effect.fnUntraced(function* (name: string) {
     for (const directory of programDirectories) {
@@ -37,8 +37,9 @@ const findPrograms = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
 })
 
 /**
- * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a
- * zombie of the machine's, and the end of the command with it unnoticed for a second.
+ * Builds the arguments of the first process of a sandbox, which waits for the command and exits with its status.
+ * bubblewrap's own first process would remain as a zombie of the machine, and the end of the command would be noticed a
+ * second late.
  */
 const buildInitArguments = ({
   args,
@@ -48,7 +49,7 @@ const buildInitArguments = ({
   const first = ["--as-pid-1", "--", "/bin/sh", "-c"]
   if (shell !== undefined && shell !== false) return [...first, `(${[command, ...args].join(" ")}\n); exit "$?"`]
   const [flag, script, ...rest] = args
-  // A script runs in a part of the first shell: one program less is started.
+  // A script runs in a part of the first shell, which avoids starting another program.
   return command === "/bin/sh" && flag === "-c" && typeof script === "string"
     ? [...first, `(${script}\n); exit "$?"`, ...rest]
     : [...first, '"$@"; exit "$?"', "sh", command, ...args]
@@ -66,10 +67,10 @@ const isolation = [
   "--die-with-parent"
 ]
 
-/** Bytes of `/dev/shm`, which are memory: a quarter, since the processes of a command may have the rest. */
+/** Size of `/dev/shm` in bytes: a quarter of the memory, because the processes of a command may use the rest. */
 const sharedBytes = String(Math.floor(getMachineMemory() / 4))
 
-/** Arguments that mount what the rules say over a root that can only be read. */
+/** Builds the arguments that apply the rules as mounts over a read-only root. */
 const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
   ...rules.flatMap(({ allows, isAbsent, isFile, path, source = path }) => {
     if (isAbsent === true) return []
@@ -82,7 +83,7 @@ const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> 
         return isFile === true ? ["--ro-bind", "/dev/null", path] : ["--tmpfs", path]
     }
   }),
-  // Applied last, because visible places below a hidden directory are mounted before it becomes read-only.
+  // Applied last, because visible directories below a hidden directory are mounted before it becomes read-only.
   ...rules.flatMap(({ allows, isFile, path }) =>
     allows === "nothing" && isFile !== true ? ["--remount-ro", path] : []
   )
@@ -90,7 +91,7 @@ const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> 
 
 const HolderInfo = Schema.fromJsonString(Schema.Struct({ "child-pid": Schema.Int }))
 
-/** Text that a process writes, until it has `end` in it. */
+/** Reads text from a process until the text contains `end`. */
 const readTextUntil = (
   text: Stream.Stream<Uint8Array, PlatformError>,
   end: string
@@ -106,17 +107,18 @@ const readTextUntil = (
     Effect.map((last) => (last._tag === "Some" ? last.value : ""))
   )
 
-/** The network namespace of a sandbox. */
+/** Network namespace of a sandbox. */
 interface JoinedNamespace {
-  /** A process in it. */
+  /** Id of a process in the namespace. */
   readonly pid: number
-  /** Port inside the namespace on which a proxy answers; `undefined` without a proxy. */
+  /** Port of the proxy inside the namespace, `undefined` without a proxy. */
   readonly port: string | undefined
 }
 
 /**
- * A network namespace without a network, in which all commands of a sandbox reach each other. One process holds it and
- * is restarted if it ends. With the socket file of a proxy, the process carries connections to it.
+ * Creates a network namespace without an external network, in which all commands of a sandbox can reach each other. One
+ * process holds the namespace and is restarted if it ends. If a socket file of a proxy is given, the process forwards
+ * connections to the proxy.
  */
 const makeNamespace = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner["Service"],
@@ -156,12 +158,12 @@ const makeNamespace = Effect.fnUntraced(function* (
         }
       )
     )
-    // The process ends when its input does. This is faster than to kill it and wait until its children are gone.
+    // The process ends when its input ends. This is faster than killing it and waiting for its children.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second"))
     )
     const info = yield* readTextUntil(handle.getOutputFd(3), "}")
-    // It can be joined when its process runs, and not before.
+    // The namespace can only be joined after its process has started.
     const said = yield* readTextUntil(handle.stdout, "\n")
     const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
     held = { handle, joined: { pid, port: /^ready (\d+)/.exec(said)?.[1] } }
@@ -220,13 +222,13 @@ const make: WallKind["make"] = (files) =>
               "/dev/shm",
               "--proc",
               "/proc",
-              // Settings of the kernel ask who a process is, not what it may: root without capabilities would change
-              // them for the machine.
+              // `/proc/sys` is read-only, because the kernel checks the user and not the capabilities of a process:
+              // root without capabilities could change settings of the machine.
               "--ro-bind-try",
               "/proc/sys",
               "/proc/sys",
               ...buildMountArguments(rules),
-              // Files there would be memory that no limit counts.
+              // Files in this directory would use memory that no limit counts.
               "--remount-ro",
               "/dev",
               "--chdir",
@@ -242,13 +244,13 @@ const make: WallKind["make"] = (files) =>
   )
 
 const noWrite = /read-only file system|EROFS/i
-// A protected file is a mount: it cannot be removed or renamed, and files cannot be renamed into its directory. The
-// empty `.hermes`, which `git clean` tries to remove, is a part of the sandbox.
+// A protected file is a mount point: it cannot be removed or renamed, and files cannot be renamed into its directory.
+// The empty `.hermes`, which `git clean` tries to remove, belongs to the sandbox and is no error.
 const noMove = /^(?!.*\.hermes\b).*(?:device or resource busy|EBUSY|cross-device link|EXDEV)/im
 const noNetwork =
   /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
-/** Walls of bubblewrap. */
+/** Bubblewrap sandboxes. */
 export const bubblewrap: WallKind = {
   name: "bubblewrap",
   requirement: "install the package bubblewrap and allow user namespaces",

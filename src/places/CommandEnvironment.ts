@@ -1,15 +1,14 @@
 /**
- * The place where commands run and files live, for every tool that runs commands or opens files for a model.
+ * Environment in which commands run and files are stored, for every tool that runs commands or opens files for a model.
  *
  * **Details**
  *
  * An environment is two services of Effect: a `ChildProcessSpawner` that starts processes in it, and a `FileSystem`
- * that sees its files as those processes do. A tool takes them from {@link CommandEnvironment} by {@link provide}, so
- * that `terminal`, `execute_code` and the file tools share one view of the environment:
+ * with the same files that those processes see. A tool gets them from {@link CommandEnvironment} with {@link provide},
+ * so that `terminal`, `execute_code` and the file tools share one view of the environment:
  *
- * - {@link layerLocal}: this machine as the user who runs the program; nothing is confined.
- * - `Sandbox.layer`: this machine in a sandbox of the operating system, which restricts reads, writes and network
- *   access.
+ * - {@link layerLocal}: this machine as the user who runs the program; commands are not confined.
+ * - `Sandbox.layer`: this machine in an operating system sandbox, which restricts reads, writes and network access.
  * - `Container.layer`: a container of Docker or Podman with the working tree in it.
  * - `SshHost.layer`: another machine, over the system's `ssh`.
  *
@@ -36,99 +35,102 @@ import { ProcessEnvironment } from "../base/platform/ProcessVariables.ts"
 import * as PortForward from "./PortForward.ts"
 import type { SetAside } from "./SetAside.ts"
 
-/** Reason for which an environment stopped a command. */
+/** Explanation of why an environment stopped a command. */
 export interface Explanation {
   readonly reason: string
-  /** Setting that would have let it be. */
+  /** Setting that would have allowed the action. */
   readonly setting: string
-  /** True if the user was asked already. */
+  /** True if the user was already asked. */
   readonly isAsked: boolean
 }
 
-/** Access to working trees for programs that only hermes starts, such as its own `git`. */
+/** Access to working trees for programs that only hermes starts, such as its internal `git` commands. */
 export interface TreeAccess {
-  /** `here`: the trees are directories of this machine. */
+  /** Place of the trees. With `here` they are directories on this machine. */
   readonly place: "here" | "elsewhere"
   readonly spawner: ChildProcessSpawner["Service"]
   readonly files: FileSystem.FileSystem
 }
 
-/** Files from which something would run later, which commands made unasked. */
+/** Files that programs of the user would run later, and that commands created without approval. */
 export interface PlantedFiles {
   /** Files that were renamed since the last call. */
   readonly take: Effect.Effect<ReadonlyArray<SetAside>>
-  /** Gives a file back its name, for good. */
+  /** Permanently restores the name of a file. */
   readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
 }
 
-/** The place where commands run and files live. */
+/** Environment in which commands run and files are stored. */
 export interface Service {
   /** Kind of environment, as hooks receive it (`env_type`). */
   readonly name: "local" | "sandbox" | "docker" | "ssh"
-  /** True if commands cannot do all that the user can. */
+  /** True if commands have fewer rights than the user. */
   readonly isConfined: boolean
-  /** Description for the model that works in it; `undefined` if there is nothing to describe. */
+  /** Description for the model that works in the environment, `undefined` if there is nothing to describe. */
   readonly description: string | undefined
-  /** Hosts that its commands reach: none, some, or all. */
+  /** Hosts that its commands can reach: none, some, or all. */
   readonly reach: "none" | "hosts" | "all"
   /**
-   * Explains the output of a failed command that the environment stopped; `undefined` for all others. `refused` are the
-   * hosts that were denied to it.
+   * Explains the output of a failed command that the environment stopped. Returns `undefined` for other commands.
+   * `refused` lists the hosts that were denied to the command.
    */
   readonly explain: (output: string, refused: ReadonlyArray<string>) => Explanation | undefined
-  /**
-   * Tells once what happened to the environment since the last call: it was started again, it ended under a command.
-   */
+  /** Reports once an event in the environment since the last call, such as a restart or its end during a command. */
   readonly notice: Effect.Effect<string | undefined>
   /** Maps an absolute directory of this machine to its directory in the environment. */
   readonly directory: (given: string) => Effect.Effect<string>
-  /** Home directory of its commands; `undefined` if unknown. */
+  /** Home directory of its commands, `undefined` if unknown. */
   readonly home: Effect.Effect<string | undefined>
   /**
-   * Returns an address on this machine for a port that its commands listen on, while the scope is open. The number is
-   * the same if it is free here. The port does not need a listener yet.
+   * Returns an address on this machine for a port that its commands listen on, while the scope is open. The port number
+   * is the same if it is free on this machine. The port does not need a listener yet.
    */
   readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
-  /** Looks at the files of its working trees for this program, around commands and not as one of them. */
+  /** Reads the files of its working trees for this program, before and after commands and independently of them. */
   readonly trees: TreeAccess
-  /** Program in it that runs JavaScript. */
+  /** Program in the environment that runs JavaScript. */
   readonly node: string
   /**
-   * `elsewhere`: ids of its processes mean nothing on this machine, and a process that is killed takes everything below
-   * it along.
+   * Place of its processes. With `elsewhere`, their ids are meaningless on this machine, and killing a process also
+   * kills all its descendants.
    */
   readonly processes: "here" | "elsewhere"
-  /** Starts processes in it. */
+  /** Starts processes in the environment. */
   readonly spawner: ChildProcessSpawner["Service"]
-  /** Processes and files outside of it, for a command that the user lets out; `undefined` if it has no outside. */
+  /**
+   * Processes and files outside of the environment, for a command that the user allows to run unconfined. `undefined`
+   * if the environment has no outside.
+   */
   readonly outside: Pick<Service, "spawner" | "files"> | undefined
-  /** Its files, as its processes see them. */
+  /** Files of the environment, as its processes see them. */
   readonly files: FileSystem.FileSystem
-  /** Files from which something would run later, where the environment renames those that commands make. */
+  /**
+   * Files that programs of the user would run later, if the environment renames such files after commands created them.
+   */
   readonly planted?: PlantedFiles | undefined
   /**
-   * Directories of this machine with the temporary files of the call's commands; `undefined` if the commands share the
+   * Directories on this machine with the temporary files of the call's commands, `undefined` if the commands use the
    * machine's own.
    */
   readonly temporaryDirectories?: Effect.Effect<ReadonlyArray<string>, PlatformError> | undefined
 }
 
-/** The place where commands run and files live. */
+/** Environment in which commands run and files are stored. */
 export class CommandEnvironment extends Context.Service<CommandEnvironment, Service>()(
   "hermes-effect/environment/CommandEnvironment"
 ) {}
 
-/** Directory on another machine that a run works in. Replaces the directory of the settings. */
+/** Directory on another machine in which a run works. Replaces the directory of the settings. */
 export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", {
   defaultValue: () => undefined
 })
 
-/** Place of the processes that are served: `here` they are looked for and signalled by their ids. */
+/** Place of the served processes. With `here` they are looked up and signalled by their ids. */
 export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", {
   defaultValue: () => "here"
 })
 
-/** Facts of every environment on this machine. */
+/** Properties of every environment on this machine. */
 export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notice" | "processes"> = {
   notice: Effect.undefined,
   home: Effect.map(ProcessEnvironment, (variables) => variables()["HOME"]),
@@ -137,23 +139,23 @@ export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notic
   processes: "here"
 }
 
-/** Questions about hosts that a command of a tool call wants to reach. */
+/** Requests of a tool call's commands to reach hosts. */
 export interface HostRequests {
-  /** Asks whether a host may be reached; about a listed one only rules decide. */
+  /** Asks whether a host may be reached. For a listed host only rules decide. */
   readonly ask: (host: string, port: number, isListed: boolean) => Effect.Effect<boolean>
   /** Hosts that were denied to commands of the call. */
   readonly refused: Set<string>
 }
 
 /**
- * Receives the questions about hosts from an environment with its own network, for the current call; `undefined` if
- * hosts are not asked about.
+ * Receives the requests to reach hosts from an environment with its own network, for the current call. `undefined` if
+ * the user is not asked about hosts.
  */
 export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-effect/environment/HostRequests", {
   defaultValue: () => undefined
 })
 
-/** This machine, as the user who runs the program. */
+/** Layer of this machine, as the user who runs the program. */
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> =
   Layer.effect(
     CommandEnvironment,
@@ -176,7 +178,7 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
     })
   )
 
-/** Gives what is built the processes and the files of the environment in the place of this machine's. */
+/** Provides the processes and files of the environment instead of this machine's. */
 export const provide = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> =>

@@ -1,25 +1,26 @@
 /**
- * An environment in containers of Docker or Podman, over their command line: one for each conversation and working
- * tree, started by the first command and removed after a time without use and with the runtime.
+ * Environment in Docker or Podman containers, controlled by their command line. There is one container for each
+ * conversation and working tree. It is started by the first command, and removed after a period without use or with the
+ * runtime.
  *
  * **Details**
  *
- * A container has no capabilities, gains no privileges, has bounds for memory, processors and processes, its own `/tmp`
- * and home directory, and no network unless it is given. The working tree has its usual path: it is mounted, or copied
- * without a way back to this machine. In a mounted tree `.git/hooks`, `.git/config` and `.hermes`, whose contents this
- * machine may run later, are read-only, and `.env` files are empty. Files that it creates belong to the caller. Only
- * the named variables of this program enter it.
+ * A container has no capabilities, gains no privileges, has limits for memory, processors and processes, a separate
+ * `/tmp` and home directory, and no network unless the settings provide one. The working tree has its usual path: it is
+ * mounted, or copied without copying changes back to this machine. In a mounted tree `.git/hooks`, `.git/config` and
+ * `.hermes`, whose contents this machine may run later, are read-only, and `.env` files are empty. Files that it
+ * creates belong to the caller. Only the named variables of this program are passed to it.
  *
  * The container lives as long as its client, which ends with this program, even if the program is killed. A container
- * that remains nevertheless has a label with its owner, and the next program that finds the owner gone removes it.
+ * that remains has a label with its owner. The next program that finds that the owner has ended removes the container.
  *
  * The engine is checked when the layer is built, and a `ConfigError` names the missing part. If an image or a mount is
  * missing, the command fails with the remedy. Images are not fetched.
  *
  * **Gotchas**
  *
- * Files outside of mounts are removed with the container, also when its lifetime ends; the next call reports this. The
- * kernel is shared.
+ * Files outside of mounts are removed with the container, even when its lifetime ends. The next call reports the
+ * removal. The kernel is shared.
  *
  * **Example** (An agent whose commands run in a container)
  *
@@ -70,48 +71,54 @@ import { sortRules, type Rule, isWithin } from "./SandboxRules.ts"
 import { scanTree } from "./TreeScan.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
-/** Containers of an environment. Paths are absolute. */
+/** Container settings of an environment. Paths are absolute. */
 export interface Options {
   /** Program of the container engine. Default: `docker`, or `podman` if `docker` is not in the search path. */
   readonly binary?: string | undefined
   readonly image: string
-  /** Image for a working tree in place of `image`; `undefined` for a tree without its own image. */
+  /** Returns the image for a working tree, which replaces `image`. `undefined` for a tree without a separate image. */
   readonly findImage?: ((tree: string) => string | undefined) | undefined
-  /** `read-only`: the working tree is not written. */
+  /** Access of commands to the working tree. With `read-only`, commands cannot write it. */
   readonly policy: "read-only" | "workspace-write"
-  /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
+  /**
+   * Source of the working tree: `mount` mounts the tree of this machine, `copy` copies it. The copy is removed with the
+   * container.
+   */
   readonly workspace: "mount" | "copy"
-  /** `all`: the network that the engine provides. */
+  /** Network of the containers: `none`, or with `all` the network that the engine provides. */
   readonly network: "none" | "all"
-  /** Bounds; those that are absent are the engine's. Memory and disk are megabytes. */
+  /** Resource limits. Absent limits default to the engine's. Memory and disk are in megabytes. */
   readonly limits: {
     readonly cpus?: number | undefined
     readonly memory?: number | undefined
     readonly disk?: number | undefined
     readonly processes: number
   }
-  /** Further mounts: `source:target` or `source:target:ro`; a source without a slash is a volume of the engine. */
+  /** Further mounts: `source:target` or `source:target:ro`. A source without a slash is a volume of the engine. */
   readonly volumes: ReadonlyArray<string>
-  /** Directories of this machine that can be read at their own path. Those that do not exist are left out. */
+  /**
+   * Directories of this machine that can be read at the same path in the container. Directories that do not exist are
+   * skipped.
+   */
   readonly readable: ReadonlyArray<string>
-  /** Variables of every command. */
+  /** Environment variables of every command. */
   readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
-  /** Variables of this program that commands receive. */
+  /** Names of this program's variables that commands receive. */
   readonly forwarded: ReadonlyArray<string>
-  /** User that commands run as. */
+  /** User as which commands run. */
   readonly user: "caller" | "image"
-  /** True: the home directory in the container is a volume that the next session of the tree has too. */
+  /** True if the home directory in the container is a volume that later sessions of the tree share. */
   readonly isPersistent: boolean
-  /** Time without use after which a container is removed. */
+  /** Period without use after which a container is removed. */
   readonly lifetime: Duration.Duration
-  /** The user's home directory. A tree that holds it is not mounted. */
+  /** The user's home directory. A tree that contains it is not mounted. */
   readonly home: string | undefined
   readonly hidesEnvFiles: boolean
   /** Further arguments of `run`. */
   readonly extraArguments: ReadonlyArray<string>
 }
 
-/** A container without a network, with bounds, of which nothing stays. */
+/** Default settings: a container with limits and without a network, from which no data remain. */
 export const defaults = {
   policy: "workspace-write",
   workspace: "mount",
@@ -132,7 +139,7 @@ export const defaults = {
 export const containerHome = "/home/hermes"
 const ownerLabel = "hermes.owner"
 
-/** Engine that was found. */
+/** The container engine that was found. */
 export interface Engine {
   readonly program: string
   readonly kind: "docker" | "podman"
@@ -146,7 +153,7 @@ const makeUnavailableError = (reason: string, remedy: string): ConfigError =>
       "sandbox or local"
   })
 
-/** The line of an engine's error that says something. */
+/** Returns the last informative line of an engine's error. */
 export const takeLastLine = (text: string): string =>
   TextCut.takeHead(
     text
@@ -156,14 +163,14 @@ export const takeLastLine = (text: string): string =>
     300
   )
 
-/** Runs a command of the engine to its end. */
+/** Runs a command of the engine until it ends. */
 export const callEngine = Effect.fnUntraced(function* (
   program: string,
   args: ReadonlyArray<string>,
   input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore"
 ) {
   const spawner = yield* ChildProcessSpawner
-  // Helpers for credentials and plugins of the engine come from trusted directories too.
+  // Credential helpers and plugins of the engine also come from trusted directories.
   const env = { PATH: yield* TrustedPrograms.safePath }
   const handle = yield* spawner.spawn(
     ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true })
@@ -176,7 +183,7 @@ export const callEngine = Effect.fnUntraced(function* (
   return { output: output.trim(), errors: errors.trim(), code: Number(code) }
 }, Effect.scoped)
 
-/** Removes a container, which may be under way already, and waits until it is gone. */
+/** Removes a container, even if its removal has already started, and waits until it is gone. */
 const removeContainer = Effect.fnUntraced(function* (program: string, name: string) {
   yield* callEngine(program, ["rm", "--force", "--volumes", name])
   const isThere = Effect.map(
@@ -186,7 +193,7 @@ const removeContainer = Effect.fnUntraced(function* (program: string, name: stri
   yield* Effect.repeat(isThere, { schedule: Schedule.spaced("100 millis"), while: (there) => there, times: 50 })
 })
 
-/** Finds the engine, and whether it answers. */
+/** Finds the engine and checks that it answers. */
 export const findEngine = Effect.fnUntraced(function* (
   binary: string | undefined
 ): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
@@ -212,7 +219,7 @@ export const findEngine = Effect.fnUntraced(function* (
     : makeUnavailableError(`${binary} cannot be run`, "name the program of Docker or Podman by terminal.docker_binary")
 })
 
-/** One mount of `run`. */
+/** Builds one mount argument of `run`. */
 const buildMount = (fields: Readonly<Record<string, string>>, isReadOnly: boolean) =>
   Object.values(fields).some((value) => /[,"\n]/.test(value))
     ? Effect.fail(
@@ -231,7 +238,7 @@ const buildMount = (fields: Readonly<Record<string, string>>, isReadOnly: boolea
 const buildBind = ({ allows, path }: Rule) =>
   buildMount({ type: "bind", source: allows === "nothing" ? "/dev/null" : path, target: path }, allows !== "write")
 
-/** Mounts of the settings; a directory that is not there is an error, so that no engine makes it. */
+/** Builds the mounts of the settings. A missing directory is an error, so that the engine does not create it. */
 const buildVolumeMounts = Effect.fnUntraced(function* (volumes: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   return (yield* Effect.forEach(
@@ -253,7 +260,7 @@ const buildVolumeMounts = Effect.fnUntraced(function* (volumes: ReadonlyArray<st
   )).flat()
 })
 
-/** Text that identifies this process while it runs; `undefined` if the system does not report it. */
+/** Returns text that identifies this process while it runs, or `undefined` if the system does not provide it. */
 const readOwner = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, pid: string) {
     const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
@@ -265,7 +272,7 @@ const readOwner = Effect.fnUntraced(
   Effect.orElseSucceed(() => undefined)
 )
 
-/** Removes containers whose program is gone. */
+/** Removes containers whose owning program has ended. */
 const reapContainers = Effect.fnUntraced(function* ({ program }: Engine, own: string | undefined) {
   if (own === undefined) return
   const fs = yield* FileSystem.FileSystem
@@ -284,10 +291,10 @@ const reapContainers = Effect.fnUntraced(function* ({ program }: Engine, own: st
   }
 })
 
-/** Processes that one user may have with Podman, which counts those outside of the container too. */
+/** Maximum number of processes with Podman, which also counts the user's processes outside of the container. */
 const podmanProcesses = 4096
 
-/** Ulimits that this process may set: Podman requests higher ones by default, and fails. */
+/** Returns the ulimits that this process may set: Podman requests higher limits by default, and then fails. */
 const readUlimits = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const text = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const readHardLimit = (name: string): number =>
@@ -303,7 +310,7 @@ const readUlimits = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
 const missingImage = /no such image|unable to find image|image not known|not found locally|no such object/i
 const missingMount = /bind source path does not exist: (\S+)|statfs (\S+): no such file/i
 
-/** Sentence about a container that could not be started. */
+/** Describes in a sentence why a container could not be started. */
 const describeStartFailure = (engine: Engine, { limits }: Options, image: string, said: string): string => {
   if (missingImage.test(said))
     return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
@@ -314,7 +321,7 @@ const describeStartFailure = (engine: Engine, { limits }: Options, image: string
   return `the container was not started: ${takeLastLine(said)}`
 }
 
-/** Time to look for an image, and to fetch one. */
+/** Time limits for looking up and for fetching an image. */
 const imageTimes = { look: "10 seconds", fetch: "600 seconds" } as const
 
 /** Ensures that the engine has an image, and fetches the image if it is missing. */
@@ -335,7 +342,7 @@ export const fetchImage = Effect.fn("Container.fetchImage")(function* (
           )
       }
     )
-  // A name that begins with a dash would be an option of the engine.
+  // A name that starts with a dash would be parsed as an option of the engine.
   if (!/^[\w][\w./:@-]*$/.test(image)) return yield* makeRefusal("this is not a valid image name")
   const { program } = yield* findEngine(binary)
   if ((yield* runWithin(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
@@ -347,7 +354,7 @@ export const fetchImage = Effect.fn("Container.fetchImage")(function* (
 const noNetwork =
   /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
-/** Description of a container for the model that works in it. */
+/** Describes a container for the model that works in it. */
 export const describeContainer = ({ image, network, policy, workspace }: Options): string =>
   `Commands and file tools work in a container of the image ${image}: ${
     workspace === "copy"
@@ -357,12 +364,12 @@ export const describeContainer = ({ image, network, policy, workspace }: Options
         : "of what they write only the working tree is kept"
   }${network === "none" ? ", and there is no network" : ""}. Do not work around it: tell the user what needs more.`
 
-/** Environment in containers. Fails without an engine. */
+/** Creates an environment in containers. Fails without an engine. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
-  // Omits the other services of the context: their scope is not the scope of a container.
+  // Omits the other services of the context, whose scope is not the scope of a container.
   const services = Context.make(FileSystem.FileSystem, fs).pipe(
     Context.add(Path.Path, path),
     Context.add(ChildProcessSpawner, outer)
@@ -372,9 +379,9 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* WorkingTree.make(options.home)
   const own = yield* readOwner(fs, "self")
   const caller = getProcessOwner()
-  /** Counts the containers that need an empty directory at a path that does not exist. */
+  /** Number of containers that need an empty placeholder directory, by the missing path. */
   const placeholders = new Map<string, number>()
-  // Left by others: nothing to wait for, and nothing to fail for.
+  // Containers of other programs are removed in the background, and failures are ignored.
   yield* Effect.forkScoped(Effect.ignore(reapContainers(engine, own)))
 
   const findTreeRules = Effect.fnUntraced(function* (tree: string) {
@@ -392,7 +399,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       tree,
       { ...options, scan },
       {
-        // Empty until the container ends, so that nothing can be put in its place.
+        // The directory stays empty until the container ends, so that no file can be placed there.
         reserved: (directory) =>
           Effect.flatMap(WorkingTree.findRuleAt("read", directory), (found) => {
             if (found.length > 0 && !placeholders.has(directory)) return Effect.succeed(found)
@@ -411,12 +418,12 @@ export const make = Effect.fnUntraced(function* (options: Options) {
             })
             return made.pipe(
               Effect.andThen(held),
-              // Another process created it first, or it cannot be created here.
+              // Another process created the directory first, or it cannot be created here.
               Effect.ignore,
               Effect.andThen(WorkingTree.findRuleAt("read", directory))
             )
           }),
-        // A missing path cannot be mounted: a file that a command creates there is removed with the container.
+        // A missing path cannot be mounted. A file that a command creates there is removed with the container.
         absent: (file) =>
           Effect.tap(WorkingTree.findRuleAt("read", file), (found) =>
             found.length > 0 ? Effect.void : runAtEnd(fs.remove(file, { recursive: true, force: true }))
@@ -477,7 +484,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     ]
   })
 
-  /** Copies the tree into a container that runs. */
+  /** Copies the tree into a running container. */
   const copyTreeIn = Effect.fnUntraced(function* (tree: string, name: string, rules: ReadonlyArray<Rule>) {
     const runChecked = Effect.fnUntraced(function* (
       args: ReadonlyArray<string>,
@@ -489,7 +496,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
           `the working tree could not be copied into the container: ${takeLastLine(errors)}`
         )
     })
-    // Root may make the directory anywhere, and the user of the container everything in it.
+    // Root can create the directory anywhere. The user of the container can then write everything in it.
     yield* runChecked(["exec", "--user", "0:0", name, "/bin/sh", "-c", 'mkdir -p "$1" && chmod 1777 "$1"', "sh", tree])
     const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => rule.path)
     const names = (yield* fs.readDirectory(tree))
@@ -511,7 +518,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     const rules = yield* findTreeRules(tree)
     const name = `hermes-${yield* Ids.makeHex(12)}`
     const run = yield* buildRunArguments(tree, name, rules)
-    // It goes with the client that holds it, and is waited for.
+    // The container ends with the client that holds it. The finalizer waits for its removal.
     yield* Effect.addFinalizer(() => Effect.ignore(removeContainer(program, name)))
     const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
     const shell = yield* RemoteShell.open(outer, (script, words) =>
@@ -523,7 +530,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         )
       )
     )
-    // A volume belongs to root, who may say that everybody in the container may write it.
+    // A volume belongs to root, who makes it writable for all users in the container.
     if (options.isPersistent)
       yield* callEngine(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
     if (options.workspace === "copy") yield* copyTreeIn(tree, name, rules)
@@ -572,12 +579,12 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   return CommandEnvironment.of({
     ...environment,
     home: Effect.succeed(containerHome),
-    // A tree that is mounted is one of this machine.
+    // A mounted tree is a tree of this machine.
     trees: options.workspace === "mount" ? { place: "here", spawner: outer, files: fs } : environment.trees
   })
 })
 
-/** {@link make} as a Layer; the containers end with it. */
+/** Layer of {@link make}. The containers are removed with the layer. */
 export const layer = (
   options: Options
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>

@@ -1,11 +1,11 @@
 /**
- * The files below a directory, in the order of their names, directory by directory, as they are asked for.
+ * Streams the files below a directory, directory by directory, in the order of their names.
  *
  * **Details**
  *
- * Left out are what `.gitignore` files name (those above the directory too, inside a repository), version control
- * directories and `node_modules`. Hidden files are there. Symbolic links are not followed, so that nothing outside the
- * directory is found and no walk is endless. A directory that cannot be read is passed over and counted.
+ * Paths ignored by `.gitignore` files (inside a repository also by files above the directory), version control
+ * directories and `node_modules` are skipped. Hidden files are included. Symbolic links are not followed, so that no
+ * file outside the directory is found and every walk ends. An unreadable directory is skipped and counted.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -14,25 +14,25 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 
-// The rules of `.gitignore` files. Pure.
+// A rule of a `.gitignore` file. Its evaluation is pure.
 //
 // **Details**
 //
-// Comments, `!`, directories (`build/`), anchored patterns (`/dist`, `a/b`), `*`, `?`, `[…]` and `**` are understood;
-// of several rules that fit, the last one of the innermost file decides. `.git/info/exclude` and the global file are
-// not read.
+// Comments, `!`, directories (`build/`), anchored patterns (`/dist`, `a/b`), `*`, `?`, `[…]` and `**` are supported. If
+// several rules match, the last rule of the innermost file decides. `.git/info/exclude` and the global file are not
+// read.
 
 interface Rule {
   readonly negated: boolean
   readonly directoryOnly: boolean
-  /** True when the rule is about the path from the file's directory on, and not about the name alone. */
+  /** True if the rule matches the path relative to the file's directory, and false if it only matches the name. */
   readonly anchored: boolean
   readonly fits: (path: string) => boolean
 }
 
-/** The rules of one file. */
+/** Rules of one `.gitignore` file. */
 interface Rules {
-  /** Directory of the file, relative to the top of the walk: `""` or `a/b/`. `../` leads above it. */
+  /** Directory of the file, relative to the root of the walk: `""` or `a/b/`. `../` is a directory above the root. */
   readonly prefix: string
   readonly rules: ReadonlyArray<Rule>
 }
@@ -48,7 +48,7 @@ const parseRule = (raw: string): Rule | undefined => {
   const body = directoryOnly ? bare.slice(0, -1) : bare
   const pattern = body.replace(/^\//, "")
   if (pattern === "") return undefined
-  // Braces are plain characters here.
+  // Braces are literal characters in `.gitignore` patterns.
   const glob = magic.test(pattern) ? Glob.make(pattern.replace(/[{}]/g, "\\$&"), { dot: true }) : undefined
   return {
     negated,
@@ -58,7 +58,7 @@ const parseRule = (raw: string): Rule | undefined => {
   }
 }
 
-/** The rules of a file's text. */
+/** Parses the text of a `.gitignore` file. */
 export const parse = (prefix: string, text: string): Rules => ({
   prefix,
   rules: text
@@ -67,10 +67,13 @@ export const parse = (prefix: string, text: string): Rules => ({
     .filter((rule) => rule !== undefined)
 })
 
-/** True when an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
+/**
+ * Returns true if an entry is ignored. `levels` are ordered from the outermost file to the innermost, and `path` is
+ * relative to the root.
+ */
 export const isIgnored = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
   for (const { prefix, rules } of levels.toReversed()) {
-    // A file above the top sees the top's own path before the entry's.
+    // For a file above the root, the path of the root precedes the path of the entry.
     const local = prefix.startsWith("../")
       ? prefix.slice(prefix.lastIndexOf("../") + 3) + path
       : path.slice(prefix.length)
@@ -81,23 +84,23 @@ export const isIgnored = (levels: ReadonlyArray<Rules>, path: string, name: stri
   return false
 }
 
-/** A file, absolute and relative to the directory of the walk with `/` between its parts. */
+/** A file, with its absolute path and its path relative to the root of the walk, separated by `/`. */
 export interface Entry {
   readonly path: string
   readonly relative: string
   readonly name: string
-  /** A symbolic link: it can be listed, and is not opened. */
+  /** True for a symbolic link, which is listed but not opened. */
   readonly link: boolean
 }
 
-/** Entries that a walk passed over, counted as it goes. */
+/** Counts of entries that a walk skipped, updated during the walk. */
 export interface Tally {
   unreadable: number
-  /** True when the walk ended at `maxEntries`. */
+  /** True if the walk ended at `maxEntries`. */
   exhausted: boolean
 }
 
-/** Entries that one walk looks at. */
+/** Maximum number of entries that one walk examines. */
 const maxEntries = 200_000
 
 const skipped = new Set([".git", ".hg", ".svn", ".jj", ".sl", "node_modules", "__pycache__"])
@@ -110,7 +113,7 @@ interface Pending {
 
 type Files = FileSystem.FileSystem | Path.Path
 
-/** The rules of the `.gitignore` in a directory, if it has one that can be read. */
+/** Reads the rules of the `.gitignore` in a directory, if there is a readable one. */
 const readRulesIn = Effect.fnUntraced(function* (directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -118,7 +121,7 @@ const readRulesIn = Effect.fnUntraced(function* (directory: string, prefix: stri
   return Option.map(text, (text) => parse(prefix, text))
 })
 
-/** The rules above the top, outermost first, when it is inside a repository. */
+/** Reads the rules above the root, outermost first, if the root is inside a repository. */
 const readRulesAbove = Effect.fnUntraced(function* (top: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -134,7 +137,7 @@ const readRulesAbove = Effect.fnUntraced(function* (top: string) {
   return []
 })
 
-/** The files below `top`. */
+/** Streams the files below `top`. */
 export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never, Files> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -154,7 +157,7 @@ export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never
           : Option.none()
         const inner = Option.isSome(own) ? [...levels, own.value] : levels
         const pending: Array<Pending> = []
-        // Last name first: the end of the list is examined next.
+        // Sorted in reverse, because the end of the list is examined next.
         for (const { name, type } of Array.from(read.success).sort((a, b) => (a.name < b.name ? 1 : -1))) {
           const directory = type === "Directory"
           if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue

@@ -1,5 +1,6 @@
 /**
- * Images of directories with a Dockerfile, built by the engine of this machine, and the files that they bring.
+ * Builds images from directories with a Dockerfile, with the engine of this machine, and extracts files from the
+ * images.
  *
  * **Details**
  *
@@ -21,12 +22,12 @@ import * as TextCut from "../base/domain/TextCut.ts"
 import * as Digest from "../base/platform/Digest.ts"
 import * as Container from "./Container.ts"
 
-/** A directory with a Dockerfile. */
+/** A directory with a Dockerfile, and the settings of its build. */
 export interface Build {
   readonly directory: string
-  /** Names in it that are not given to the build. */
+  /** Names in the directory that are not part of the build context. */
   readonly without: ReadonlyArray<string>
-  /** Seconds that the build may take. */
+  /** Time limit of the build, in seconds. */
   readonly seconds: number
 }
 
@@ -37,7 +38,7 @@ const logChars = 1500
 const makeBuildError = (directory: string, reason: string): ConfigError =>
   new ConfigError({ path: "image", message: `the image of ${directory} cannot be built: ${reason}` })
 
-/** Paths of the files below a directory that are given to the build, in order. */
+/** Lists the files below a directory that are part of the build context, in order. */
 const listFiles = Effect.fnUntraced(function* ({ directory, without }: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -45,7 +46,7 @@ const listFiles = Effect.fnUntraced(function* ({ directory, without }: Build) {
   return names.filter((name) => !without.includes(name.split(paths.sep)[0] ?? ""))
 })
 
-/** Copies what the build is given, and names it. */
+/** Copies the build context, and derives the name of the image from it. */
 const copyContext = Effect.fnUntraced(function* (build: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -92,9 +93,7 @@ export const build = Effect.fn("ImageBuild.build")(function* (
   )
 })
 
-/**
- * A directory of an image, copied to this machine while the scope is open; empty if the image has no such directory.
- */
+/** Copies a directory of an image to this machine until the scope closes. Empty if the image has no such directory. */
 export const extractContents = Effect.fn("ImageBuild.extractContents")(function* (
   binary: string | undefined,
   image: string,

@@ -5,14 +5,14 @@
  *
  * **Gotchas**
  *
- * Files that only the build of the project runs (`package.json`, `Makefile`) are not among them: changing those is the
+ * Files that only the build of the project runs (`package.json`, `Makefile`) are not included: changing them is the
  * task of a coding agent.
  */
 
-/** Directories of settings and hooks that count whole. */
+/** Directories of settings and hooks whose whole content is protected. */
 const wholeDirectories = [".cursor", ".devcontainer", ".githooks", ".hermes", ".husky", ".idea", ".vscode", ".zed"]
 
-/** Directories of other agents, of which some files count. */
+/** Directories of other agents in which some files are protected. */
 const agentDirectories = [".claude", ".codex", ".gemini"]
 
 const files = [
@@ -43,24 +43,24 @@ const names: ReadonlySet<string> = new Set([...wholeDirectories, ...files])
 const agentNames: ReadonlySet<string> = new Set(agentDirectories)
 const agentFile = /^(?:settings|hooks|mcp|config)/
 
-/** End of the name of a file that was set aside. */
+/** Suffix of the name of a file that was set aside. */
 export const asideSuffix = ".set-aside"
 const isAside = /\.set-aside(?:-\d+)?$/
 
-/** True for a directory of another agent, of which only some files count. */
+/** Returns true for a directory of another agent, in which only some files are protected. */
 export const isAgentDirectory = (name: string): boolean => agentNames.has(name.toLowerCase())
 
-/** True when a name in a directory is a file or a directory from which something runs later. */
+/** Returns true if a name in a directory is a file or directory from which a program later runs commands. */
 export const isLaterName = (name: string, directory: string): boolean =>
   names.has(name.toLowerCase()) ||
   (isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name))
 
-/** True when a path lies at or below such a file or directory. */
+/** Returns true if a path is such a file or directory or is below one. */
 export const isLaterPath = (path: string): boolean => {
   const parts = path.split("/")
   return parts.some((name, at) => isLaterName(name, parts[at - 1] ?? ""))
 }
 
-/** True for a file of variables that holds secrets; a template for one holds none. */
+/** Returns true for an environment file that contains secrets. A template for such a file contains none. */
 export const isEnvironmentFile = (name: string): boolean =>
   /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)

@@ -1,17 +1,17 @@
 /**
- * Files that the words of a command name, read before it runs: their contents, for a later restore, and the files that
- * cannot be stored.
+ * Reads the files that the words of a command name, before the command runs: their contents, for a later restore, and
+ * the files that cannot be stored.
  *
  * **Details**
  *
- * Everything below a place counts, including ignored files and empty directories. Bounds apply to one command: number
- * of files, total bytes, and bytes of a file. A file beyond them is a gap, named with its size. Directories that a
- * build or an installation can recreate (`node_modules`; `dist` and similar ones if `.gitignore` names them) are stored
- * if they fit, and are not a gap otherwise.
+ * All files below a place are included, also ignored files and empty directories. Limits apply to each command: number
+ * of files, total bytes, and bytes per file. A file that exceeds a limit is a gap, named with its size. Directories
+ * that a build or an installation can recreate (`node_modules`; `dist` and similar ones if `.gitignore` names them) are
+ * stored if they fit, and are not a gap otherwise.
  *
  * **Gotchas**
  *
- * Links are not followed below a place. The way to it is followed as the system does.
+ * Links are not followed below a place. Links in the path to the place are followed, as the system does.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -21,8 +21,8 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Glob from "../base/domain/Glob.ts"
 
 /**
- * A file at one moment. `content` is the target of a link, empty for an empty directory, and `undefined` if it is not
- * stored.
+ * State of a file at one moment. `content` is the target of a link, empty for an empty directory, and `undefined` if it
+ * is not stored.
  */
 export interface FileState {
   readonly type: "file" | "link" | "directory"
@@ -31,55 +31,60 @@ export interface FileState {
   readonly content: Uint8Array | undefined
 }
 
-/** A file that is another one since. */
+/** A file that has changed since it was read. */
 export interface ChangedFile {
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string
   readonly before: FileState | undefined
   readonly after: FileState | undefined
 }
 
-/** Files that git knows: changed ones, and untracked ones with or without those that are ignored. */
+/** Listing of files by git: changed files, or untracked files with or without ignored files. */
 export type Listing = "changed" | "untracked" | "ignored"
 
 /** A place that a command names. */
 export interface NamedPlace {
-  /** As it is written: absolute, from the home directory (`~`) on, or from {@link NamedPlace.directory} on. */
+  /**
+   * Path as written in the command: absolute, relative to the home directory (`~`), or relative to
+   * {@link NamedPlace.directory}.
+   */
   readonly path: string
-  /** The directory that the command runs in, where its line says so. */
+  /** Directory in which the command runs, if the command line states it. */
   readonly directory?: string | undefined
-  /** True when `*`, `?` and `[` in the path match files. */
+  /** True if `*`, `?` and `[` in the path match files. */
   readonly isPattern?: boolean | undefined
-  /** Pattern of the names below the place that are meant; all names if absent. */
+  /** Pattern for the names of files below the place. All names match if absent. */
   readonly name?: string | undefined
-  /** Files that git lists for the place are meant. */
+  /** List of git that selects the files of the place. */
   readonly listing?: Listing | undefined
 }
 
-/** Files at some places. */
+/** Contents of the files at some places. */
 export interface NamedContents {
-  /** By their absolute paths. */
+  /** Files by their absolute paths. */
   readonly files: ReadonlyMap<string, FileState>
-  /** Parts that cannot be put back, each with its reason. */
+  /** Parts that cannot be restored, each with its reason. */
   readonly gaps: ReadonlyArray<string>
   /** Directories that are not stored because they can be recreated. */
   readonly rebuilt: ReadonlyArray<string>
 }
 
-/** Surroundings of places. */
+/** Directories and rules for resolving places. */
 export interface Surroundings {
-  /** Root of the working tree, real. */
+  /** Real path of the root of the working tree. */
   readonly tree: string
-  /** Directory of the call. */
+  /** Working directory of the call. */
   readonly cwd: string
   readonly home: string | undefined
-  /** Maximum number of files of a place that are read; files beyond it are not counted. */
+  /** Maximum number of files of a place that are read. Further files are not counted. */
   readonly counted: number
-  /** True for a path of the tree whose content is never stored. */
+  /** Returns true for a path of the tree whose content is never stored. */
   readonly isHidden: (path: string) => boolean
-  /** Paths of files relative to the tree, as git lists them; `undefined` if git cannot list them. */
+  /**
+   * Lists the paths of files relative to the tree, as git reports them. Returns `undefined` if git cannot list them.
+   */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
-  /** True for a path of the tree that `.gitignore` files name. */
+  /** Returns true for a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
 }
 
@@ -87,10 +92,10 @@ export interface Surroundings {
 export const maxFiles = 2_000
 const maxBytes = 64 * 1024 * 1024
 const maxFileBytes = 10 * 1024 * 1024
-/** Files that are counted to say how many there are. */
+/** Maximum number of files that are counted to report their number. */
 export const maxCounted = 20_000
 
-/** Directories whose names say that a tool makes them again. */
+/** Names of directories that a tool can always recreate. */
 const fetched = new Set([
   "node_modules",
   "bower_components",
@@ -108,7 +113,7 @@ const fetched = new Set([
   ".svelte-kit",
   ".nyc_output"
 ])
-/** Directories of which that is true where `.gitignore` names them. */
+/** Names of directories that a tool can recreate if `.gitignore` names them. */
 const built = new Set([
   "dist",
   "build",
@@ -127,7 +132,7 @@ const built = new Set([
 
 const temporary = ["/tmp", "/var/tmp"]
 
-/** Names in a repository of git, one of each kind. */
+/** Sample names of entries in a git repository, one of each kind. */
 const gitNames = [
   "HEAD",
   "config",
@@ -145,16 +150,18 @@ const gitNames = [
 const isWithin = (path: string, root: string): boolean =>
   path === root || path.startsWith(root === "/" ? root : `${root}/`)
 
-/** A size for people. */
+/** Formats a size for people. */
 const formatSize = (bytes: number): string => {
   const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : bytes >= 1e6 ? [1e6, "MB"] : [1e3, "KB"]
   return `${(bytes / unit).toFixed(bytes / unit < 10 ? 1 : 0)} ${name}`
 }
 
-/** A pattern without its classes, which match more that way. */
+/**
+ * Returns true if a name matches a pattern whose character classes are replaced by wildcards, which match more names.
+ */
 const isMatching = (pattern: string, name: string): boolean => Glob.isMatch(pattern.replace(/\[[^\]]*\]?/g, "*"), name)
 
-/** The state of a file now. */
+/** Reads the current state of a file. */
 const readState = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<FileState | undefined, PlatformError, FileSystem.FileSystem> {
@@ -195,7 +202,7 @@ export const read = Effect.fnUntraced(function* (
   const toRelative = (file: string): string => path.relative(tree, file)
   const withHome = (text: string): string => (home === undefined ? text : text.replace(/^~(?=\/|$)/, home))
 
-  /** Directories and files that a path means from a directory on, links on the way followed. */
+  /** Resolves a path from a directory to directories and files, following links on the way. */
   const resolvePaths = Effect.fnUntraced(function* (
     start: string,
     text: string,
@@ -214,7 +221,7 @@ export const read = Effect.fnUntraced(function* (
             : []
         for (const name of new Set([...names, part])) {
           const child = path.join(at, name)
-          // A link that is named itself is what goes.
+          // A link that is named itself is the entry that the command removes.
           const real =
             index === parts.length - 1 && part !== ".." ? Effect.as(fs.lstat(child), child) : fs.realPath(child)
           const there = yield* Effect.option(real)
@@ -227,8 +234,8 @@ export const read = Effect.fnUntraced(function* (
   })
 
   /**
-   * Files that a place means; where its line changes the directory, also what it would mean without that, as `cd` may
-   * fail.
+   * Resolves the files of a place. If the command line changes the directory, the path is also resolved without the
+   * change, because `cd` may fail.
    */
   const resolvePlace = Effect.fnUntraced(function* ({
     directory,
@@ -247,7 +254,7 @@ export const read = Effect.fnUntraced(function* (
     ]
   })
 
-  /** Keeps one file, or says why it cannot be. */
+  /** Stores one file, or records the reason why it cannot be stored. */
   const storeFile = Effect.fnUntraced(function* (
     file: string,
     into: Map<string, FileState>,
@@ -265,7 +272,7 @@ export const read = Effect.fnUntraced(function* (
     else into.set(file, state)
   })
 
-  /** Stores everything below a path. With `later`, directories that a tool can recreate are deferred. */
+  /** Stores all files below a path. With `later`, directories that a tool can recreate are deferred. */
   const storeTree = (
     file: string,
     name: string | undefined,
@@ -293,8 +300,8 @@ export const read = Effect.fnUntraced(function* (
 
   const storePlace = Effect.fnUntraced(function* (given: NamedPlace): Effect.fn.Return<void, PlatformError> {
     const { listing } = given
-    // Changes are lost in all of a repository.
-    // Another home, or one that is not known.
+    // `changed` applies to the whole repository. A path that still begins with `~` names another user's home, or the
+    // home is unknown.
     if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~")))
       return void gaps.add(`${given.path} (outside of the working tree)`)
     const starts = listing === "changed" ? [tree] : yield* resolvePlace(given)
@@ -311,7 +318,7 @@ export const read = Effect.fnUntraced(function* (
     for (const root of roots) {
       const isNested =
         listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
-      // git leaves them alone.
+      // git does not change these entries.
       if (isNested || !(yield* Effect.orElseSucceed(Effect.as(fs.lstat(root), true), () => false))) continue
       const part = toRelative(root)
       if (!isWithin(root, tree)) {

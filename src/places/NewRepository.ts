@@ -1,5 +1,5 @@
 /**
- * A repository that a command creates in the root of a working tree without one: `git init` in a sandbox.
+ * Supports commands that create a repository in the root of a working tree without one: `git init` in a sandbox.
  *
  * **Details**
  *
@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * A process that was already running still sees no repository. If two commands create one at the same time, the first
- * to end counts.
+ * A process that was already running still sees no repository. If two commands create a repository at the same time,
+ * the repository of the first command to end is used.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -26,7 +26,7 @@ const sections = /^\[(?:core|user|init|extensions|(?:remote|branch) "[\w./-]{1,2
 const lines =
   /^\s*(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|objectformat|refstorage|name|email|defaultbranch|fetch|merge|remote|rebase|url)\s*=\s*(?:(?!::)[^\\"#;\n])*$/i
 
-/** The lines of a configuration that name no program. */
+/** Returns the lines of a configuration that do not name a program. */
 const filterSettings = (config: string): string => {
   let isKept = false
   return (
@@ -40,7 +40,7 @@ const filterSettings = (config: string): string => {
   )
 }
 
-/** Files that point git to other places, and repositories stored in this one. */
+/** Names of files that redirect git to other places, and of repositories nested in this one. */
 const elsewhere = new Set([
   "config",
   "config.worktree",
@@ -55,7 +55,7 @@ const elsewhere = new Set([
 const isKept = (name: string): boolean =>
   !elsewhere.has(name) && (!name.startsWith("hooks/") || /^hooks\/[\w-]+\.sample$/.test(name))
 
-/** Copies plain files and directories; no link is followed. */
+/** Copies regular files and directories without following links. */
 const copyRepository = (fs: FileSystem.FileSystem, path: Path.Path, from: string, to: string) => {
   const copyEntry = (name: string): Effect.Effect<void, PlatformError> =>
     Effect.gen(function* () {
@@ -70,7 +70,7 @@ const copyRepository = (fs: FileSystem.FileSystem, path: Path.Path, from: string
   return copyEntry("")
 }
 
-/** Puts a repository that a command made into its place, unless another is there. */
+/** Moves a repository that a command created to its final place, unless a repository already exists there. */
 const placeRepository = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
@@ -84,7 +84,7 @@ const placeRepository = Effect.fnUntraced(function* (
   )
   if (parts.join() !== "File,File,Directory" || (yield* fs.readDirectory(place)).length > 0) return
   yield* copyRepository(fs, path, made, place)
-  // Last: a directory without one is not a repository.
+  // Written last: a directory without a configuration is not a repository.
   yield* fs.writeFileString(
     path.join(place, "config"),
     filterSettings(yield* fs.readFileString(path.join(made, "config")))
@@ -92,8 +92,8 @@ const placeRepository = Effect.fnUntraced(function* (
 })
 
 /**
- * The rules for one command, in whose scope it runs: an empty read-only `.git` is replaced by a writable one. `forget`
- * runs when a repository was created.
+ * Returns the rules for one command, in whose scope it runs: an empty read-only `.git` is replaced by a writable
+ * directory. `forget` runs if a repository was created.
  */
 export const prepareRules = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,

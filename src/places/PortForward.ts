@@ -1,16 +1,16 @@
 /**
- * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are
- * carried inside, each by a separate process that ends with it.
+ * Forwards a port of the loopback address on this machine to a port in an environment. Each connection is carried by a
+ * separate process that ends with the connection.
  *
  * **Details**
  *
- * The number is the port inside if that is free here, else any. The port inside does not need a listener yet: until it
- * has one, connections are closed.
+ * The local port number equals the port in the environment if it is free on this machine, and is any free number
+ * otherwise. The port in the environment does not need a listener yet: until it has one, connections are closed.
  *
  * **Gotchas**
  *
- * Every user and program of this machine can connect while the scope is open: bytes are passed on unchanged, without a
- * place for a credential. The program inside decides whom it answers.
+ * Every user and program of this machine can connect while the scope is open: bytes are passed on unchanged, without
+ * authentication. The program in the environment has to authenticate its clients.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"
@@ -19,7 +19,7 @@ import type * as Scope from "effect/Scope"
 import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import * as LoopbackPort from "../base/platform/LoopbackPort.ts"
 
-/** Address on this machine. */
+/** Local address of a forwarded port. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -28,17 +28,17 @@ export interface Address {
 const makePortError = (port: number, description: string): PlatformError =>
   systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
 
-/** Fails for a number that is not a port. */
+/** Fails if a number is not a valid port. */
 const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
   Number.isInteger(port) && port > 0 && port < 65_536
     ? Effect.void
     : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
 
-/** A port of an environment that has the network of this machine. */
+/** Returns the local address of a port in an environment that shares the network of this machine. */
 export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
   Effect.as(checkPort(port), { host: "localhost", port })
 
-/** Carries each connection by a process whose standard streams are connected to the port inside. */
+/** Carries each connection with a process whose standard streams are connected to the port in the environment. */
 export const carryConnections = (
   port: number,
   bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
@@ -59,7 +59,7 @@ export const carryConnections = (
     return { host: "127.0.0.1", port: own }
   })
 
-/** Code of a program that carries its standard streams to the port that is its argument. */
+/** Source code of a program that connects its standard streams to the port in its argument. */
 export const carrier = `
 const socket = require("node:net").connect(Number(process.argv[1]), "localhost")
 process.stdin.pipe(socket)
@@ -67,7 +67,7 @@ socket.pipe(process.stdout)
 socket.on("error", ({ message }) => { console.error(message); process.exit(1) }).on("close", () => process.exit())
 `
 
-/** Script that connects its standard streams to the port `$1`, with a program that the environment has. */
+/** Script that connects its standard streams to the port `$1`, with a program available in the environment. */
 export const carrierScript = [
   `if command -v node >/dev/null; then exec node -e '${carrier}' "$1"`,
   `elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"`,

@@ -1,6 +1,6 @@
 /**
- * Runs a command in its own terminal, by a program of the environment: `script` of util-linux, `script` of BSD and
- * macOS, or `python3`.
+ * Runs a command in a separate pseudo-terminal, created by a program of the environment: `script` of util-linux,
+ * `script` of BSD and macOS, or `python3`.
  *
  * **Details**
  *
@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * Standard error is the terminal too. Input is echoed. Ctrl-D ends the input of one reader, and only at the beginning
- * of a line: a second reader waits without end.
+ * Standard error is also the terminal. Input is echoed. Ctrl-D ends the input of one reader, and only at the beginning
+ * of a line: a second reader waits forever.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -22,7 +22,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { quoteWord } from "./RemoteShell.ts"
 
-/** Size in characters. */
+/** Size of a terminal in characters. */
 interface Size {
   readonly rows: number
   readonly columns: number
@@ -32,7 +32,7 @@ interface Size {
 const defaultSize: Size = { rows: 24, columns: 80 }
 
 const Maker = Schema.Literals(["util-linux", "bsd", "python3"])
-/** Program that makes terminals in one environment. */
+/** Program that creates pseudo-terminals in an environment. */
 export type Maker = typeof Maker.Type
 
 const python = [
@@ -44,17 +44,17 @@ const python = [
   "sys.exit(128 + (status & 127) if status & 127 else status >> 8)"
 ].join("\n")
 
-/** Commands of a shell that run the script `$0` of `/bin/sh` on a terminal. */
+/** Shell commands that run the script `$0` of `/bin/sh` on a terminal. */
 const commands: Readonly<Record<Maker, string>> = {
   "util-linux": 'script -qec "$0" /dev/null',
   bsd: 'script -q /dev/null /bin/sh -c "$0"',
   python3: `python3 -c ${quoteWord(python)} /bin/sh -c "$0"`
 }
 
-/** `script` runs its command by the user's shell, which may be one of another language. */
+/** `script` runs its command with the user's shell, which may have a different syntax. */
 const plainShell = 'export HERMES_USER_SHELL="${SHELL-}" SHELL=/bin/sh'
 
-/** Arguments of `/bin/sh` that run a command line by a shell (an absolute path) on a terminal. Pure. */
+/** Builds the arguments of `/bin/sh` that run a command line with a shell (an absolute path) on a terminal. Pure. */
 export const buildShellArguments = (
   maker: Maker,
   shell: string,
@@ -71,18 +71,18 @@ export const buildShellArguments = (
   ].join("\n")
 ]
 
-/** Tries each of the programs, and says which one passes an exit code on. */
+/** Script that tries each program, and prints the name of a program that passes exit codes on. */
 const trial = [
   plainShell,
   ...Maker.literals.map((maker) => `(${commands[maker]}) >/dev/null 2>&1; [ $? = 7 ] && echo ${maker} && exit`)
 ].join("\n")
 
-/** Longest time of a trial. */
+/** Time limit of a trial. */
 const triedWithin = "20 seconds"
 
 /**
- * Finds the program that creates terminals in the environment of the spawner; `undefined` if there is no such program.
- * `options` are the directory and the variables of the command that needs the terminal.
+ * Finds the program that creates terminals in the environment of the spawner. Returns `undefined` if there is no such
+ * program. `options` are the directory and the variables of the command that needs the terminal.
  */
 export const findMaker = ({
   cwd,
@@ -105,6 +105,6 @@ export const findMaker = ({
   }).pipe(
     Effect.scoped,
     Effect.timeoutOrElse({ duration: triedWithin, orElse: () => Effect.undefined }),
-    // An environment that starts nothing makes no terminal either; the command itself says why.
+    // An environment that cannot start processes has no terminals either. The command itself reports the reason.
     Effect.orElseSucceed(() => undefined)
   )

@@ -1,7 +1,7 @@
 /**
- * An environment on machines that are started when they are needed: containers, connections. There is one for each
- * working directory or one for all. It is held while a command runs, released after a time without use, and started
- * again if it is gone.
+ * Environment on machines that are started on demand, such as containers or connections. There is one machine for each
+ * working directory, or one for all directories. A machine is held while a command runs, released after a period
+ * without use, and started again if it is lost.
  *
  * **Details**
  *
@@ -29,47 +29,50 @@ import * as RemoteFiles from "./RemoteFiles.ts"
 import { type Machine, spawn } from "./RemoteProcesses.ts"
 import type { ShellEnded } from "./RemoteShell.ts"
 
-/** Machines of an environment. */
+/** Machine settings of an environment. */
 export interface Options extends Pick<Service, "name" | "isConfined" | "description" | "explain" | "reach"> {
-  /** Name of the machine that serves a call. */
+  /** Key of the machine that serves a call. */
   readonly key: Effect.Effect<string, PlatformError>
-  /** Starts a machine; it lives as long as the scope. */
+  /** Starts a machine, which runs until the scope closes. */
   readonly start: (key: string) => Effect.Effect<Machine, PlatformError, Scope.Scope>
-  /** Time without use after which a machine is let go. */
+  /** Period without use after which a machine is released. */
   readonly lifetime: Duration.Duration
-  /** Variables of this program that its processes receive, besides language and terminal variables. */
+  /**
+   * Names of this program's variables that the processes of a machine receive, in addition to language and terminal
+   * variables.
+   */
   readonly admitted: ReadonlyArray<string>
-  /** Variables of every command. */
+  /** Environment variables of every command. */
   readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
-  /** Error of a client that ended before it had started anything. */
+  /** Returns the error message for a client that ended before it started a command. */
   readonly refused: (errors: string) => string
-  /** Sentences about a machine that is gone while a command runs, and about one that is started again. */
+  /** Notices for a machine that was lost while a command ran, and for a machine that was started again. */
   readonly notices: { readonly lost: string; readonly again: (reason: "idle" | "lost") => string | undefined }
 }
 
-/** Variables of this program that every environment gets. */
+/** Variables of this program that every environment receives. */
 const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
 /** Variables that describe one machine and are never passed to another. */
 const ofMachine =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
 
-/** Error of a machine. */
+/** Creates the error for a machine that cannot be reached. */
 export const makeUnreachableError = (description: string): PlatformError =>
   systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
 
-/** Stream of a process that the next one of a pipeline reads. */
+/** Selects the stream of a process that the next process of a pipeline reads. */
 const selectOutput = (
   handle: ChildProcessHandle,
   from: ChildProcess.PipeFromOption | undefined
 ): Stream.Stream<Uint8Array, PlatformError> =>
   from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
 
-/** An environment on machines; they are gone with the scope. */
+/** Creates an environment on machines, which are released when the scope closes. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* ChildProcessSpawner
   const variables = yield* ProcessEnvironment
   const notices: Array<string> = []
-  /** Machines that were started, and how the last one of a name ended. */
+  /** Machines that were started before, by key, with the reason for the end of the last one. */
   const known = new Map<string, "idle" | "lost">()
 
   const reportNotice = (notice: string) =>
@@ -91,7 +94,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     idleTimeToLive: options.lifetime
   })
 
-  /** The machine of the call. It is started if it does not run, and stays while the scope is open. */
+  /** Returns the machine of the call. It is started if it does not run, and is held until the scope closes. */
   const machine = Effect.gen(function* () {
     const key = yield* options.key
     const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
@@ -178,7 +181,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     notice: Effect.sync(() => (notices.length === 0 ? undefined : notices.splice(0).join(" "))),
     home: Effect.scoped(Effect.flatMap(machine, ({ shell }) => shell.run('printf %s "$HOME"'))).pipe(
       Effect.map(({ output }) => new TextDecoder().decode(output)),
-      // The command that needs it fails with the reason.
+      // The command that needs the machine fails with the reason.
       Effect.orElseSucceed(() => undefined)
     ),
     forward: (port: number) => PortForward.carryConnections(port, connectPort(port)),
@@ -187,7 +190,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     processes: "elsewhere" as const,
     spawner,
     files,
-    /** The machine of the call; it stays while the scope is open. */
+    /** Machine of the call, held until the scope closes. */
     machine
   }
 })

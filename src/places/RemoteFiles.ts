@@ -1,6 +1,6 @@
 /**
- * The files of a remote machine as Effect's `FileSystem`, through scripts of POSIX tools, so that nothing has to be
- * installed there.
+ * Effect's `FileSystem` for the files of a remote machine. It uses scripts of POSIX tools, so that no installation is
+ * required on the machine.
  *
  * **Details**
  *
@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * An open file is its path: if it is replaced meanwhile, later reads return the new content. Files cannot be watched.
- * The machine needs `stat -c`, `readlink -f` and `mktemp`, which GNU and BusyBox have.
+ * An open file is identified by its path: if the file is replaced, later reads return the new content. Files cannot be
+ * watched. The machine needs `stat -c`, `readlink -f` and `mktemp`, which GNU and BusyBox have.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -24,9 +24,9 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { type Answer, joinBytes, quoteWord } from "./RemoteShell.ts"
 
-/** Bytes of a file that are fetched at once. */
+/** Number of bytes of a file that are fetched at a time. */
 const blockBytes = 256 * 1024
-/** Exit code of a script that leaves its work to a separate process. */
+/** Exit code of a script that requires a separate process. */
 const elsewhere = 77
 
 const decoder = new TextDecoder()
@@ -39,7 +39,7 @@ const tags: ReadonlyArray<readonly [RegExp, SystemErrorTag]> = [
   [/busy/i, "Busy"]
 ]
 
-/** Creates the error of a script from the messages of its tools, which use the language C. */
+/** Creates the error of a script from the messages of its tools, which run in the `C` locale. */
 const makeSystemError = (method: string, path: string, errors: string): PlatformError =>
   systemError({
     _tag: tags.find(([pattern]) => pattern.test(errors))?.[1] ?? "Unknown",
@@ -49,7 +49,7 @@ const makeSystemError = (method: string, path: string, errors: string): Platform
     description: errors.split("\n").at(-1)
   })
 
-/** A path as a word that no tool takes for an option. */
+/** Quotes a path as a word that tools cannot mistake for an option. */
 const quotePath = (path: string): string => quoteWord(path.startsWith("/") ? path : `./${path}`)
 
 const statFormat = "%f|%s|%Y|%y|%X|%x|%i|%d|%h|%u|%g|%b"
@@ -64,7 +64,7 @@ const fileTypes: Readonly<Record<number, FileSystem.File.Type>> = {
   0xc000: "Socket"
 }
 
-/** Time from seconds and a text that has their fraction. */
+/** Creates a date from seconds and a text that contains the fraction of a second. */
 const toDate = (seconds: string | undefined, text: string | undefined): Option.Option<Date> => {
   const fraction = /\.(\d{3})/.exec(text ?? "")?.[1] ?? "000"
   return Option.liftPredicate((date: Date) => !Number.isNaN(date.getTime()))(
@@ -107,13 +107,15 @@ const parseInfo = (line: string): FileSystem.File.Info => {
   }
 }
 
-/** Script that enters a readable directory, or explains why the path is not one. */
+/** Builds a script that enters a readable directory, or explains why the path is not a readable directory. */
 const buildEnterScript = (path: string): string =>
   `stat -L -c x ${quotePath(path)} >/dev/null || exit 1
 [ -d ${quotePath(path)} ] || { echo "Not a directory" >&2; exit 1; }
 cd ${quotePath(path)} 2>/dev/null && [ -r . ] || { echo "Permission denied" >&2; exit 1; }`
 
-/** The file system of a machine. `ask` runs a short script there; `spawner` starts processes there. */
+/**
+ * Creates the file system of a machine. `ask` runs a short script on the machine, and `spawner` starts processes there.
+ */
 export const make = (
   ask: (script: string) => Effect.Effect<Answer, PlatformError>,
   spawner: ChildProcessSpawner["Service"]
@@ -127,7 +129,7 @@ export const make = (
   const runAction = (method: string, path: string, script: string): Effect.Effect<void, PlatformError> =>
     Effect.asVoid(readBytes(method, path, script))
 
-  /** Runs a separate process; `$1` is the path. */
+  /** Runs a separate process on the machine. `$1` is the path. */
   const runProcess = Effect.fnUntraced(function* (
     method: string,
     path: string,
@@ -161,7 +163,7 @@ export const make = (
       : yield* makeSystemError("readFile", path, errors)
   })
 
-  /** Script that creates a file as a flag of `open` says. */
+  /** Builds a script that creates a file according to a flag of `open`. */
   const buildCreateScript = (path: string, flag: FileSystem.OpenFlag, mode: number | undefined): string => {
     const at = quotePath(path)
     const fresh = mode === undefined ? "" : `[ -e ${at} ] || n=1\n`
@@ -231,7 +233,7 @@ done`
           position.at = from === "start" ? offset : position.at + offset
           return position.at
         }),
-      // A rename is what makes a change last; the machine writes when it likes.
+      // The final rename makes a change permanent. The machine decides when it writes to disk.
       sync: Effect.void,
       read: (buffer, options) =>
         Effect.map(readNext(buffer.length, options?.position), (data) => {
@@ -291,7 +293,8 @@ done`
       position,
       (from, length) => Effect.map(readFile(path), (data) => data.slice(Number(from), Number(from) + length)),
       Effect.fnUntraced(function* (data) {
-        // Another place than the end is written by whole files only: the tools of POSIX have no other way that is fast.
+        // Other positions than the end are written by replacing the whole file, because the POSIX tools have no other
+        // fast way.
         if (!isSequential || position.at !== written)
           return yield* badArgument({
             module: "FileSystem",
@@ -427,7 +430,7 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
     truncate: (path, length = 0) => runAction("truncate", path, `truncate -s ${length} ${quotePath(path)}`),
     utimes: (path, atime, mtime) => {
       const toSeconds = (time: Date | number): number => (time instanceof Date ? time.getTime() / 1000 : time)
-      // BusyBox takes whole seconds only.
+      // BusyBox only accepts whole seconds.
       const buildTouch = (which: "a" | "m", time: number) =>
         `{ touch -${which} -d @${time.toFixed(3)} ${quotePath(path)} 2>/dev/null || touch -${which} -d ` +
         `@${Math.floor(time)} ${quotePath(path)}; }`

@@ -1,21 +1,22 @@
 /**
- * Processes of a remote machine as Effect's `ChildProcessSpawner`: started by the client program that reaches the
- * machine, with their own streams, exit codes, signals and process groups.
+ * Effect's `ChildProcessSpawner` for a remote machine. The client program that connects to the machine starts the
+ * processes, each with separate streams, exit code, signals and process group.
  *
  * **Details**
  *
  * The client runs one fixed script. It reads variables, directory and words from its standard input, so that they are
  * not visible in a command line. It reports the id and the process group of the process that it starts, and finally its
- * exit code, each after a random mark in the standard output, from which these reports are removed. So the end of a
- * command is detected even if it leaves a process behind, and a failed client can be distinguished from a failed
+ * exit code, each after a random mark in the standard output, from which these reports are removed. Therefore the end
+ * of a command is detected even if it leaves a process behind, and a failed client can be distinguished from a failed
  * command.
  *
- * Everything that a command starts has its mark as a variable of the environment. A signal goes to the process group;
- * when the scope of a process is closed, its group and everything with its mark is killed.
+ * All processes that a command starts have its mark as an environment variable. A signal is sent to the process group.
+ * When the scope of a process closes, its group and all processes with its mark are killed.
  *
  * **Gotchas**
  *
- * A process that a signal ended has the exit code of a shell, 128 + the number. Standard streams cannot be inherited.
+ * A process that was ended by a signal has the exit code that a shell reports: 128 + the signal number. Standard
+ * streams cannot be inherited.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -47,31 +48,34 @@ import {
   type RemoteShell
 } from "./RemoteShell.ts"
 
-/** A machine that runs. */
+/** A running machine. */
 export interface Machine {
   readonly client: Client
-  /** Holds the machine. */
+  /** Shell that holds the machine. */
   readonly shell: RemoteShell
-  /** Connects its standard streams to a port there; without one a program there does. */
+  /**
+   * Command that connects its standard streams to a port on the machine. If absent, a program on the machine connects
+   * them.
+   */
   readonly tunnel?: ((port: number) => ChildProcess.StandardCommand) | undefined
 }
 
-/** Needs of one start. */
+/** Requirements for starting a command. */
 interface Options {
   readonly outer: ChildProcessSpawner["Service"]
   readonly machine: Machine
-  /** Makes an error of a client that ended without having started the command. */
+  /** Creates the error for a client that ended without having started the command. */
   readonly refused: (errors: string, code: number | undefined) => PlatformError
-  /** Told when the machine is gone while a command runs. */
+  /** Runs when the machine is lost while a command runs. */
   readonly onLost: Effect.Effect<void>
 }
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Time for a machine to start a command. */
+/** Time limit for a machine to start a command. */
 const startsWithin = "1 minute"
-/** Time for a client to end after its command has. */
+/** Time limit for a client to end after its command has ended. */
 const clientEndsWithin = "5 seconds"
 
 const makeFailure = (
@@ -81,14 +85,14 @@ const makeFailure = (
 ): PlatformError =>
   systemError({ _tag: tag, module: "ChildProcess", method: "spawn", pathOrDescriptor: command, description })
 
-/** Reads the script to evaluate from standard input, up to the line `$1`, and evaluates it. */
+/** Script that reads the script to evaluate from standard input, up to the line `$1`, and evaluates it. */
 const boot = [
   `n=$(printf "\\n."); n=\${n%.}; m=$1; s=`,
   `while IFS= read -r l; do [ "$l" = "$m" ] && break; s="$s$l$n"; done`,
   `eval "$s"`
 ].join("; ")
 
-/** Sets `g` to the process group of the shell. */
+/** Shell code that sets `g` to the process group of the shell. */
 const readGroup =
   `g=$$; if read -r l </proc/$$/stat; then l=\${l##*) }; set -- $l; g=$3; else g=$(ps -o pgid= ` +
   `-p $$ | tr -d " "); fi 2>/dev/null`
@@ -101,7 +105,7 @@ const toWords = ({ args, command, options }: ChildProcess.StandardCommand): Read
 const listDescriptors = (options: ChildProcess.CommandOptions) =>
   Object.entries(options.additionalFds ?? {}).map(([name, config]) => ({ fd: Number(name.slice(2)), config }))
 
-/** Script that runs a command and reports its progress. */
+/** Builds a script that runs a command and reports its progress. */
 const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsInput: boolean): string => {
   const buildReportLine = (text: string) => `printf '\\001%s ${text}\\n' ${mark}`
   const { cwd, env = {} } = command.options
@@ -121,7 +125,8 @@ const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsI
       ? ["d="]
       : [`d=$(mktemp -d) && mkfifo ${fds.map(({ fd }) => `"$d/${fd}"`).join(" ")} || exit 1`]),
     readGroup,
-    // Deferred while the command runs, and not passed on to it: the shell outlives it and says its exit code.
+    // Signals are deferred while the command runs and not passed on to it: the shell outlives the command and reports
+    // its exit code.
     "trap : HUP INT TERM",
     `${buildReportLine("started %s %s %s")} $$ "$g" "$d"`,
     [
@@ -136,7 +141,9 @@ const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsI
   ].join("\n")
 }
 
-/** Kills a process group, and everything that has a mark, also what had left its group. */
+/**
+ * Builds a script that kills a process group and all processes with a mark, including those that have left the group.
+ */
 const buildSweepScript = (group: string, mark: string): string => `
 kill -KILL -${group} 2>/dev/null
 for round in 1 2 3 4 5; do
@@ -146,7 +153,7 @@ for round in 1 2 3 4 5; do
   for e in $found; do e=\${e#/proc/}; kill -KILL "\${e%/environ}"; done
 done 2>/dev/null`
 
-/** Words that the script says. */
+/** Reports of the script. */
 type Report =
   | { readonly _tag: "Started"; readonly pid: number; readonly group: string; readonly pipes: string }
   | { readonly _tag: "Missing"; readonly what: "directory" | "program" }
@@ -170,8 +177,8 @@ const parseReport = (line: string): Report => {
 }
 
 /**
- * Removes the reports from a standard output. Text before the first one is a greeting of the machine. Pure but for its
- * state.
+ * Removes the reports from a standard output. Text before the first report is a greeting of the machine. Pure except
+ * for its buffer.
  */
 const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report>) => {
   const begin = encoder.encode(`\u0001${mark} `)
@@ -184,7 +191,7 @@ const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Ar
       const at = findBytes(rest, begin, 0)
       const end = at === -1 ? -1 : rest.indexOf(0x0a, at)
       if (end === -1) {
-        // The end of the buffer may be the beginning of a report.
+        // The end of the buffer may contain the beginning of a report.
         const possible = at !== -1 ? at : rest.indexOf(0x01, Math.max(0, rest.length - begin.length))
         const cut = possible === -1 ? rest.length : possible
         if (!isGreeting && cut > 0) out.push(rest.slice(0, cut))
@@ -199,7 +206,7 @@ const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Ar
   }
 }
 
-/** Standard input of a command, and the sink that feeds it where the caller writes. */
+/** Creates the standard input of a command, and the sink for the caller's writes. */
 const makeInput = (given: ChildProcess.CommandOptions["stdin"]) => {
   const config =
     given === undefined || typeof given === "string" || Stream.isStream(given)
@@ -286,7 +293,7 @@ export const spawn = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
         yield* Deferred.fail(started, refused(yield* errors.text, code))
-        // If the script reported nothing, its shell was killed, alone or with the machine.
+        // If the script reported nothing, its shell was killed, either alone or with the machine.
         const isLost =
           !(yield* Deferred.isDone(ended)) &&
           (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")
@@ -303,7 +310,7 @@ export const spawn = Effect.fnUntraced(function* (
       orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`))
     })
   )
-  // A machine that is gone has nothing left to kill.
+  // A lost machine has no processes left to kill.
   const end = Effect.ignore(shell.run(buildSweepScript(group, mark)))
   yield* Effect.addFinalizer(() =>
     end.pipe(Effect.andThen(Effect.timeoutOption(Effect.ignore(handle.exitCode), clientEndsWithin)))
@@ -351,7 +358,7 @@ export const spawn = Effect.fnUntraced(function* (
     all: Stream.merge(Stream.fromQueue(stdout), Stream.fromQueue(stderr)),
     getInputFd: (fd) => inputs.get(fd) ?? Sink.drain,
     getOutputFd: (fd) => outputs.get(fd) ?? Stream.empty,
-    // It belongs to its client, which belongs to this program.
+    // The process belongs to its client, which belongs to this program.
     unref: Effect.succeed(Effect.void)
   })
 })

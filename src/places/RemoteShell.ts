@@ -1,6 +1,6 @@
 /**
- * A shell on a machine elsewhere that stays open and answers one script after the other, over the client program that
- * reaches the machine (`docker exec`, `ssh`). It holds the machine too: the shell ends when the machine is gone.
+ * A shell on a remote machine that stays open and runs one script after another, through the client program that
+ * connects to the machine (`docker exec`, `ssh`). It also holds the machine: the shell ends when the machine is lost.
  *
  * **Details**
  *
@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * A program of the same user on that machine can read the mark and answer in the place of the shell: answers are data
- * of that machine, and nothing on this one is trusted to them.
+ * A program of the same user on that machine can read the mark and forge answers. Answers are therefore untrusted data
+ * of that machine.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -27,18 +27,20 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../base/domain/Ids.ts"
 
-/** Command of this machine that runs a script in a POSIX shell elsewhere, with `words` as its parameters. */
+/**
+ * Command on this machine that runs a script in a POSIX shell on the remote machine, with `words` as its parameters.
+ */
 export type Client = (script: string, words: ReadonlyArray<string>) => ChildProcess.StandardCommand
 
 /** Answer of a shell to a script. */
 export interface Answer {
   readonly output: Uint8Array
   readonly code: number
-  /** Standard error. */
+  /** Standard error of the script. */
   readonly errors: string
 }
 
-/** The client ended, and with it the shell. */
+/** Reports that the client ended, and the shell with it. */
 export class ShellEnded extends Schema.TaggedError<ShellEnded>("hermes-effect/environment/ShellEnded")("ShellEnded", {
   /** Last part of the client's standard error. */
   errors: Schema.String,
@@ -47,25 +49,27 @@ export class ShellEnded extends Schema.TaggedError<ShellEnded>("hermes-effect/en
 
 /** A shell that stays open. */
 export interface RemoteShell {
-  /** Begins the marks of commands that end with it. */
+  /** Prefix of the marks of commands that are killed when the shell ends. */
   readonly mark: string
   readonly run: (script: string) => Effect.Effect<Answer, ShellEnded>
-  /** False once the client has ended. */
+  /** Returns false after the client has ended. */
   readonly isOpen: () => boolean
   /** Waits for the end of the client. */
   readonly ended: Effect.Effect<ShellEnded>
 }
 
-/** A text as one word of a shell. */
+/** Quotes a text as one word of a shell command. */
 export const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Variable that marks what a command starts. It begins with the mark of the shell of its machine. */
+/**
+ * Name of the variable that marks the processes of a command. Its value begins with the mark of the machine's shell.
+ */
 export const commandMark = "HERMES_COMMAND_ID"
 
 /**
- * Reads and answers scripts; `$1` is the mark. It has neither newlines nor single quotes, so that every login shell
- * passes it on. Its first answer says that it runs. When its input ends, which is when this program did, however, it
- * kills what commands left running.
+ * Shell loop that reads and answers scripts. `$1` is the mark. It contains neither newlines nor single quotes, so that
+ * every login shell passes it on. Its first answer reports that it runs. When its input ends, because this program has
+ * ended for any reason, it kills the processes that commands left running.
  */
 const loop = [
   `n=$(printf "\\n."); n=\${n%.}; m=$1; LC_ALL=C; export LC_ALL; unset CDPATH; exec 3>&1`,
@@ -80,7 +84,7 @@ const maxErrorBytes = 4096
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Position of a sequence of bytes that begins with an unusual one; -1 without it. */
+/** Returns the position of a byte sequence that begins with a rare byte, or -1 if it is not found. */
 export const findBytes = (bytes: Uint8Array, sought: Uint8Array, from: number): number => {
   const [first = 0] = sought
   for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {
@@ -89,7 +93,7 @@ export const findBytes = (bytes: Uint8Array, sought: Uint8Array, from: number): 
   return -1
 }
 
-/** Joins pieces of bytes. */
+/** Joins chunks of bytes. */
 export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   const [only] = pieces
   if (only !== undefined && pieces.length === 1) return only
@@ -104,13 +108,13 @@ export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 /** Standard error of a client. */
 interface ClientErrors {
-  /** The last part of the output, once the client has ended. */
+  /** Last part of the output, available after the client has ended. */
   readonly text: Effect.Effect<string>
-  /** Waits for its end. */
+  /** Waits for the end of the output. */
   readonly ended: Effect.Effect<unknown>
 }
 
-/** Reads the standard error of a client as it comes. */
+/** Reads the standard error of a client as it arrives. */
 export const readErrors = Effect.fnUntraced(function* (
   stderr: Stream.Stream<Uint8Array, PlatformError>,
   onBytes: (bytes: Uint8Array) => Effect.Effect<unknown>
@@ -126,7 +130,7 @@ export const readErrors = Effect.fnUntraced(function* (
   return { ended, text: Effect.map(Effect.timeoutOption(ended, "1 second"), () => decoder.decode(kept).trim()) }
 })
 
-/** Cuts a stream of bytes into answers. Pure except for its buffer. */
+/** Splits a stream of bytes into answers. Pure except for its buffer. */
 const makeAnswerReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Answer>) => {
   const begin = encoder.encode(`\u0001${mark} `)
   const end = encoder.encode(`\u0001${mark}.\n`)
@@ -136,7 +140,7 @@ const makeAnswerReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<A
     pieces.push(bytes)
     length += bytes.length
     const found: Array<Answer> = []
-    // Joined only where an answer may end, so that a long one is not copied for each of its pieces.
+    // Chunks are only joined where an answer may end, so that a long answer is not copied for each chunk.
     if (bytes.at(-1) !== 0x0a) return found
     let rest = joinBytes(pieces)
     for (let last = findBytes(rest, end, 0); last !== -1; last = findBytes(rest, end, 0)) {
@@ -151,7 +155,7 @@ const makeAnswerReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<A
   }
 }
 
-/** Opens a shell; it is closed with the scope. */
+/** Opens a shell, which is closed with the scope. */
 export const open = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner["Service"],
   client: Client
@@ -172,7 +176,7 @@ export const open = Effect.fnUntraced(function* (
       })
     )
     .pipe(Effect.mapError(({ message }) => new ShellEnded({ errors: message })))
-  // Without input it ends by itself.
+  // The shell ends by itself when its input ends.
   yield* Effect.addFinalizer(() => Queue.end(input))
   const errors = yield* readErrors(handle.stderr, () => Effect.void)
 
@@ -205,7 +209,7 @@ export const open = Effect.fnUntraced(function* (
     Effect.forkScoped
   )
 
-  /** Answers come in the order of the scripts. */
+  /** Answers arrive in the order of the scripts. */
   const sendScript = (text: string) =>
     Effect.suspend(() => {
       if (!isOpen) return Effect.flatMap(Deferred.await(end), Effect.fail)

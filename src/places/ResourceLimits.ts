@@ -1,6 +1,6 @@
 /**
  * Limits of one command and all its processes: processor time, memory, processes, output and temporary files
- * (`terminal.limits`). A command that exceeds one is killed, and its output names the limit.
+ * (`terminal.limits`). A command that exceeds a limit is killed, and its output names the limit.
  *
  * **Details**
  *
@@ -35,36 +35,36 @@ import * as TemporarySpace from "./TemporarySpace.ts"
 
 const mega = 1024 * 1024
 
-/** Limits of one command; none where absent. */
+/** Limits of one command. An absent limit does not apply. */
 export interface Limits {
-  /** Seconds of processor time, of all its processes together. */
+  /** Maximum processor time of all its processes together, in seconds. */
   readonly cpuSeconds?: number | undefined
   readonly memoryMb?: number | undefined
-  /** Processes at a time. */
+  /** Maximum number of processes at one time. */
   readonly processes?: number | undefined
   readonly outputMb?: number | undefined
-  /** Files in the temporary directories of the sandbox, of all commands of a conversation together. */
+  /** Maximum size of files in the temporary directories of the sandbox, for all commands of a conversation together. */
   readonly temporaryMb?: number | undefined
 }
 
 /**
- * Default bound of temporary files in MB, by the free bytes: a tenth, at least 4 GB, but not more than half (64 MB on a
- * full disk). 4 GB if the free space is unknown.
+ * Returns the default limit of temporary files in MB, based on the free bytes: a tenth, at least 4 GB, but not more
+ * than half (64 MB on a full disk). 4 GB if the free space is unknown.
  */
 export const chooseTemporaryBound = (free = Infinity): number =>
   free === Infinity ? 4096 : Math.max(64, Math.floor(Math.max(free / 10, Math.min(4096 * mega, free / 2)) / mega))
 
-/** Default limits of a command in a sandbox: above the needs of any build, and safe for the machine. */
+/** Default limits of a command in a sandbox: high enough for any build, and safe for the machine. */
 export const makeDefaults = (): Limits => ({
   processes: 2000,
   memoryMb: Math.max(1000, Math.floor((getMachineMemory() * 0.75) / mega)),
   temporaryMb: chooseTemporaryBound(temporarySpace())
 })
 
-/** Temporary directories, as the commands of a sandbox see them. */
+/** Paths of the temporary directories inside a sandbox. */
 const temporaryPlaces = "/tmp and /var/tmp"
 const interval = "200 millis"
-/** Ticks of the clock that `/proc` counts processor time in. */
+/** Clock ticks per second in which `/proc` measures processor time. */
 const ticks = 100
 
 /** Usage of a command so far. */
@@ -79,21 +79,22 @@ const readField = (text: string, name: string): number =>
   Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /**
- * Memory of a process in MB. Shared memory counts in proportion: a page of four processes counts a quarter for each.
+ * Reads the memory of a process in MB. Shared memory is counted in proportion: a page shared by four processes counts a
+ * quarter for each.
  */
 const readShare = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, pid: number) {
   const text = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/smaps_rollup`), () => "")
   return text === "" ? undefined : (readField(text, "Pss_Anon") + readField(text, "Pss_Shmem")) / 1024
 })
 
-/** Looks at a process and its descendants, and stops at more than `most`. */
+/** Measures a process and its descendants, and stops after more than `most` processes. */
 const measureUsage = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   root: number,
   most: number,
   countsShares = false
 ) {
-  // A process that is gone has nothing to say.
+  // A process that has ended has no data.
   const readOrEmpty = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
   const queue = [root]
   const pids: Array<number> = []
@@ -112,7 +113,8 @@ const measureUsage = Effect.fnUntraced(function* (
     )
     processes++
     pids.push(pid)
-    // Time of the process and of its ended children. The fields follow the name, which may contain any character.
+    // Processor time of the process and of its ended children. The fields follow the name, which may contain any
+    // character.
     cpu += stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -133,7 +135,7 @@ const measureUsage = Effect.fnUntraced(function* (
   return { pids, processes, cpuSeconds: cpu / ticks, memoryMb: memory } satisfies Usage
 })
 
-/** Names the limit that a usage is over; undefined for none. */
+/** Returns the name of the exceeded limit, or `undefined` if no limit is exceeded. */
 export const describeExceeded = (
   usage: Omit<Usage, "pids">,
   { cpuSeconds, memoryMb, processes }: Limits
@@ -147,7 +149,9 @@ export const describeExceeded = (
   return undefined
 }
 
-/** Waits until killed processes write no more, for two seconds at most: the last ones end after the first one. */
+/**
+ * Waits until killed processes no longer write, for at most two seconds: some processes end later than the first one.
+ */
 const waitForEnd = (fs: FileSystem.FileSystem, pids: ReadonlyArray<number>) =>
   Effect.forEach(pids, (pid) =>
     Effect.map(
@@ -158,7 +162,7 @@ const waitForEnd = (fs: FileSystem.FileSystem, pids: ReadonlyArray<number>) =>
     Effect.repeat({ while: (running) => running.includes(true), schedule: Schedule.spaced("20 millis"), times: 100 })
   )
 
-/** Ends a command whose temporary directories are over a bound, and removes what it wrote there. */
+/** Ends a command whose temporary directories exceed the limit, and removes the files that it wrote there. */
 const watchSpace = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   handle: ChildProcessHandle,
@@ -184,7 +188,7 @@ const watchSpace = Effect.fnUntraced(function* (
     const reason =
       `more than ${bound} MB in ${temporaryPlaces} (terminal.limits.temporary_mb), and what it ` +
       "wrote there was removed"
-    // The end of the command would interrupt the removal.
+    // Read first, because the end of the command would interrupt the removal.
     const pids = yield* writer.processes
     yield* Effect.uninterruptible(
       end(reason).pipe(
@@ -196,7 +200,7 @@ const watchSpace = Effect.fnUntraced(function* (
   yield* Effect.repeat(space.lock.withPermit(once), Schedule.spaced(interval))
 }, Effect.scoped)
 
-/** A process under limits: killed when it is over one, which the end of its output says. */
+/** Watches a process under limits. If it exceeds a limit, it is killed and the end of its output names the limit. */
 const watchProcess = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   handle: ChildProcessHandle,
@@ -209,13 +213,13 @@ const watchProcess = Effect.fnUntraced(function* (
   const most = limits.processes ?? Infinity
   const once = Effect.gen(function* () {
     const usage = yield* measureUsage(fs, handle.pid, most)
-    // Memory that processes share was counted for each of them: it is counted once more, exactly, which takes longer.
+    // Shared memory was counted once for each process. It is measured again exactly, which takes longer.
     const isOverMemory = limits.memoryMb !== undefined && usage.memoryMb > limits.memoryMb && usage.processes <= most
     const reason = describeExceeded(isOverMemory ? yield* measureUsage(fs, handle.pid, most, true) : usage, limits)
     if (reason !== undefined) yield* endProcess(reason)
   })
   if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
-    // Not at once: a short command pays nothing.
+    // The first check is delayed, so that a short command has no overhead.
     yield* Effect.forkScoped(Effect.delay(Effect.repeat(once, Schedule.spaced(interval)), interval))
   }
   if (limits.temporaryMb !== undefined && findSpace !== undefined) {
@@ -265,10 +269,10 @@ const limitSpawner = (
 ): ChildProcessSpawner["Service"] =>
   makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watchProcess(fs, handle, limits, space)))
 
-/** Finds the temporary directories of the call that is served. */
+/** Finds the temporary directories of the current call. */
 type FindSpace = Effect.Effect<TemporarySpace.TemporarySpace, PlatformError>
 
-/** Stores the measured temporary directories of each conversation of an environment. */
+/** Finds the temporary directories of each conversation of an environment, and caches their measurements. */
 const rememberSpaces = (directories: NonNullable<Service["temporaryDirectories"]>): FindSpace => {
   const known = new Map<string, TemporarySpace.TemporarySpace>()
   return Effect.map(directories, (list) => {
@@ -279,7 +283,7 @@ const rememberSpaces = (directories: NonNullable<Service["temporaryDirectories"]
   })
 }
 
-/** An environment on this machine whose commands have limits; fails where processes cannot be examined. */
+/** Layer of an environment on this machine whose commands have limits. Fails if processes cannot be examined. */
 export const layer = <E, R>(
   environment: Layer.Layer<CommandEnvironment, E, R>,
   limits: Limits

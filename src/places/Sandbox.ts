@@ -1,12 +1,12 @@
 /**
- * An environment on this machine in a sandbox: commands and file tools write only below the working tree and in their
- * own temporary directories, do not see credentials, and reach no network unless it is allowed.
+ * Environment on this machine in a sandbox: commands and file tools write only below the working tree and in their own
+ * temporary directories, do not see credentials, and cannot use the network unless it is allowed.
  *
  * **Details**
  *
  * Sandboxes use bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tested on a
- * real machine); both follow the same {@link SandboxRules}. Inside of the working tree these are read-only:
- * `.git/hooks`, `.git/config` (of nested repositories too), `.hermes` and the settings of editors, shells, package
+ * real machine); both follow the same {@link SandboxRules}. Inside the working tree the following files are read-only:
+ * `.git/hooks`, `.git/config` (also of nested repositories), `.hermes` and the settings of editors, shells, package
  * managers and agents, which other programs run or read later. If a command creates such a file, it is renamed when the
  * command has ended (`planted` of the environment). The files of the running program are read-only everywhere. If
  * `.git` or `.hermes` is missing, an empty directory replaces it until the sandbox ends. A repository that a command
@@ -19,11 +19,11 @@
  * **Gotchas**
  *
  * On Linux, stopping a command kills it at once, without the grace period of `SIGTERM` on the host. A repository that a
- * command makes below the working tree has the settings and hooks that this command wrote: the user's git runs them
- * there. Later commands and file tools do not change them. The kernel is shared: the sandbox confines a faulty or
- * misled program, not an exploit of the kernel.
+ * command creates below the working tree has the settings and hooks that this command wrote: the user's git runs them
+ * in that repository. Later commands and file tools do not change them. The kernel is shared: the sandbox confines a
+ * faulty or misled program, not an exploit of the kernel.
  *
- * **Example** (An agent whose commands write below the working tree only)
+ * **Example** (An agent whose commands write only below the working tree)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -76,32 +76,32 @@ import { NotBuilt, type WallKind } from "./SandboxWall.ts"
 import { makeSeatbelt } from "./Seatbelt.ts"
 import * as SharedCaches from "./SharedCaches.ts"
 
-/** Bounds of a sandbox. Paths are absolute. */
+/** Limits of a sandbox. Paths are absolute. */
 export interface Options extends SandboxPlaces.Options {
   /**
-   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP
-   * and through a proxy, which most programs find in their environment.
+   * Network access. `none`: commands can only reach each other. `all`: the network of this machine. Otherwise some
+   * hosts, by HTTP through a proxy, which most programs find in their environment.
    */
   readonly network: "none" | "all" | SandboxNetwork.Hosts
 }
 
-/** Kind of the sandboxes that are built; by default, the kind of this operating system. */
+/** Kind of sandbox to build. Defaults to the kind for this operating system. */
 export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
   defaultValue: () => (operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap)
 })
 
-/** Remedy where a sandbox cannot be built. */
+/** Describes the remedy if a sandbox cannot be built. */
 export const describeRemedy = ({ requirement }: WallKind): string =>
   `${requirement}, or set terminal.backend to local to run commands without a sandbox`
 
-/** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
+/** Creates the error for a requested sandbox that cannot be built. `setting` is the setting that requested it. */
 export const makeRefusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
   new ConfigError({
     path: setting,
     message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}`
   })
 
-/** Variables that name sockets and directories that are not in the sandbox. */
+/** Variables that refer to sockets and directories outside of the sandbox. */
 const unset = Object.fromEntries(
   [
     "SSH_AUTH_SOCK",
@@ -114,7 +114,10 @@ const unset = Object.fromEntries(
   ].map((name) => [name, undefined])
 )
 
-/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy denied. */
+/**
+ * Creates a function that explains the output of a command that this sandbox stopped. `refused` lists the hosts that
+ * its proxy denied.
+ */
 const makeExplainer =
   ({ network, policy }: Options, wall: WallKind, describeProgram: () => string | undefined): Environment["explain"] =>
   (output, refused) => {
@@ -143,10 +146,10 @@ const makeExplainer =
     return { reason, setting: "terminal.sandbox.network", isAsked: false }
   }
 
-/** Directory of temporary files, for people and models. */
+/** Returns the name of the temporary directory, for people and models. */
 const describeTemporary = ({ paths }: WallKind): string => (paths === "mounted" ? "/tmp" : "$TMPDIR")
 
-/** Description of a sandbox for a model that works in it. */
+/** Describes a sandbox for a model that works in it. */
 export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
   Effect.map(Wall, (wall) =>
     renderDescription(policy, typeof network === "string" ? network : "hosts", describeTemporary(wall))
@@ -154,7 +157,7 @@ export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "
 
 const basePrefix = "hermes-sandbox-"
 
-/** Environment of a sandbox; nothing is started before the first command. */
+/** Builds the environment of a sandbox. No process is started before the first command. */
 const buildSandbox = Effect.fnUntraced(
   function* (options: Options) {
     const host = yield* FileSystem.FileSystem
@@ -170,7 +173,7 @@ const buildSandbox = Effect.fnUntraced(
     const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
     const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
     const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
-    /** Rules for commands of an agent that plans. */
+    /** Description of the protected program files under the rules of the last command. */
     let keptProgram: string | undefined
     const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
 
@@ -202,7 +205,7 @@ const buildSandbox = Effect.fnUntraced(
             start.proxyPort,
             start.proxyPort === undefined ? undefined : yield* wall.caller
           ),
-          // The shell of macOS takes its own for here-documents.
+          // The shell of macOS uses its own temporary directory for here-documents.
           ...(kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") }),
           TMPDIR: tmp,
           HERMES_SANDBOX: policy
@@ -221,7 +224,7 @@ const buildSandbox = Effect.fnUntraced(
 
     const spawner = makeSpawner((command) =>
       confinePipeline(command).pipe(
-        // The process that holds the network sent output that bubblewrap does not send: the sandbox is broken.
+        // The process that holds the network sent output that bubblewrap never sends: the sandbox is broken.
         Effect.catchTag("SchemaError", (error) => Effect.die(error)),
         Effect.flatMap(outer.spawn)
       )
@@ -262,7 +265,7 @@ const buildSandbox = Effect.fnUntraced(
 type BuiltSandbox = Effect.Success<ReturnType<typeof buildSandbox>>
 
 /**
- * True for the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
+ * Returns true if the output of a trial shows that a shared resource was exhausted: descriptors, processes, memory or
  * space.
  */
 const isExhaustion = (output: string): boolean =>
@@ -270,7 +273,7 @@ const isExhaustion = (output: string): boolean =>
     output
   )
 
-/** The error of a sandbox that could not be tried. */
+/** Creates the error for a sandbox that could not be tested. */
 const makeUntriedError = (reason: string): ConfigError =>
   new ConfigError({
     path: "terminal.backend",
@@ -281,8 +284,8 @@ const makeUntriedError = (reason: string): ConfigError =>
   })
 
 /**
- * True if bubblewrap found no place to mount at. A file of another program, such as a socket, was removed after it was
- * listed; the next start lists the files again.
+ * Returns true if bubblewrap found no mount point. A file of another program, such as a socket, was removed after it
+ * was listed; the next start lists the files again.
  */
 const isFileGone = ({ reason }: NotBuilt): boolean => /^bwrap: Can't (?:create file at|mkdir parents for) /.test(reason)
 
@@ -302,8 +305,8 @@ const runOnce = Effect.fnUntraced(
 )
 
 /**
- * Runs a command in the sandbox; fails with the reason if the sandbox cannot be built. It is repeated with new rules if
- * a file of another program was removed meanwhile.
+ * Runs a command in the sandbox; fails with the reason if the sandbox cannot be built. The start is repeated with new
+ * rules if a file of another program was removed in the meantime.
  */
 const tryCommand = (sandbox: BuiltSandbox, script: string, words: ReadonlyArray<string>) =>
   runOnce(sandbox, script, words).pipe(
@@ -311,7 +314,10 @@ const tryCommand = (sandbox: BuiltSandbox, script: string, words: ReadonlyArray<
     Effect.retry({ times: 3, while: isFileGone })
   )
 
-/** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
+/**
+ * Script that can read a file written by a file tool (`$1`), and that cannot read or write a file that is reserved for
+ * this program (`$2`).
+ */
 const trial = [
   `cat "$1" >/dev/null || exit`,
   `if cat "$2" >/dev/null 2>&1; then echo "a command read what is hidden" >&2; exit 1; fi`,
@@ -333,8 +339,8 @@ const trySandbox = Effect.fnUntraced(
 
 /**
  * Returns the reason why this machine cannot build a sandbox, or `undefined` if it can. Starts a sandbox and ends it.
- * Fails if the test itself was not possible, for example without free descriptors or space: this does not describe the
- * machine.
+ * Fails if the test itself was not possible, for example without free descriptors or space. Such a failure says nothing
+ * about the machine.
  */
 export const findObstacle = (
   options: Options
@@ -351,7 +357,10 @@ const failWith =
   ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
     Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
 
-/** Environment of a sandbox. If the sandbox cannot be set up, it fails with the error that `refused` returns. */
+/**
+ * Creates the environment of a sandbox. If the sandbox cannot be set up, it fails with the error that `refused`
+ * returns.
+ */
 export const make = (
   options: Options,
   refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)
@@ -362,13 +371,13 @@ export const make = (
     Effect.catchTag("NotBuilt", failWith(refused))
   )
 
-/** {@link make} as a Layer; the temporary directories and the network end with it. */
+/** Layer of {@link make}. The temporary directories and the network are removed with it. */
 export const layer = (
   options: Options
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Layer.effect(CommandEnvironment, make(options))
 
-/** {@link layer} on a machine that was tested before: a sandbox that can no longer be set up fails each command. */
+/** {@link layer} for a machine that was tested before. If the sandbox can no longer be set up, each command fails. */
 export const layerTried = (
   options: Options
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>

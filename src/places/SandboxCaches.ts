@@ -1,20 +1,20 @@
 /**
- * Caches of package managers, separate for each project: files that a command writes there are read by later sandboxed
- * commands of the same project, and never by the user's programs.
+ * Provides separate package manager caches for each project. Files that a command writes to a cache are read by later
+ * sandboxed commands of the same project, and never by the user's programs.
  *
  * **Details**
  *
- * They are in one directory of the sandbox's owner, with a subdirectory for each working tree. If the sandbox can
+ * The caches are in one directory of the sandbox's owner, with a subdirectory for each working tree. If the sandbox can
  * mount, the project's cache replaces the shared one at its usual path. If the path is missing or the sandbox cannot
  * mount, the variables that package managers read name the cache. Large downloads (browsers, models) are visible from
  * the shared cache, read-only, and so are the stores of package managers that support two places (`SharedCaches`).
  *
- * Caches of a project that was not used for 30 days are removed when another one is used.
+ * Caches of a project that was not used for 30 days are removed when another project is used.
  *
  * **Gotchas**
  *
- * Overlays of the kernel are not used: two commands of one project run at the same time, and the kernel leaves it open
- * what two overlays with one upper directory do.
+ * Overlays of the kernel are not used: two commands of one project run at the same time, and the behaviour of two
+ * overlays with the same upper directory is undefined.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -29,29 +29,29 @@ import type { WallKind } from "./SandboxWall.ts"
 import { showShared } from "./SharedCaches.ts"
 import { findRuleAt } from "./WorkingTree.ts"
 
-/** Caches of a sandbox. Paths are absolute. */
+/** Cache settings of a sandbox. Paths are absolute. */
 export interface Options {
-  /** Directory of the caches of all projects, which commands of no project see whole. */
+  /** Directory of the caches of all projects. Commands only see the caches of their own project. */
   readonly directory: string
   /** The user's home directory. */
   readonly home: string
-  /** Places of caches below the home directory. */
+  /** Paths of caches below the home directory. */
   readonly places: ReadonlyArray<string>
-  /** The program that they belong to; absent for commands. */
+  /** Program that owns the caches. Absent for commands. */
   readonly owner?: string | undefined
 }
 
 /** Caches of one project. */
 export interface ProjectCaches {
   readonly rules: ReadonlyArray<Rule>
-  /** Variables that name them to package managers. */
+  /** Variables that tell package managers the paths of the caches. */
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** Large downloads below `~/.cache` that are read and never changed. */
+/** Names of large downloads below `~/.cache` that are read and never changed. */
 const sharedData = ["Cypress", "electron", "huggingface", "ms-playwright", "puppeteer", "torch"]
 
-/** Variables by the place that they move. */
+/** Returns the variables that move a cache, by the usual path of the cache. */
 const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Record<string, string>>>> = {
   ".cache": (place) => ({ XDG_CACHE_HOME: place }),
   ".npm": (place) => ({ npm_config_cache: place }),
@@ -70,11 +70,11 @@ const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Reco
 
 const getParent = (place: string): string => place.slice(0, place.lastIndexOf("/"))
 
-/** Returns the variables that move a cache to a place; empty for a cache that no variable moves. Pure. */
+/** Returns the variables that move a cache to a place. Empty if no variable can move the cache. Pure. */
 export const readVariables = (name: string, place: string): Readonly<Record<string, string>> =>
   variablesByPlace[name]?.(place) ?? {}
 
-/** Merges variables; arguments of one name are put together. */
+/** Merges variables. Argument lists with the same name are concatenated. */
 const mergeVariables = (list: ReadonlyArray<Readonly<Record<string, string>>>): Readonly<Record<string, string>> => {
   const words = list.map(({ MAVEN_ARGS }) => MAVEN_ARGS).filter((word) => word !== undefined)
   return { ...Object.assign({}, ...list), ...(words.length === 0 ? {} : { MAVEN_ARGS: words.join(" ") }) }
@@ -82,7 +82,7 @@ const mergeVariables = (list: ReadonlyArray<Readonly<Record<string, string>>>): 
 
 const keptMillis = 30 * 24 * 60 * 60 * 1000
 
-/** Removes caches that were not used for long. Directories of modules may be read-only (Go). */
+/** Removes caches that were not used for a long time. Directories of modules may be read-only (Go). */
 const removeStale = Effect.fnUntraced(function* (directory: string, own: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -103,7 +103,7 @@ const removeStale = Effect.fnUntraced(function* (directory: string, own: string)
   }
 })
 
-/** Finds the caches of each project, which are made when its first command runs. */
+/** Creates the caches of each project when its first command runs. */
 export const make = Effect.fnUntraced(function* (
   { directory, home, owner = "", places }: Options,
   paths: WallKind["paths"]
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function* (
     }
     const shared = name === ".cache" ? sharedData.map((data) => path.join(usual.path, data)) : []
     const shown = yield* Effect.forEach(shared, (place) => findRuleAt("read", place))
-    // A link in the cache leads elsewhere, where other rules hold.
+    // A link in the cache can lead to a path with other rules.
     const inside = shown.flat().filter((rule) => isWithin(rule.path, usual.path))
     return { rules: [{ ...usual, source }, ...inside, ...beside.rules], variables: beside.variables }
   })

@@ -1,21 +1,21 @@
 /**
- * The files of this machine as the processes of a sandbox see them: hidden files cannot be read, files outside of the
- * allowed places cannot be written, and its own temporary directories have their usual paths.
+ * File system with the view of a sandbox's processes: hidden files cannot be read, files outside of the allowed places
+ * cannot be written, and the sandbox's temporary directories have their usual paths.
  *
  * **Details**
  *
  * A file is opened first, with symbolic links followed, then checked by its real path, and then read or changed through
  * its handle (`HeldPath`), so a process that replaces a directory by a link in between has no effect. Names are
- * created, renamed and removed in a directory that is held, and a new file is never opened through a link. A refused
- * operation fails like one of the system (`PermissionDenied`).
+ * created, renamed and removed in a directory that is held open, and a new file is never opened through a link. A
+ * refused operation fails with the same error as a denied system call (`PermissionDenied`).
  *
- * Files of other processes (`/proc/<pid>`) are not there, as in the sandbox.
+ * Files of other processes (`/proc/<pid>`) are not visible, as in the sandbox.
  *
  * **Gotchas**
  *
- * A hard link is a second name of a file: if a secret file already has one in the working tree, it can be read there,
- * by commands too. Neither commands nor file tools can create one. A file with a second name is not changed in place
- * but replaced, which leaves the other name unchanged.
+ * A hard link is a second name of a file: if a secret file already has a second name in the working tree, file tools
+ * and commands can read it there. Neither of them can create a hard link. A file with a second name is not changed in
+ * place but replaced, which leaves the other name unchanged.
  *
  * `watch` follows a path.
  */
@@ -37,7 +37,7 @@ const makeDenial = (method: string, path: string, description: string): Platform
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
-/** Something that may be worked with. */
+/** A path that was admitted for an operation. */
 interface AdmittedPath {
   /** Path for the host. */
   readonly at: string
@@ -45,20 +45,22 @@ interface AdmittedPath {
   readonly place: string
 }
 
-/** Links to temporary directories lead to the host's own first. */
+/**
+ * Maximum number of resolutions of one path. A link to a temporary directory first leads to the host's own directory.
+ */
 const longestChain = 8
 
-/** Settings and hooks of any repository: git runs the programs that are named there. */
+/** Settings and hooks of any repository, from which git runs programs. */
 const runByGit = /\/\.git(?:$|\/(?:hooks|config(?:\.[^/]*)?|commondir|modules|worktrees)(?:$|\/))/i
 
 const otherProcess = /^\/proc\/\d+(?:\/|$)/
 
-/** Flags that make a file and fail where one is, in place of those that take the one that is there. */
+/** Flags that create a file and fail if it exists, by the flags that open an existing file. */
 const making: Partial<Record<FileSystem.OpenFlag, FileSystem.OpenFlag>> = { w: "wx", "w+": "wx+", a: "ax", "a+": "ax+" }
 
 /**
- * The file system of a sandbox over the file system of the host; `rules` and the directory for temporary files belong
- * to the current call.
+ * Creates the file system of a sandbox on top of the file system of the host. `rules` and the temporary directory
+ * belong to the current call.
  */
 export const make = (
   host: FileSystem.FileSystem,
@@ -79,13 +81,13 @@ export const make = (
     if (access === "read") return Effect.void
     if (runByGit.test(place)) return Effect.fail(makeDenial(method, place, "git runs programs that are named there"))
     if (rule?.keeps === "program") return Effect.fail(makeDenial(method, place, SandboxProgram.remedy))
-    // File tools ask about a file from which something runs later before they write it.
+    // File tools ask the user before they write a file that other programs run later.
     const isOpen = allows === "write" || rule?.keeps === "later"
     if (!isOpen) return Effect.fail(makeDenial(method, place, "the sandbox does not let it be written"))
     return Effect.sync(() => admitWrite(place))
   }
 
-  /** Holds what is at a path, and finds where that is in the sandbox. */
+  /** Holds the file or directory at a path open, and determines its path in the sandbox. */
   const holdPath = Effect.fnUntraced(function* (
     list: ReadonlyArray<Rule>,
     method: string,
@@ -94,7 +96,7 @@ export const make = (
     let place = given
     for (let links = 0; links < longestChain; links++) {
       const { at, real } = yield* HeldPath.hold(toHostPath(list, place))
-      // A pipe or a removed file, by the descriptor of a process.
+      // A pipe or a removed file, opened through the descriptor of a process.
       if (!real.startsWith("/") || real.endsWith(" (deleted)"))
         return yield* makeDenial(method, given, "it has no path")
       place = toSandboxPath(list, real)
@@ -103,7 +105,7 @@ export const make = (
     return yield* makeDenial(method, given, "too many links lead to it")
   })
 
-  /** The nearest directory above a path that is there, and the names below it that are not. */
+  /** Finds the nearest existing directory above a path, and the missing names below it. */
   const findParent = Effect.fnUntraced(function* (list: ReadonlyArray<Rule>, method: string, given: string) {
     const names: Array<string> = []
     for (let at = given; ;) {
@@ -115,7 +117,7 @@ export const make = (
     }
   })
 
-  /** A name in a directory that is held: a link itself, not what it points at. */
+  /** Admits a name in a held directory. A link is not followed. */
   const admitEntry = Effect.fnUntraced(function* (
     method: string,
     given: string,
@@ -135,7 +137,7 @@ export const make = (
     return { at: path.join(directory.at, first), place }
   })
 
-  /** A file or a directory that is there, links followed. */
+  /** Admits an existing file or directory, following links. */
   const admitFile = Effect.fnUntraced(function* (
     method: string,
     given: string,
@@ -148,12 +150,12 @@ export const make = (
       yield* checkAccess(list, method, found.success.place, access)
       return found.success
     }
-    // A hidden path is refused, and not said to be missing.
+    // A hidden path is refused instead of reported as missing.
     if (isMissing(found.failure)) yield* admitEntry(method, given, access)
     return yield* found.failure
   })
 
-  /** A file whose content or attributes are changed in place. */
+  /** Admits a file whose content or attributes are changed in place. */
   const admitChange = Effect.fnUntraced(function* (method: string, given: string) {
     const target = yield* admitFile(method, given, "write")
     const { nlink, type } = yield* host.stat(target.at)
@@ -167,18 +169,18 @@ export const make = (
     return target
   })
 
-  /** A name that is taken away with everything below it. */
+  /** Admits the removal of a name and of all files below it. */
   const admitRemoval = Effect.fnUntraced(function* (method: string, given: string) {
     const list = yield* rules
     const target = yield* admitEntry(method, given, "write")
-    // A mount cannot be moved or removed, nor can a directory that holds one which is not written.
+    // A mount point cannot be moved or removed, nor can a directory that contains a read-only mount.
     const kept = list
       .filter(({ keeps }) => keeps !== "later")
       .find((rule) => rule.path === target.place || (rule.allows !== "write" && isWithin(rule.path, target.place)))
     return kept === undefined ? target : yield* makeDenial(method, given, `the sandbox keeps ${kept.path} in its place`)
   })
 
-  /** Works with a held file or directory; errors name the given path. */
+  /** Runs an operation on a held file or directory. Errors name the given path. */
   const runScoped = <A, R>(
     given: string,
     work: Effect.Effect<A, PlatformError, R>
@@ -218,7 +220,7 @@ export const make = (
         Effect.flatMap(admitChange(method, given), ({ at }) => use(at))
       )
 
-  /** Opens a file to change it, and creates it if it is missing. */
+  /** Opens a file for writing, and creates it if it is missing. */
   const openForWriting = <A, R>(
     method: string,
     given: string,
@@ -237,7 +239,7 @@ export const make = (
         return yield* makeDenial(method, given, "it is a link to a place that does not exist")
       return yield* use(at, made)
     }).pipe(
-      // Another process created the file meanwhile: it is checked as an existing one.
+      // Another process created the file in the meantime: it is checked as an existing file.
       Effect.retry({ times: 3, while: ({ reason }) => making[flag] !== undefined && reason._tag === "AlreadyExists" })
     )
 
@@ -260,7 +262,7 @@ export const make = (
     if (found === true) return
     if (found === undefined && path.dirname(path.resolve(given)) !== path.resolve(given))
       yield* makeDirectory(path.dirname(path.resolve(given)), options)
-    // Another process may have created it meanwhile.
+    // Another process may have created the directory in the meantime.
     yield* Effect.catchIf(
       one,
       ({ reason }) => found === undefined && reason._tag === "AlreadyExists",
@@ -280,7 +282,7 @@ export const make = (
       })
     )
 
-  /** Copies what is at a path, links as links. */
+  /** Copies the file or directory at a path. Links are copied as links. */
   const copyTree = Effect.fnUntraced(function* (
     from: string,
     to: string,
@@ -309,7 +311,7 @@ export const make = (
     }
   })
 
-  /** Removes what has a name in a directory that is held. */
+  /** Removes an entry from a held directory. */
   const removeTree = Effect.fnUntraced(function* (at: string): Effect.fn.Return<void, PlatformError> {
     const { type } = yield* host.lstat(at)
     if (type !== "Directory") return yield* host.remove(at)
@@ -336,7 +338,7 @@ export const make = (
       )
     )
 
-  /** Names below a directory, without what is hidden; links are named and not followed. */
+  /** Lists the names below a directory without hidden ones. Links are listed but not followed. */
   const listBelow = (given: string): Effect.Effect<Array<string>, PlatformError> =>
     runScoped(
       given,
@@ -389,7 +391,7 @@ export const make = (
     copyFile,
     chmod: (given, mode) => withChanged("chmod")(given, (at) => host.chmod(at, mode)),
     chown: (given, uid, gid) => withChanged("chown")(given, (at) => host.chown(at, uid, gid)),
-    // A second name would take a file out of reach of the rule of its path.
+    // A second name would bypass the rule for the path of a file.
     link: (from, to) =>
       runScoped(
         from,

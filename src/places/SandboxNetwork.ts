@@ -1,14 +1,14 @@
 /**
- * The hosts that the commands of a sandbox may reach, and the proxy to them.
+ * Runs the proxy through which the commands of a sandbox reach the allowed hosts.
  *
  * **Details**
  *
- * The proxy runs in this program. A host that the settings list is reached at once, unless a rule of `permissions`
- * refuses it to the tool call that the command belongs to. For every other host, the user of that call is asked
+ * The proxy runs in this program. A host that the settings list can be reached immediately, unless a rule of
+ * `permissions` refuses it for the tool call of the command. For every other host, the user of that call is asked
  * ({@link HostRequests}). The proxy identifies the call by a password in the address that the command finds in its
  * environment. A program without a password is asked for one (407), or reaches only the listed hosts. A socket file is
- * in a directory of this user and inside of one sandbox. A port is reached by every user and program of the machine, so
- * that all passwords of its sandbox begin with a secret without which nothing is reached, listed or not.
+ * in a directory of this user and inside of one sandbox. Every user and program of the machine can connect to a port.
+ * All passwords of its sandbox therefore begin with a secret, without which no host can be reached, listed or not.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -19,28 +19,28 @@ import { isSecret, makeSecret } from "../base/platform/SharedSecret.ts"
 import { HostRequests } from "./CommandEnvironment.ts"
 import { isWithin } from "./SandboxRules.ts"
 
-/** Hosts that commands may reach. */
+/** Settings for the hosts that commands may reach. */
 export interface Hosts {
   /** Setting that lists hosts, for errors. */
   readonly setting: string
-  /** True for a host that is reached without a question. */
+  /** Returns true for a host that can be reached without a question. */
   readonly isListed: (host: string) => boolean
-  /** Addresses of a host, or the reason why it is never reached. */
+  /** Returns the addresses of a host, or fails with the reason why the host can never be reached. */
   readonly addresses: (host: string, port: number) => Effect.Effect<ReadonlyArray<string>, string>
 }
 
 /** The proxy of a sandbox. */
 interface Proxy {
-  /** Port of the loopback address; undefined on a socket file. */
+  /** Port of the loopback address, `undefined` if the proxy listens on a socket file. */
   readonly port: number | undefined
   /**
-   * Password of the commands of the current tool call: hosts are asked about until the scope ends. `undefined` if the
-   * user is not asked and no other program reaches the proxy.
+   * Password of the commands of the current tool call. The user can be asked about hosts until the scope closes.
+   * `undefined` if the user is not asked and no other program can reach the proxy.
    */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
 }
 
-/** Listens at a place; fails with the reason of the system. */
+/** Opens a proxy that listens at an address. Fails with the reason from the system. */
 export const openProxy = Effect.fnUntraced(function* (
   place: ForwardProxy.ListenPlace,
   hosts: Hosts
@@ -49,7 +49,7 @@ export const openProxy = Effect.fnUntraced(function* (
   const callers = new Map<string, HostRequests>()
   const asked = new WeakMap<HostRequests, Map<string, Deferred.Deferred<boolean>>>()
 
-  /** One question for each host and call, however many connections want it. */
+  /** Asks one question for each host and call, even if several connections need the host. */
   const mayReach = Effect.fnUntraced(function* (requests: HostRequests, host: string, port: number, isListed: boolean) {
     const questions = asked.get(requests) ?? new Map<string, Deferred.Deferred<boolean>>()
     asked.set(requests, questions)
@@ -99,7 +99,7 @@ export const openProxy = Effect.fnUntraced(function* (
   return { port, caller }
 })
 
-/** Builds the variables that name a proxy on a port of the loopback address; empty without a proxy. */
+/** Builds the variables that name a proxy on a port of the loopback address. Empty without a proxy. */
 export const buildVariables = (
   port: string | undefined,
   caller: string | undefined
@@ -127,20 +127,20 @@ export const parseSocketPaths = (text: string): ReadonlyArray<string> => {
       const match = /^\S+ \S+ \S+ (\S+) (\S+) \S+ +\d+ (\/.*)$/.exec(line)
       if (match === null) return []
       const [, flags = "0", type, path = ""] = match
-      // A stream is reached while it listens; a datagram socket always.
+      // A stream socket can be reached while it listens, a datagram socket always.
       const isReachable = type === "0002" || (Number.parseInt(flags, 16) & 0x10000) !== 0
       return isReachable ? [path] : []
     })
   return [...new Set(paths)]
 }
 
-/** Directories that the sandbox covers as a whole. */
+/** Directories that the sandbox hides as a whole. */
 const covered = ["/run", "/var/run", "/tmp", "/var/tmp", "/proc", "/dev"]
 
 /**
- * Lists the Unix sockets of services that commands must not reach, each to be covered: a read-only mount does not
- * prevent a connection. `/proc/net/unix` lists the sockets of this network namespace. Sockets in `trees` and `named`
- * are left out.
+ * Lists the Unix sockets of services that commands must not reach, so that the sandbox can hide them: a read-only mount
+ * does not prevent a connection. `/proc/net/unix` lists the sockets of this network namespace. Sockets in `trees` and
+ * `named` are left out.
  */
 export const listServiceSockets = Effect.fnUntraced(function* (
   trees: ReadonlyArray<string>,
@@ -148,7 +148,8 @@ export const listServiceSockets = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString("/proc/net/unix").pipe(
-    // Not Linux, or a kernel without Unix sockets. After any other error nothing runs: a socket would be reached.
+    // The system is not Linux, or its kernel has no Unix sockets. After any other error no command runs, because a
+    // socket could be reached.
     Effect.catchIf(
       ({ reason: { _tag } }) => _tag === "NotFound",
       () => Effect.succeed("")

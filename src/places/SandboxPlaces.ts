@@ -1,6 +1,6 @@
 /**
- * Rules of a sandbox for the files that exist now: its working tree with the protected files in it, nested
- * repositories, temporary directories, caches, hidden places.
+ * Creates the rules of a sandbox for the files that currently exist: its working tree with the protected files in it,
+ * nested repositories, temporary directories, caches and hidden places.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -25,42 +25,40 @@ const noCaches: SandboxCaches.ProjectCaches = { rules: [], variables: {} }
 /** Limits of the files that the commands of a sandbox read and write. Paths are absolute. */
 export interface Options {
   /**
-   * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written
-   * too, unless its run is in the mode `plan`.
+   * Write access. `read-only`: only temporary files can be written. `workspace-write`: the working tree of the call can
+   * be written too, unless its run is in the mode `plan`.
    */
   readonly policy: "read-only" | "workspace-write"
-  /** The user's home directory. A tree that holds it is not written. */
+  /** The user's home directory. A tree that contains it is read-only. */
   readonly home: string | undefined
-  /** Directories that are written besides. Those that do not exist are left out. */
+  /** Additional writable directories. Directories that do not exist are skipped. */
   readonly writable: ReadonlyArray<string>
-  /** Files and directories that are not seen. Those that do not exist are left out. */
+  /** Hidden files and directories. Paths that do not exist are skipped. */
   readonly hidden: ReadonlyArray<string>
-  /** Directories below hidden ones that can be read. */
+  /** Readable directories below hidden ones. */
   readonly shown: ReadonlyArray<string>
-  /** True: the `.env` files of the working tree are hidden too, at every depth. */
+  /** True if the `.env` files of the working tree are hidden, at every depth. */
   readonly hidesEnvFiles: boolean
-  /** Caches of package managers, for each project its own; without them there are those that are `writable`. */
+  /** Separate package manager caches for each project. If absent, only the `writable` caches are available. */
   readonly caches?: SandboxCaches.Options | undefined
 }
 
 /**
- * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is
- * about, and seldom; a command cannot change it.
+ * Time in milliseconds for which a scan of the files is valid, because a scan costs as much as starting a command. Only
+ * the user creates files that rules apply to, and rarely; a command cannot change them.
  */
 const rulesMillis = 1000
 
-/** Temporary files of one conversation. */
+/** Temporary directories of one conversation. */
 export interface TemporaryDirectory {
-  /** Directory for them, as commands see it. */
+  /** Path of the temporary directory for commands. */
   readonly directory: string
   readonly rules: ReadonlyArray<Rule>
-  /** Directories for them, as this machine sees them. */
+  /** Paths of the temporary directories on this machine. */
   readonly sources: ReadonlyArray<string>
 }
 
-/**
- * Directories for temporary files, separate for each conversation, and at the usual paths if they can be mounted there.
- */
+/** Creates separate temporary directories for each conversation, at the usual paths if they can be mounted there. */
 export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: WallKind["paths"]) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -79,7 +77,7 @@ export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: W
       { path: "/tmp", source: at.tmp, allows: "write" },
       { path: "/var/tmp", source: at.varTmp, allows: "write" }
     ]
-    // A command would see what others have there, but where a mount takes its place.
+    // Without a mount at the usual path, a command would see the files of other programs there.
     const own: ReadonlyArray<Rule> =
       paths === "mounted" && mounted.some(({ path }) => isWithin(base, path)) ? [] : [{ path: base, allows: "nothing" }]
     const temporary: TemporaryDirectory =
@@ -90,7 +88,7 @@ export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: W
   })
 })
 
-/** Rules of the calls from each directory, for the files that exist now. */
+/** Creates the rules for calls, by their working directory, for the files that currently exist. */
 export const makeRules = Effect.fnUntraced(function* (
   options: Options,
   temporary: Effect.Effect<TemporaryDirectory, PlatformError>,
@@ -99,7 +97,7 @@ export const makeRules = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
-  // Commands write here: the program's own helpers do not come from these places.
+  // Commands write to these directories, so the program's own helpers must not come from them.
   if (options.policy === "workspace-write") distrustPlaces(options.writable)
 
   const lookUpRule = (allows: Rule["allows"]) => (named: string) =>
@@ -110,13 +108,13 @@ export const makeRules = Effect.fnUntraced(function* (
     Effect.forEach(
       placeholders,
       (placeholder) =>
-        // A directory that is no longer empty is not removed.
+        // A placeholder that is no longer empty is not removed.
         Effect.ignore(removeEmptyDirectory(placeholder)),
       { discard: true }
     )
   )
 
-  /** Adopts an empty `.git` or `.hermes` as a placeholder: a sandbox that was killed left it. */
+  /** Adopts an empty `.git` or `.hermes` as a placeholder that a killed sandbox left behind. */
   const claimEmptyDirectory = (directory: string): Effect.Effect<void> =>
     /\/\.(?:git|hermes)$/.test(directory)
       ? Effect.ignore(
@@ -124,14 +122,17 @@ export const makeRules = Effect.fnUntraced(function* (
         )
       : Effect.void
 
-  /** Rules for a directory that is never written. If it is missing, an empty one replaces it until the sandbox ends. */
+  /**
+   * Returns rules for a directory that is never writable. If it is missing, an empty directory replaces it until the
+   * sandbox ends.
+   */
   const reserveDirectory = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.flatMap(Effect.andThen(claimEmptyDirectory(directory), lookUpRule("read")(directory)), (found) =>
       found.length > 0 || options.policy === "read-only"
         ? Effect.succeed(found)
         : fs.makeDirectory(directory).pipe(
             Effect.tap(Effect.sync(() => placeholders.add(directory))),
-            // Another process created it first, or it cannot be created here.
+            // Another process created the directory first, or it cannot be created here.
             Effect.ignore,
             Effect.andThen(lookUpRule("read")(directory))
           )
@@ -164,7 +165,7 @@ export const makeRules = Effect.fnUntraced(function* (
     return yield* Effect.orElseSucceed(fs.realPath(yield* trees.findTreeRoot(directory)), () => directory)
   })
 
-  /** The tree that commands of the call may write; `undefined` if they may not write a tree. */
+  /** Returns the tree that commands of the call may write, or `undefined` if they may not write a tree. */
   const findWrittenTree = Effect.gen(function* () {
     const directory = yield* CallDirectory
     const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)
@@ -172,7 +173,9 @@ export const makeRules = Effect.fnUntraced(function* (
     return holdsHome ? undefined : tree
   })
 
-  /** Waits until what commands made in the tree is known; one that runs may make it at any time. */
+  /**
+   * Waits until the files that commands created in the tree are known. A running command may create files at any time.
+   */
   const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
     tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree))
   )
@@ -180,7 +183,7 @@ export const makeRules = Effect.fnUntraced(function* (
   const findTreeRules = Effect.fnUntraced(function* (directory: string) {
     const tree = yield* findTree(directory)
     if (tree === "/") return []
-    // It is seen even where a home directory lies in /tmp, which is another one inside.
+    // The tree is visible even if a home directory lies in `/tmp`, which is replaced inside the sandbox.
     if (options.home !== undefined && isWithin(options.home, tree)) return yield* lookUpRule("read")(tree)
     if (options.policy === "workspace-write") distrustPlaces([tree])
     return yield* WorkingTree.listRules(
@@ -190,7 +193,7 @@ export const makeRules = Effect.fnUntraced(function* (
     )
   }, Effect.provideContext(services))
 
-  /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
+  /** The Node program used by execute_code and the network, if the temporary directories would hide it. */
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
 
   const coverSockets = Effect.fnUntraced(function* (directory: string | undefined) {
@@ -200,13 +203,13 @@ export const makeRules = Effect.fnUntraced(function* (
   }, Effect.provideContext(services))
 
   const findCaches = Effect.fnUntraced(function* (directory: string | undefined) {
-    // A command without a project has no caches, a program of the user has some.
+    // A command without a project has no caches, but a program of the user has caches.
     const isUnowned = directory === undefined && options.caches?.owner === undefined
     if (openCaches === undefined || isUnowned || options.policy === "read-only") return noCaches
     return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
-  /** Bubblewrap does not start with a rule for a socket that another program has removed. */
+  /** Bubblewrap fails to start with a rule for a socket that another program has removed. */
   const areStillThere = (sockets: ReadonlyArray<Rule>) =>
     Effect.map(
       Effect.forEach(sockets, ({ path }) => Effect.orElseSucceed(fs.exists(path), () => false)),
@@ -223,7 +226,7 @@ export const makeRules = Effect.fnUntraced(function* (
           Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")),
           (list) => list.flat()
         ),
-        // Sockets of services: access to a container daemon's is access to the whole machine.
+        // Sockets of services: access to the socket of a container daemon is access to the whole machine.
         Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
         Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat())
       ],
@@ -235,7 +238,10 @@ export const makeRules = Effect.fnUntraced(function* (
     return { list: sortRules([...list, ...programRules]), sockets }
   }, Effect.provideContext(services))
 
-  /** The life of a command that may make repositories and files that run later, until the scope ends. */
+  /**
+   * Watches the tree while a command runs that may create repositories and files that run later, until the scope
+   * closes.
+   */
   const whileRunning = Effect.flatMap(findWrittenTree, (tree) =>
     tree === undefined ? Effect.void : watch.whileRunning(tree)
   )

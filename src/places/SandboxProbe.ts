@@ -1,27 +1,27 @@
 /**
- * Tests once whether this machine can build a sandbox; the answer is stored in the home directory of hermes.
+ * Tests once whether this machine can build a sandbox, and stores the answer in the home directory of hermes.
  *
  * **Details**
  *
  * The answer is valid while the machine is the same: the boot of its kernel, the namespaces of this program, and the
  * file of the program that builds the sandbox, at its usual path. If the test failed, each run repeats it, which costs
  * a few milliseconds; so does a file that cannot be read or written. A test that was not possible (no free descriptors)
- * is an error and not an answer. The user sees the notice once for each reason.
+ * is an error and not an answer. The user sees a notice once for each reason.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
-/** Outcome of a trial. */
+/** Outcome of the sandbox test. */
 export type ProbeResult =
   | { readonly _tag: "Works" }
-  /** `isNews` where the user was not told of this reason before. */
+  /** The machine cannot build a sandbox. `isNews` is true if the user was not notified of this reason before. */
   | { readonly _tag: "Fails"; readonly reason: string; readonly isNews: boolean }
 
 const Kept = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, reason: Schema.optionalKey(Schema.String) }))
 
-/** Names the machine as far as a sandbox depends on it. */
+/** Describes the properties of the machine on which a sandbox depends. */
 const describeMachine = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const readText = (read: Effect.Effect<string, unknown>) => Effect.orElseSucceed(read, () => "")
   const parts = yield* Effect.all(

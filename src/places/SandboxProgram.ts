@@ -1,6 +1,6 @@
 /**
- * Rules that protect the running program: a command that changes its files would run outside of every sandbox at its
- * next start.
+ * Rules that protect the running program: code that a command writes to the program's files would run outside of every
+ * sandbox at the next start of the program.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -10,8 +10,8 @@ import { sortRules, type Rule, findRule, isWithin } from "./SandboxRules.ts"
 import { findRuleAt } from "./WorkingTree.ts"
 
 /**
- * Rules for the files of the program that other rules let be written. A file is left to them where `writable` names
- * it, its directory, or a place below it.
+ * Returns rules for the files of the program that other rules make writable. No rule is returned for a file if
+ * `writable` names the file, its directory, or a path below it.
  */
 export const findRules = Effect.fnUntraced(function* (
   files: ReadonlyArray<string>,
@@ -27,7 +27,7 @@ export const findRules = Effect.fnUntraced(function* (
   }
   const kept = files.filter((file) => isWritten(file) && !isNamed(file))
   const found = yield* Effect.forEach(kept, (file) => findRuleAt("read", file))
-  // A tree inside the program. Packages, and files that tools put next to them, are not a part of it.
+  // The tree is inside the program. Packages, and files that tools place next to them, do not belong to the program.
   const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
   const inside = rules.filter(
     (rule) =>
@@ -40,13 +40,13 @@ export const findRules = Effect.fnUntraced(function* (
   return all.map((rule): Rule => ({ ...rule, keeps: "program" }))
 })
 
-/** Remedy where a command or a file tool wants to change the program. */
+/** Remedy for a command or a file tool that tried to change the program. */
 export const remedy =
   "hermes itself is loaded from there: only terminal.sandbox.write lets it be changed, where it names that directory"
 
 /**
- * Describes the protected files of the program, for a command that the sandbox stopped; `undefined` if there are no
- * such files. Pure.
+ * Describes the protected files of the program, for a command that the sandbox stopped. Returns `undefined` if there
+ * are no such files. Pure.
  */
 export const describeKept = (rules: ReadonlyArray<Rule>): string | undefined => {
   const kept = rules.filter(({ keeps }) => keeps === "program").map(({ path }) => path)

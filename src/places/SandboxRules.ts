@@ -1,5 +1,5 @@
 /**
- * Rules of a sandbox: an ordered list of paths with the access that its processes have. Pure.
+ * Rules of a sandbox: an ordered list of paths, each with the access that the sandbox's processes have. Pure.
  *
  * **Details**
  *
@@ -11,14 +11,14 @@
 import * as Arr from "effect/Array"
 import * as Order from "effect/Order"
 
-/** Rule for a path and everything below it. */
+/** Rule for a path and all files below it. */
 export interface Rule {
-  /** Absolute and real: without symbolic links. */
+  /** Absolute real path, without symbolic links. */
   readonly path: string
   readonly allows: "write" | "read" | "nothing"
-  /** Directory of the host that is visible at `path`; `path` itself when absent. */
+  /** Directory of the host that is visible at `path`. Defaults to `path`. */
   readonly source?: string | undefined
-  /** True for one file. */
+  /** True for a rule that applies to a single file. */
   readonly isFile?: boolean | undefined
   /**
    * True for a missing path that must stay missing. It cannot be mounted, so a file that a command creates there is
@@ -26,8 +26,8 @@ export interface Rule {
    */
   readonly isAbsent?: boolean | undefined
   /**
-   * Reason of a rule to read: `later` for files from which something runs later, which file tools write with a
-   * question; `program` for the running program.
+   * Reason of a read-only rule: `later` for files that other programs run later, which file tools write only after
+   * asking the user; `program` for the running program.
    */
   readonly keeps?: "later" | "program" | undefined
 }
@@ -42,14 +42,14 @@ const sorted = Arr.sortBy(
 )
 
 /**
- * Directories between a protected path and the writable one that contains it: each is mounted, because a mount cannot
- * be renamed.
+ * Finds the directories between a protected path and the writable directory that contains it. Each is mounted, because
+ * a mount point cannot be renamed.
  */
 const findAnchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.flatMap(({ allows, path }) => {
     if (allows === "write") return []
     const above = rules.findLast((rule) => rule.path !== path && isWithin(path, rule.path))
-    // A path with another source on the host is mounted anew, regardless of renames.
+    // A path with another source on the host has a separate mount, regardless of renames.
     if (above?.allows !== "write" || above.source !== undefined) return []
     const between = path
       .slice(above.path.length + 1)
@@ -61,36 +61,36 @@ const findAnchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
     })
   })
 
-/** The rules in the order in which they apply: a later one wins. */
+/** Sorts rules in the order in which they apply: a later rule takes precedence. */
 export const sortRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
   const list = sorted(rules)
   const added = new Map(findAnchors(list).map((rule) => [rule.path, rule]))
   return sorted([...list, ...added.values()])
 }
 
-/** True when `path` is `root` or below it. */
+/** Returns true if `path` is `root` or below it. */
 export const isWithin = (path: string, root: string): boolean =>
   root === "/" || path === root || path.startsWith(`${root}/`)
 
-/** Returns the rule for a path; `undefined` if no rule applies, and the path may be read. */
+/** Returns the rule for a path, or `undefined` if no rule applies and the path may be read. */
 export const findRule = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined =>
   rules.findLast((rule) => isWithin(path, rule.path))
 
-/** Path on the host of a path in the sandbox. */
+/** Converts a path in the sandbox to a path on the host. */
 export const toHostPath = (rules: ReadonlyArray<Rule>, path: string): string => {
   const rule = findRule(rules, path)
   return rule?.source === undefined ? path : rule.source + path.slice(rule.path.length)
 }
 
-/** Path in the sandbox of a path on the host. */
+/** Converts a path on the host to a path in the sandbox. */
 export const toSandboxPath = (rules: ReadonlyArray<Rule>, path: string): string => {
   const rule = rules.findLast(({ source }) => source !== undefined && isWithin(path, source))
   return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
 }
 
 /**
- * Description of a sandbox for the model that works in it; `temporary` is how its commands name the directory of
- * temporary files.
+ * Describes a sandbox for the model that works in it. `temporary` is the name of the temporary directory in its
+ * commands.
  */
 export const renderDescription = (
   policy: "read-only" | "workspace-write",

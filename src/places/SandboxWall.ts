@@ -1,6 +1,6 @@
 /**
- * The part of a sandbox that differs by operating system: how a command is started in it, and how to detect that it
- * stopped one. Policies, rules, hosts, variables and questions are the same for all (`Sandbox`).
+ * The part of a sandbox that differs by operating system: starting a command in the sandbox, and detecting that the
+ * sandbox stopped a command. Policies, rules, hosts, variables and questions are the same for all (`Sandbox`).
  */
 import type * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -16,62 +16,66 @@ import type { Rule } from "./SandboxRules.ts"
 export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", {
   reason: Schema.String,
   /**
-   * True if the reason is not a property of the machine: the test was not possible, for lack of descriptors, processes
-   * or space.
+   * True if the reason is temporary and not a property of the machine, such as a lack of descriptors, processes or
+   * space.
    */
   isPassing: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** Bounds of one command. */
+/** Limits of one command. */
 export interface Bounds {
   readonly rules: ReadonlyArray<Rule>
-  /** Directory that it starts in. */
+  /** Working directory of the command. */
   readonly directory: string
 }
 
-/** A command as this machine starts it. */
+/** A command in the form in which this machine starts it. */
 export interface ConfinedCommand {
   readonly program: string
   readonly args: ChildProcess.StandardCommand["args"]
-  /** Directory that the program starts in. */
+  /** Working directory of the program. */
   readonly directory: string
-  /** Port of the loopback address, as the command sees it, on which the proxy answers; `undefined` without a proxy. */
+  /** Port of the loopback address on which the command reaches the proxy, `undefined` without a proxy. */
   readonly proxyPort: string | undefined
 }
 
 /** A sandbox that was set up. */
 export interface Wall {
-  /** Sandbox-specific part of starting a command. Its remains are removed when the scope ends. */
+  /** Converts a command to its form for the sandbox. Temporary resources are removed when the scope closes. */
   readonly confine: (
     command: ChildProcess.StandardCommand,
     bounds: Bounds
   ) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
-  /** Password of the current tool call for the proxy; `undefined` if hosts are not asked about. */
+  /** Password of the current tool call for the proxy, `undefined` if the user is not asked about hosts. */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
-  /** `shared`: a port on which a command listens is one of this machine. */
+  /** With `shared`, a port on which a command listens is a port of this machine. */
   readonly ports: "shared" | "own"
 }
 
-/** Parts that a sandbox is built from. */
+/** Resources from which a sandbox is built. */
 export interface Site {
   readonly spawner: ChildProcessSpawner["Service"]
-  /** Directory of the sandbox, without links, which ends with it. */
+  /** Real path of the directory of the sandbox, which is removed with it. */
   readonly base: string
   readonly network: "none" | "all" | SandboxNetwork.Hosts
 }
 
-/** Walls of one operating system. */
+/** Kind of sandbox for one operating system. */
 export interface WallKind {
   readonly name: "bubblewrap" | "Seatbelt"
-  /** Needs of a machine that can build it, as a request to the user. */
+  /** Requirements for a machine, worded as a request to the user. */
   readonly requirement: string
-  /** Parts that were never tried on real machines, for `hermes doctor`; undefined where all were. */
+  /** Parts that were never tested on real machines, for `hermes doctor`. `undefined` if all parts were tested. */
   readonly untried: string | undefined
-  /** `mounted`: a directory can be mounted at another path; `judged`: paths are the paths of the machine. */
+  /**
+   * With `mounted`, a directory can be mounted at another path. With `judged`, paths are the same as on the machine.
+   */
   readonly paths: "mounted" | "judged"
-  /** Part of the sandbox that stopped a command, by its output; `undefined` for every other failure. */
+  /**
+   * Returns the part of the sandbox that stopped a command, based on its output. `undefined` for every other failure.
+   */
   readonly stoppedBy: (output: string) => "files" | "network" | undefined
-  /** Finds its programs, and then builds it. */
+  /** Finds the programs that build the sandbox, and then builds it. */
   readonly make: (
     files: FileSystem.FileSystem
   ) => Effect.Effect<(site: Site) => Effect.Effect<Wall, NotBuilt, Scope.Scope>, NotBuilt>

@@ -1,6 +1,6 @@
 /**
- * The wall of macOS: Seatbelt, by `/usr/bin/sandbox-exec -p PROFILE`. A profile denies everything that it does not
- * allow, and the last rule that fits an operation decides.
+ * Sandbox for macOS: Seatbelt, with `/usr/bin/sandbox-exec -p PROFILE`. A profile denies every operation that it does
+ * not allow, and the last rule that matches an operation decides.
  *
  * **Details**
  *
@@ -8,17 +8,17 @@
  * writable or contains a protected file cannot be renamed or replaced, because its contents would change their paths.
  * Temporary files are in a directory of the sandbox that `TMPDIR` names; `/tmp` is not writable.
  *
- * Services that every program needs are allowed by name, as in other macOS sandboxes: facts of the machine, users and
- * groups, logs, terminals. Left out on purpose: the keychain (`securityd`), preferences (`cfprefsd`), programs started
- * outside (`launchd`, LaunchServices, Apple events), the pasteboard, tables of processes, and hard links. Sockets work
- * only in the directory of temporary files, so key agents and container daemons are not reachable.
+ * Services that every program needs are allowed by name, as in other macOS sandboxes: information about the machine,
+ * users and groups, logs, terminals. Intentionally not allowed: the keychain (`securityd`), preferences (`cfprefsd`),
+ * programs started outside (`launchd`, LaunchServices, Apple events), the pasteboard, process tables, and hard links.
+ * Sockets only work in the temporary directory, so key agents and container daemons cannot be reached.
  *
  * **Gotchas**
  *
- * No test gave a profile to a system: they compare its text, and run commands by a program in the place of
- * `sandbox-exec`. There are no namespaces: commands do not reach each other by the network unless all of it is given, a
- * process that leaves its group outlives its command (behind the same wall), and a command in a sandbox cannot build
- * another one (`swift build`, browsers). Programs with the right of their owner (`ps`, `top`) do not start.
+ * No test loads a profile on a real system: the tests compare its text, and run commands with a replacement for
+ * `sandbox-exec`. There are no namespaces: commands cannot reach each other by the network unless the whole network is
+ * allowed, a process that leaves its group outlives its command (in the same sandbox), and a command in a sandbox
+ * cannot build another sandbox (`swift build`, browsers). Setuid programs (`ps`, `top`) do not start.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -27,7 +27,7 @@ import * as SandboxNetwork from "./SandboxNetwork.ts"
 import { type Rule, isWithin } from "./SandboxRules.ts"
 import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 
-/** Network of a {@link renderProfile}. The port is a port of a proxy on this machine. */
+/** Network access in {@link renderProfile}. `proxyPort` is the port of a proxy on this machine. */
 export type ProfileNetwork = "none" | "all" | { readonly proxyPort: number }
 
 const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
@@ -35,7 +35,7 @@ const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").re
 const renderFilters = (filter: string, names: ReadonlyArray<string>): string =>
   names.map((name) => `(${filter} ${quoteText(name)})`).join(" ")
 
-/** Services of the system that every program may ask. */
+/** System services that every program may use. */
 const services = [
   "com.apple.bsd.dirhelper",
   "com.apple.logd",
@@ -46,8 +46,8 @@ const services = [
 ]
 
 /**
- * Services for the configuration of the network and for certificates; the latter fetches what a certificate names, from
- * outside.
+ * Services for network configuration and for certificates. The certificate service fetches URLs that a certificate
+ * names, outside of the sandbox.
  */
 const networkServices = [
   "com.apple.SystemConfiguration.configd",
@@ -56,7 +56,10 @@ const networkServices = [
   "com.apple.trustd.agent"
 ]
 
-/** Facts of the machine and of the system; tables of processes and their arguments are not among them. */
+/**
+ * Information about the machine and the system that programs may read. Process tables and process arguments are not
+ * included.
+ */
 const facts = [
   "kern.argmax",
   "kern.bootargs",
@@ -81,7 +84,7 @@ const facts = [
   "vm.loadavg"
 ]
 
-/** Devices that every program may write. */
+/** Devices to which every program may write. */
 const devices = [
   "/dev/autofs_nowait",
   "/dev/dtracehelper",
@@ -116,7 +119,8 @@ const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
   if (network === "none") return []
   if (network !== "all") return [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
   return [
-    // By address only, because a socket file leads to a daemon of the user. The resolver's socket is needed for names.
+    // Restricted to IP addresses, because a socket file leads to a daemon of the user. Name resolution needs the socket
+    // of the resolver.
     '(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))',
     '(allow network-bind network-inbound (local ip "*:*"))',
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)) (socket-domain AF_ROUTE))",
@@ -124,7 +128,7 @@ const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
   ]
 }
 
-/** A name in any case, as a volume of macOS takes it. */
+/** Builds a pattern that matches a name in any case, because macOS volumes are case-insensitive. */
 const toAnyCasePattern = (path: string): string => {
   const escaped = path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replaceAll('"', ".")
   const cut = escaped.lastIndexOf("/") + 1
@@ -145,19 +149,19 @@ const renderRule = ({ allows, isAbsent, isFile, path }: Rule): ReadonlyArray<str
   }
 }
 
-/** Keeps written directories at their paths: under another one no rule would know what is in them. */
+/** Prevents renames of writable directories: rules would not match the files under a new path. */
 const renderPlaces = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => {
   const places = rules.filter(({ allows, isFile }) => allows === "write" && isFile !== true).map(({ path }) => path)
   return places.length === 0 ? [] : [`(deny file-write-create file-write-unlink ${renderFilters("literal", places)})`]
 }
 
-/** Sockets in a directory of temporary files. */
+/** Allows sockets in a directory of temporary files. */
 const renderSockets = (directory: string): ReadonlyArray<string> => [
   `(allow network-bind network-inbound (local unix-socket (subpath ${quoteText(directory)})))`,
   `(allow network-outbound (remote unix-socket (subpath ${quoteText(directory)})))`
 ]
 
-/** The profile of a command under ordered rules without sources. Pure. */
+/** Renders the profile of a command for ordered rules without sources. Pure. */
 export const renderProfile = (
   rules: ReadonlyArray<Rule>,
   network: ProfileNetwork,
@@ -172,7 +176,7 @@ export const renderProfile = (
     ""
   ].join("\n")
 
-/** A command and its arguments as words; the script of a shell where one is wanted. */
+/** Converts a command and its arguments to words. A command that requires a shell becomes a script of that shell. */
 const toWords = ({
   args,
   command,
@@ -227,7 +231,7 @@ const noNetwork =
   /could not resolve host|nodename nor servname provided|ENOTFOUND|\b(?:connect|listen|bind|curl)\b[^\n]*(?:EPERM|operation not permitted)/i
 const noPermission = /operation not permitted|\bEPERM\b/i
 
-/** Walls of Seatbelt; `program` is `sandbox-exec`. */
+/** Creates the Seatbelt sandbox kind. `program` is the path of `sandbox-exec`. */
 export const makeSeatbelt = (program = "/usr/bin/sandbox-exec"): WallKind => ({
   name: "Seatbelt",
   requirement: "start hermes outside of another sandbox, on a macOS that has sandbox-exec",

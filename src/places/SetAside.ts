@@ -17,9 +17,9 @@ import { asideSuffix } from "./LaterFiles.ts"
 
 /** A file or a directory that was renamed. */
 export interface SetAside {
-  /** Its path when it was made. */
+  /** Path of the file when it was created. */
   readonly path: string
-  /** Its path now. */
+  /** Current path of the file. */
   readonly now: string
 }
 
@@ -34,7 +34,7 @@ const makeReplacedError = (path: string): PlatformError =>
     description: "its directory was replaced meanwhile"
   })
 
-/** Works in a held directory, if it is still the directory at its path. */
+/** Runs an operation in a held directory, if it is still the directory at its path. */
 const workInDirectory = <A, R>(
   directory: string,
   work: (at: string) => Effect.Effect<A, PlatformError, R>
@@ -45,7 +45,7 @@ const workInDirectory = <A, R>(
     )
   )
 
-/** Runs work in a directory that its owner may not write now. */
+/** Runs an operation in a directory that its owner currently cannot write. */
 const runWhileWritable = Effect.fnUntraced(function* <A, R>(
   directory: string,
   work: Effect.Effect<A, PlatformError, R>
@@ -62,7 +62,7 @@ const runWhileWritable = Effect.fnUntraced(function* <A, R>(
   )
 })
 
-/** Renames a planted file; `original` is the target of the link that was there before. */
+/** Renames a planted file. `original` is the target of the program's link that the file replaced, if any. */
 export const setAside = Effect.fnUntraced(function* (
   place: string,
   original?: string
@@ -87,7 +87,7 @@ export const setAside = Effect.fnUntraced(function* (
   )
 })
 
-/** Restores the name of a file, unless the name is in use now. */
+/** Restores the name of a file, unless the name is now in use. */
 export const putBack = Effect.fnUntraced(function* ({
   now,
   path: place

@@ -1,19 +1,19 @@
 /**
- * A git repository for the states of a working tree, separate from the user's own: its directory, index and
- * configuration are elsewhere, and the user's repository is not read or written.
+ * A git repository for the states of a working tree, separate from the user's own repository: its directory, index and
+ * configuration are elsewhere, and the user's repository is never written.
  *
  * **Details**
  *
- * A state is a tree object. While nothing changed it costs one `git ls-files`; else the changed files are hashed and
- * stored. It does not include files that `.gitignore` files or `.git/info/exclude` name, `node_modules` and the like,
- * large files, hidden files and files of nested repositories. Settings of the user, of the system and of the tree have
- * no effect: no hook, filter, monitor or conversion runs, and contents are kept byte for byte.
+ * A state is a tree object. Without changes it costs one `git ls-files`; otherwise the changed files are hashed and
+ * stored. It does not include files that `.gitignore` files or `.git/info/exclude` name, `node_modules` and similar
+ * directories, large files, hidden files and files of nested repositories. Settings of the user, of the system and of
+ * the tree have no effect: no hook, filter, monitor or conversion runs, and contents are kept byte for byte.
  *
- * Several programs share the objects of a tree; each has its own index, which the next one inherits.
+ * Several programs share the objects of a tree. Each program has a separate index, which the next program inherits.
  *
  * **Gotchas**
  *
- * Modes are those that git knows: executable or not. Empty directories are not seen.
+ * The only file mode that is stored is the executable bit, as in git. Empty directories are not stored.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -29,24 +29,24 @@ import * as TrustedPrograms from "../base/platform/TrustedPrograms.ts"
 import type { TreeAccess } from "./CommandEnvironment.ts"
 import type { Listing } from "./NamedFiles.ts"
 
-/** Git failed or is not installed. */
+/** Reports that git failed or is not installed. */
 export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/GitFailed")("GitFailed", {
   message: Schema.String
 }) {}
 
-/** A state of the tree. */
+/** A stored state of the tree. */
 export interface State {
   /** Id of its tree object. */
   readonly id: string
-  /** Large files by their path in the tree, as a text that changes with them, and their size. */
+  /** Large files by their path in the tree, each with its size and a stamp that changes with the file. */
   readonly large: ReadonlyMap<string, { readonly stamp: string; readonly size: number }>
-  /** Nested repositories, and files that could not be read. */
+  /** Paths of nested repositories, and of files that could not be read. */
   readonly unseen: ReadonlyArray<string>
   /** False if the tree is too large for one state and files remain to be stored; the next state continues with them. */
   readonly isWhole: boolean
 }
 
-/** One side of a difference. */
+/** The file on one side of a difference. */
 export interface Side {
   readonly hash: string
   readonly type: "file" | "link"
@@ -60,44 +60,47 @@ export interface Difference {
   readonly after: Side | undefined
 }
 
-/** States of one tree. */
+/** Stored states of one tree. */
 export interface ShadowRepository {
-  /** Stores the present state. */
+  /** Stores the current state. */
   readonly state: Effect.Effect<State, GitFailed | PlatformError>
   readonly differences: (
     before: string,
     after: string
   ) => Effect.Effect<ReadonlyArray<Difference>, GitFailed | PlatformError>
-  /** Contents by their hash, as many as fit into the bytes. */
+  /** Returns contents by their hash, as many as fit into the byte limit. */
   readonly contents: (
     hashes: ReadonlyArray<string>,
     maxBytes: number
   ) => Effect.Effect<ReadonlyMap<string, Uint8Array>, GitFailed | PlatformError>
-  /** True for a path of the tree that `.gitignore` files name. */
+  /** Returns true for a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
-  /** Paths of the tree by the index of the user's repository; undefined where that cannot be read. */
+  /**
+   * Lists paths of the tree according to the index of the user's repository. Returns `undefined` if the index cannot be
+   * read.
+   */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
 }
 
-/** A tree and the place of its states. */
+/** A tree and the place where its states are stored. */
 export interface Options {
-  /** Absolute and real. */
+  /** Absolute real path of the tree. */
   readonly tree: string
-  /** Directory of the repository, on the machine that has the tree. */
+  /** Directory of the repository, on the machine that contains the tree. */
   readonly directory: string
-  /** Bytes of a file that is kept. */
+  /** Maximum size of a stored file, in bytes. */
   readonly maxFileBytes: number
-  /** Files after which a tree is not looked at any more. */
+  /** Maximum number of files of a tree. Larger trees are not examined. */
   readonly maxFiles: number
-  /** Maximum milliseconds for one state; the remaining files are stored with the next one. */
+  /** Time limit of one state, in milliseconds. The remaining files are stored with the next state. */
   readonly patience: number
-  /** Directories that are not part of a tree that holds them; absolute. */
+  /** Absolute paths of directories that are excluded from a tree that contains them. */
   readonly apart: ReadonlyArray<string>
-  /** True for a path of the tree whose content is never kept. */
+  /** Returns true for a path of the tree whose content is never stored. */
   readonly isHidden: (path: string) => boolean
 }
 
-/** Directories that are built or fetched, whatever `.gitignore` says. */
+/** Build results and downloaded packages, ignored regardless of `.gitignore`. */
 const alwaysIgnored = ["node_modules/", ".venv/", "__pycache__/", ".hermes/", ".DS_Store"]
 
 const configuration = `[core]
@@ -123,12 +126,12 @@ const configuration = `[core]
 /** Overrides the attributes of the tree: no conversion, and no filter. */
 const attributes = "* -text -eol -ident -filter -working-tree-encoding -crlf\n"
 
-/** Size of all states of a tree, beyond which they start over. */
+/** Maximum size of all states of a tree, in KiB. When it is exceeded, the states are removed. */
 const maxKibibytes = 2 * 1024 * 1024
 const chunkSize = 1_000
 const decoder = new TextDecoder()
 const maxOutput = 64 * 1024 * 1024
-/** Age of an index that its program left behind, in milliseconds. */
+/** Age in milliseconds after which an index counts as abandoned by its program. */
 const abandonedAfter = 24 * 60 * 60 * 1000
 
 const splitOutput = (output: Uint8Array): ReadonlyArray<string> =>
@@ -142,14 +145,14 @@ const toSide = (mode: string | undefined, hash: string | undefined): Side | unde
     ? undefined
     : { hash, type: mode === "120000" ? "link" : "file", mode: mode === "100755" ? 0o755 : 0o644 }
 
-/** Differences that `git diff-tree` lists. */
+/** Parses the differences that `git diff-tree` lists. */
 const parseDifferences = (output: Uint8Array): ReadonlyArray<Difference> =>
   Arr.chunksOf(splitOutput(output), 2).map(([meta = "", path = ""]) => {
     const [before, after, beforeHash, afterHash] = meta.slice(1).split(" ")
     return { path, before: toSide(before, beforeHash), after: toSide(after, afterHash) }
   })
 
-/** Contents that `git cat-file --batch` gives; the last one may be cut. */
+/** Parses the contents that `git cat-file --batch` returns. The last content may be cut. */
 const parseContents = (output: Uint8Array): ReadonlyMap<string, Uint8Array> => {
   const found = new Map<string, Uint8Array>()
   for (let at = 0; at < output.length;) {
@@ -185,7 +188,7 @@ export const open = Effect.fnUntraced(function* (
     HOME: directory
   }
 
-  /** Runs a program in the tree to its end; its output is cut at `most` bytes. */
+  /** Runs a program in the tree until it ends. Its output is cut at `most` bytes. */
   const runProgram = Effect.fnUntraced(function* (
     program: string,
     args: ReadonlyArray<string>,
@@ -193,7 +196,7 @@ export const open = Effect.fnUntraced(function* (
     most = maxOutput,
     index?: string
   ) {
-    // On another machine the name is looked up there, where commands have that machine to themselves.
+    // On another machine, git is looked up on that machine, whose programs are not protected from commands.
     const file = place === "here" ? yield* TrustedPrograms.find(program) : program
     const handle = yield* spawner.spawn(
       ChildProcess.make(file, args, {
@@ -215,7 +218,7 @@ export const open = Effect.fnUntraced(function* (
     const [, errors] = yield* Effect.all([collected, Stream.mkString(Stream.decodeText(handle.stderr))], {
       concurrency: 2
     })
-    // Cut output is what was asked for: the rest has no reader, and ends with the scope.
+    // Cut output is intended: the rest has no reader, and the program ends with the scope.
     const code = length < most ? Number(yield* handle.exitCode) : 0
     const output = new Uint8Array(length)
     let at = 0
@@ -240,11 +243,11 @@ export const open = Effect.fnUntraced(function* (
     yield* files.writeFileString(`${directory}/HEAD`, "ref: refs/heads/none\n")
     yield* files.writeFileString(`${directory}/info/attributes`, attributes)
     yield* files.writeFileString(`${directory}/info/exclude`, `${alwaysIgnored.join("\n")}\n`)
-    // Last: a place that has it is whole.
+    // Written last: a repository with a configuration is complete.
     yield* files.writeFileString(`${directory}/config`, configuration)
   }
 
-  // Past states are not needed: a change stores its contents elsewhere.
+  // Past states are not needed, because changed contents are also stored elsewhere.
   const counted = decoder.decode((yield* runProgram("git", ["count-objects", "-v"], undefined)).output)
   const kibibytes = ["size", "size-pack"].reduce(
     (sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0),
@@ -256,7 +259,8 @@ export const open = Effect.fnUntraced(function* (
     yield* files.makeDirectory(`${directory}/objects`, { recursive: true, mode: 0o700 })
   }
 
-  // An index of a program that was killed is of no use; the newest one that was left saves hashing all files again.
+  // The index of a killed program is removed. The newest abandoned index is reused, which avoids hashing all files
+  // again.
   const now = yield* Clock.currentTimeMillis
   const readAge = (name: string) =>
     Effect.map(
@@ -275,7 +279,7 @@ export const open = Effect.fnUntraced(function* (
       const { atime, mtime } = yield* files.stat(`${directory}/index`)
       const at = Option.getOrElse(mtime, () => new Date(0))
       yield* files.copyFile(`${directory}/index`, index)
-      // Git takes a file that changed as late as its index for one to look into again.
+      // Git examines a file again if its modification time is as late as the time of the index.
       yield* files.utimes(
         index,
         Option.getOrElse(atime, () => at),
@@ -294,7 +298,7 @@ export const open = Effect.fnUntraced(function* (
     ? [`--exclude-from=${tree}/.git/info/exclude`]
     : []
 
-  /** Large files of the tree, by their paths. */
+  /** Finds the large files of the tree, by path. */
   const findLarge = Effect.map(
     runProgram(
       "find",
@@ -326,7 +330,7 @@ export const open = Effect.fnUntraced(function* (
       stamp: `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)}`
     }))
 
-  /** Puts files into the index; answers those that cannot be read. */
+  /** Adds files to the index. Returns the files that cannot be read. */
   const storePaths = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, GitFailed | PlatformError> =>
     paths.length === 0
       ? Effect.succeed([])
@@ -349,13 +353,16 @@ export const open = Effect.fnUntraced(function* (
           }
         )
 
-  /** Index of the user's repository. */
+  /** Returns the index of the user's repository. */
   const userIndex = Effect.gen(function* () {
     const pointer = yield* Effect.orElseSucceed(files.readFileString(`${tree}/.git`), () => "")
     return `${/^gitdir: (\/.+)$/m.exec(pointer)?.[1] ?? `${tree}/.git`}/index`
   })
 
-  /** Arguments of `git ls-files` for each listing. Git also changes a tracked file that is ignored. */
+  /**
+   * Arguments of `git ls-files` for each listing. Changed files include tracked files that are ignored, because git
+   * also changes them.
+   */
   const listings: Readonly<Record<Listing, ReadonlyArray<ReadonlyArray<string>>>> = {
     changed: [["-m"], ["-c", "-i", "--exclude-standard"]],
     untracked: [["-o", "--directory", "--exclude-standard", ...ownExcludes]],
@@ -415,7 +422,7 @@ export const open = Effect.fnUntraced(function* (
   return {
     state,
     listed: listFiles,
-    // 1 says that it is not, and 128 that git cannot tell.
+    // Exit code 1 means that the path is not ignored, and 128 that git cannot determine it.
     isIgnored: (path) =>
       Effect.orElseSucceed(
         Effect.map(

@@ -1,6 +1,6 @@
 /**
- * Shows the user's existing package caches to commands: the shared caches are read-only additions to the project's own
- * writable caches, if a package manager supports two places.
+ * Makes the user's existing package caches available to commands: the shared caches are read-only additions to the
+ * project's own writable caches, if a package manager supports two places.
  *
  * **Details**
  *
@@ -26,9 +26,9 @@ export interface SharedCache {
 
 const nothing: SharedCache = { rules: [], variables: {} }
 
-/** Place of a shared cache and of the project's own. Paths are absolute. */
+/** Paths of a shared cache and of the project's cache. Paths are absolute. */
 export interface Options {
-  /** Place below the home directory. */
+  /** Path below the home directory. */
   readonly name: string
   readonly home: string
   /** Directory of the project's caches. */
@@ -38,7 +38,7 @@ export interface Options {
 
 const additions = ["GOPROXY", "GRADLE_RO_DEP_CACHE", "MAVEN_ARGS"]
 
-/** Leaves out variables that only add a place to read where the command has a value. Pure. */
+/** Removes variables that only add a directory to read if the command already sets them. Pure. */
 export const omitGiven = (
   variables: Readonly<Record<string, string>>,
   given: Readonly<Record<string, unknown>> = {}
@@ -49,7 +49,7 @@ export const omitGiven = (
 
 const supported = ["go/pkg/mod", ".m2/repository", ".gradle/caches", ".cargo/registry"]
 
-/** Proxies of Go that the user set for all projects, else its default. */
+/** Returns the Go proxies that the user set for all projects, or Go's default. */
 const readGoProxies = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -59,10 +59,12 @@ const readGoProxies = Effect.fnUntraced(function* (home: string) {
   return /^GOPROXY=(\S+)/m.exec(settings.join("\n"))?.[1] ?? "https://proxy.golang.org,direct"
 })
 
-/** Most links that are made for a project. */
+/** Maximum number of links that are created for a project. */
 const maxLinks = 20_000
 
-/** Fills an empty registry of cargo with links to the shared one; unpacked crates are linked whole. */
+/**
+ * Fills an empty cargo registry with links to the shared registry. An unpacked crate is linked as a whole directory.
+ */
 const linkRegistry = Effect.fnUntraced(function* (from: string, leadsTo: string, own: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -88,7 +90,7 @@ const linkRegistry = Effect.fnUntraced(function* (from: string, leadsTo: string,
   yield* linkEntries("", 0)
 })
 
-/** Shows a shared cache; one that is not there, or that no package manager reads beside its own, is not shown. */
+/** Makes a shared cache available, if it exists and its package manager can read a second cache. */
 export const showShared = Effect.fnUntraced(function* ({
   home,
   name,

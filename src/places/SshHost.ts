@@ -1,16 +1,16 @@
 /**
- * An environment on another machine, over the system's `ssh`: one connection that every command and every file shares.
+ * Environment on another machine, through the system's `ssh`. All commands and file operations share one connection.
  *
  * **Details**
  *
  * The user's own `ssh` configuration applies (aliases, jumps, keys, host key checks), without prompts: a connection
  * that needs an answer fails with the remedy. The key agent, the display and local ports are not forwarded. The first
- * command opens the connection. It is closed after a time without use, and opened again if it broke.
+ * command opens the connection. The connection is closed after a period without use, and opened again if it was lost.
  *
  * **Gotchas**
  *
- * Commands on the other machine are not confined. It needs a POSIX shell and the tools of GNU or BusyBox. A command may
- * continue to run when the connection breaks.
+ * Commands on the other machine are not confined. The machine needs a POSIX shell and the GNU or BusyBox tools. A
+ * command may continue to run when the connection breaks.
  *
  * **Example** (An agent that works on another machine)
  *
@@ -42,19 +42,19 @@ import { CommandEnvironment, RemoteDirectory } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
 
-/** Another machine. */
+/** Connection settings for another machine. */
 export interface Options {
-  /** Name, address, or alias of the user's configuration. */
+  /** Host name, address, or alias in the user's `ssh` configuration. */
   readonly host: string
   readonly user?: string | undefined
   readonly port?: number | undefined
-  /** File of a private key. */
+  /** Path of a private key file. */
   readonly key?: string | undefined
-  /** Working directory there, absolute. Default: the user's home directory there. */
+  /** Absolute working directory on the other machine. Defaults to the user's home directory there. */
   readonly directory?: string | undefined
-  /** Variables of this program that commands receive. */
+  /** Names of this program's variables that commands receive. */
   readonly forwarded?: ReadonlyArray<string> | undefined
-  /** Time without use after which the connection is closed. */
+  /** Period without use after which the connection is closed. */
   readonly lifetime: Duration.Duration
   /** Further arguments of `ssh`. */
   readonly extraArguments?: ReadonlyArray<string> | undefined
@@ -66,7 +66,9 @@ const makeUnavailableError = (path: string, reason: string, remedy: string): Con
     message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local`
   })
 
-/** Arguments of every connection, before the user's: the first of two takes effect. */
+/**
+ * Arguments of every connection. They precede the user's arguments, because the first value of an option takes effect.
+ */
 const fixedArguments = [
   "BatchMode=yes",
   "ConnectTimeout=10",
@@ -81,7 +83,7 @@ const fixedArguments = [
   "LogLevel=ERROR"
 ].flatMap((option) => ["-o", option])
 
-/** Sentence about a connection that failed. */
+/** Describes a failed connection in a sentence. */
 const describeFailure = ({ host, key, port, user }: Options, errors: string): string => {
   const where = `${user === undefined ? "" : `${user}@`}${host}${port === undefined ? "" : `:${port}`}`
   const by = `ssh ${port === undefined ? "" : `-p ${port} `}${user === undefined ? "" : `${user}@`}${host}`
@@ -96,12 +98,15 @@ const describeFailure = ({ host, key, port, user }: Options, errors: string): st
   return `${where} cannot be reached: ${last === "" ? "the connection was closed" : last}`
 }
 
-/** Description of another machine for the model that works there. */
+/** Describes the other machine for the model that works on it. */
 export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are ` +
   "started on are not there."
 
-/** Environment on another machine. Fails if `ssh` is not installed here. The first command connects. */
+/**
+ * Creates the environment on another machine. Fails if `ssh` is not installed on this machine. The first command opens
+ * the connection.
+ */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const outer = yield* ChildProcessSpawner
@@ -118,7 +123,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false)))
     return yield* makeUnavailableError("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
   const ssh = found.success
-  // A ProxyCommand of the user's configuration is found in trusted directories too.
+  // A ProxyCommand in the user's configuration is also looked up in trusted directories.
   const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
 
   const destination = [
@@ -133,7 +138,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const start = Effect.fnUntraced(
     function* () {
-      // The path of a socket has to be short, and the user's directory for temporary files may not be.
+      // The path of a socket has to be short, and the user's temporary directory may have a long path.
       const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
       const makeClient =
         (...how: ReadonlyArray<string>): RemoteShell.Client =>
@@ -206,7 +211,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     }
   })
   const { directory = "~" } = options
-  // A host that cannot be reached fails the command itself, which says why.
+  // If the host cannot be reached, the command itself fails with the reason.
   const opened = Effect.scoped(Effect.ignore(environment.machine))
   const workingDirectory = directory.startsWith("~")
     ? Effect.map(opened, () => home + directory.slice(1))
@@ -219,7 +224,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** {@link make} as a Layer; the connection ends with it. */
+/** Layer of {@link make}. The connection is closed with it. */
 export const layer = (
   options: Options
 ): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem> =>

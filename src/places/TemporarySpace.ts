@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * A check costs one `statfs`. The directories are measured only if free space has decreased enough since the last
- * measurement that they can exceed the limit. Files that a command keeps open after their names were removed count too.
- * If several commands share the directories, the one that wrote most is ended, and the files written since it started
- * are removed.
+ * A check costs one `statfs`. The directories are measured only if free space has decreased so much since the last
+ * measurement that they can exceed the limit. Files that a command holds open after their names were removed are also
+ * counted. If several commands share the directories, the command that wrote most is ended, and the files written since
+ * it started are removed.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -16,9 +16,9 @@ import { measureTree, measureUnnamedFiles, readFreeBytes, removeFilesSince } fro
 
 /** A command that can write to the directories. */
 export interface Writer {
-  /** Milliseconds of the clock. */
+  /** Start of the command, in milliseconds of the clock. */
   readonly startedAt: number
-  /** Its processes, the first one included. */
+  /** Ids of its processes, including the first one. */
   readonly processes: Effect.Effect<ReadonlyArray<number>>
 }
 
@@ -26,15 +26,15 @@ export interface Writer {
 export interface TemporarySpace {
   readonly directories: ReadonlyArray<string>
   readonly writers: Set<Writer>
-  /** Held from a look to the end of the command that it ends: until then the files are still there. */
+  /** Held from a check until the end of the command that the check stops, because the files exist until then. */
   readonly lock: Semaphore.Semaphore
-  /** Bytes that the last measure found. */
+  /** Number of bytes found by the last measurement. */
   used: number
-  /** Most bytes that were free since then; undefined before the first look. */
+  /** Largest number of free bytes since then, `undefined` before the first check. */
   free: number | undefined
 }
 
-/** State of directories that are empty. */
+/** Creates the state of empty directories. */
 export const makeSpace = (directories: ReadonlyArray<string>): TemporarySpace => ({
   directories,
   writers: new Set(),
@@ -43,13 +43,13 @@ export const makeSpace = (directories: ReadonlyArray<string>): TemporarySpace =>
   free: undefined
 })
 
-/** Part of the bound by which free space has to change before the directories are measured again. */
+/** Share of the limit by which free space has to change before the directories are measured again. */
 const stepPart = 1 / 16
 
 const readFree = ({ directories: [first] }: TemporarySpace) =>
   first === undefined ? Effect.succeed(Infinity) : readFreeBytes(first)
 
-/** Measures the directories. If one cannot be read, the whole decrease of free space counts. */
+/** Measures the directories. If a directory cannot be read, the whole decrease of free space is used. */
 const measureSpace = Effect.fnUntraced(function* (space: TemporarySpace, free: number) {
   const sizes = yield* Effect.forEach(space.directories, measureTree)
   const pids = yield* Effect.forEach(space.writers, ({ processes }) => processes)
@@ -59,7 +59,9 @@ const measureSpace = Effect.fnUntraced(function* (space: TemporarySpace, free: n
   space.free = free
 })
 
-/** Tests whether the directories hold more than some bytes; fails where the system does not tell. */
+/**
+ * Tests whether the directories contain more bytes than the limit. Fails if the system cannot report the free space.
+ */
 export const isOverBound = Effect.fnUntraced(function* (space: TemporarySpace, bound: number) {
   const free = yield* readFree(space)
   space.free = Math.max(space.free ?? free, free)
@@ -69,19 +71,21 @@ export const isOverBound = Effect.fnUntraced(function* (space: TemporarySpace, b
   return space.used > bound
 })
 
-/** Reads how many bytes a command has sent to disks. */
+/** Reads the number of bytes that a command has written to disks. */
 const readWritten = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, { processes }: Writer) {
   const texts = yield* Effect.forEach(
     yield* processes,
     (pid) =>
-      // A process that has ended is counted by its parent.
+      // The parent of a process that has ended includes its bytes.
       Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/io`), () => ""),
     { concurrency: 4 }
   )
   return texts.reduce((sum, text) => sum + Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0), 0)
 })
 
-/** Finds the command that wrote most; the last one that was started, where the system does not tell. */
+/**
+ * Finds the command that wrote most, or the command that was started last if the system does not report written bytes.
+ */
 export const findMainWriter = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, { writers }: TemporarySpace) {
   const [first, ...others] = writers
   if (others.length === 0) return first
@@ -91,7 +95,7 @@ export const findMainWriter = Effect.fnUntraced(function* (fs: FileSystem.FileSy
   return counted.sort((a, b) => b.written - a.written || b.writer.startedAt - a.writer.startedAt)[0]?.writer
 })
 
-/** Removes what was written since a moment; everything, where the directories are over the bound without it. */
+/** Removes the files written since a time, or all files if the directories would still exceed the limit. */
 export const clearSpace = Effect.fnUntraced(function* (space: TemporarySpace, bound: number, since: number) {
   for (const moment of [since, 0]) {
     yield* Effect.forEach(space.directories, (directory) => removeFilesSince(directory, moment), { discard: true })

@@ -1,14 +1,14 @@
 /**
- * One scan of a working tree for the files that a sandbox protects: repositories, files that other programs run or read
- * later, `.env` files.
+ * Scans a working tree for the files that a sandbox protects: repositories, files that other programs run or read
+ * later, and `.env` files.
  *
  * **Details**
  *
  * Directories are scanned from the root down, at most 1,000 of them; directories of an earlier scan come first, so that
- * new ones cannot displace them. Links are not followed. A directory that cannot be read counts as a place whose files
- * run later, because they can still be opened by name.
+ * new directories cannot displace them. Links are not followed. An unreadable directory is treated as a place whose
+ * files run later, because its files can still be opened by name.
  *
- * Directories that `core.hooksPath` names are found from the settings of the repositories and of the user, without
+ * Directories named by `core.hooksPath` are found in the configuration of the repositories and of the user, without
  * `include`.
  */
 import * as Effect from "effect/Effect"
@@ -18,12 +18,12 @@ import type { PlatformError } from "effect/PlatformError"
 import { isAgentDirectory, isEnvironmentFile, isLaterName } from "./LaterFiles.ts"
 import { isWithin } from "./SandboxRules.ts"
 
-/** A file or a directory from which something runs later. */
+/** A file or directory that other programs run or read later. */
 export interface LaterPlace {
   readonly path: string
-  /** Target of a symbolic link; undefined for everything else. */
+  /** Target of a symbolic link, `undefined` for other files. */
   readonly link: string | undefined
-  /** True if a link leads to something. */
+  /** True if the target of the link exists. */
   readonly isThere: boolean
 }
 
@@ -31,20 +31,20 @@ export interface LaterPlace {
 export interface TreeScan {
   /** Directories that were examined. */
   readonly directories: ReadonlyArray<string>
-  /** Repositories and linked trees below the root, the outer ones first. */
+  /** Repositories and linked working trees below the root, outer ones first. */
   readonly repositories: ReadonlyArray<string>
   readonly laterPlaces: ReadonlyArray<LaterPlace>
-  /** Files of variables that hold secrets. */
+  /** Environment files that contain secrets. */
   readonly environmentFiles: ReadonlyArray<string>
 }
 
-/** Directories that are looked into below a tree. */
+/** Maximum number of directories of a tree that are examined. */
 const maxDirectories = 1_000
 const passedOver = new Set([".git", ".hermes", "node_modules", ".venv", "__pycache__"])
 
 const hooksPath = /^[ \t]*(?:\[[^\]]*\][ \t]*)?hookspath[ \t]*=[ \t]*"?([^"\n#;]+)/gim
 
-/** Values of `core.hooksPath` in a configuration of git. Pure. */
+/** Returns the values of `core.hooksPath` in a git configuration. Pure. */
 export const readHooksPaths = (config: string): ReadonlyArray<string> =>
   Array.from(config.matchAll(hooksPath), ([, value = ""]) => value.trim())
 
@@ -53,7 +53,7 @@ const readText = Effect.fnUntraced(function* (file: string) {
   return yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
 })
 
-/** Describes the file or directory at a place. */
+/** Describes the file or directory at a path. */
 export const describePlace = Effect.fnUntraced(function* (
   place: string
 ): Effect.fn.Return<LaterPlace, never, FileSystem.FileSystem> {
@@ -62,7 +62,7 @@ export const describePlace = Effect.fnUntraced(function* (
   return { path: place, link, isThere: yield* Effect.orElseSucceed(fs.exists(place), () => false) }
 })
 
-/** Finds directories of hooks below the tree that settings of git name. */
+/** Finds hook directories below the tree that git configurations name. */
 const findHookDirectories = Effect.fnUntraced(function* (
   tree: string,
   repositories: ReadonlyArray<string>,
@@ -114,7 +114,7 @@ const lookAt = Effect.fnUntraced(function* (
   const parent = path.basename(directory)
   const later = entries.success.filter(
     ({ name, type }) =>
-      // The `.hermes` of the tree itself is reserved.
+      // The `.hermes` directory in the root of the tree is protected by another rule.
       !(isTree && name === ".hermes") && (isLaterName(name, parent) || (isAgentDirectory(name) && type !== "Directory"))
   )
   return {
@@ -129,10 +129,7 @@ const lookAt = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Looks through a working tree; the directories of an earlier look come `first`. `home` has the user's settings of
- * git.
- */
+/** Scans a working tree. Directories of an earlier scan come `first`. `home` contains the user's git configuration. */
 export const scanTree = Effect.fnUntraced(function* (
   tree: string,
   { first = [], home }: { readonly first?: ReadonlyArray<string>; readonly home: string | undefined }
@@ -151,7 +148,7 @@ export const scanTree = Effect.fnUntraced(function* (
   }
   const hooks = yield* findHookDirectories(tree, repositories, home)
   const named = new Set([...found.flatMap((each) => each.later), ...hooks])
-  // A place below another one is kept or renamed with that one.
+  // A path below another protected path is kept or renamed together with it.
   const isInside = (place: string): boolean => {
     const above = path.dirname(place)
     return isWithin(above, tree) && above !== tree && (named.has(above) || isInside(above))

@@ -1,6 +1,6 @@
 /**
- * States of working trees around commands: the files that a command created, changed and removed, with their previous
- * contents.
+ * Compares working trees before and after commands: finds the files that a command created, changed and removed, with
+ * their previous contents.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * are read, up to a limit. `unseen` names the parts that were not read, in words for the user: nested repositories, a
  * tree that is too large or that contains the home directory, a machine without git.
  *
- * A state never fails a command.
+ * A failure to store a state never fails the command.
  *
  * **Gotchas**
  *
@@ -37,59 +37,59 @@ import * as WorkingTree from "./WorkingTree.ts"
 
 export type { ChangedFile, FileState, NamedContents, NamedPlace } from "./NamedFiles.ts"
 
-/** Detected changes, and the parts that were not read, as parts of a sentence. */
+/** Changes found in a tree, and phrases that name the parts that were not read. */
 export interface TreeChanges {
   readonly changes: ReadonlyArray<ChangedFile>
-  /** Changed files beyond those that are listed. */
+  /** Number of changed files that are not listed. */
   readonly more: number
   readonly unseen: ReadonlyArray<string>
-  /** Directories that the command removed and that are not kept, as they can be made again. */
+  /** Directories that the command removed and that are not stored, because they can be recreated. */
   readonly rebuilt: ReadonlyArray<string>
 }
 
-/** A state of a tree. */
+/** A stored state of a tree. */
 export interface Snapshot {
-  /** Compares the tree as it is now. */
+  /** Compares the state with the current tree. */
   readonly since: Effect.Effect<TreeChanges>
 }
 
 /** Takes snapshots. */
 export interface Service {
-  /** Takes the state of a directory's working tree, with all files at some places of it that a command names. */
+  /** Stores the state of a directory's working tree, including all files at the places that a command names. */
   readonly take: (directory: string, places?: ReadonlyArray<NamedPlace>) => Effect.Effect<Snapshot>
   /** Reads the files at the places that a command names in a directory. */
   readonly named: (directory: string, places: ReadonlyArray<NamedPlace>) => Effect.Effect<NamedContents>
 }
 
-/** Place and bounds of states. */
+/** Location and limits of states. */
 export interface Options {
-  /** Directory for repositories of trees on this machine. */
+  /** Directory of the repositories for trees on this machine. */
   readonly directory: string
-  /** Directories that are not part of a tree: the home directory of hermes. */
+  /** Directories that are excluded from a tree, such as the home directory of hermes. */
   readonly apart: ReadonlyArray<string>
-  /** The user's home directory; a tree that holds it is not looked at. */
+  /** The user's home directory. A tree that contains it is not examined. */
   readonly home: string | undefined
-  /** True for a path of a tree whose content is never kept. */
+  /** Returns true for a path of the tree whose content is never stored. */
   readonly isHidden: (path: string) => boolean
 }
 
-/** Bytes of a file whose content is kept. */
+/** Maximum size of a file whose content is stored, in bytes. */
 export const maxFileBytes = 10 * 1024 * 1024
 const maxFiles = 50_000
 const maxChanges = 2_000
 const maxContentBytes = 64 * 1024 * 1024
-/** Milliseconds that a command waits for one state. */
+/** Time limit of one state, in milliseconds. The command waits for it. */
 const patience = 5_000
 const deadline = "20 seconds"
 /**
- * Age of the states of a tree that are removed, in milliseconds. A program that works in it makes and renames its index
- * there.
+ * Age in milliseconds after which the states of an unused tree are removed. Its directory changes whenever a program
+ * creates and renames its index there.
  */
 const abandonedAfter = 30 * 24 * 60 * 60 * 1000
-/** Bounds of a tree that is read because there is no git. */
+/** Limits for a tree that is read without git. */
 const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 }
 
-/** A way to find the states of one tree. */
+/** Finds the states of one tree. */
 interface Observer {
   readonly take: Effect.Effect<Snapshot, ShadowRepository.GitFailed | PlatformError>
   /** Queries git about files; `undefined` without git. */
@@ -105,11 +105,11 @@ const describeUnread = (what: string, names: ReadonlyArray<string>): ReadonlyArr
     ? []
     : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
 
-/** Files that are no longer what they were, large ones by their times. */
+/** Returns the files that have changed. Large files are compared by their times. */
 const findLargeChanges = (before: ShadowRepository.State["large"], after: ShadowRepository.State["large"]) =>
   [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path)?.stamp !== after.get(path)?.stamp)
 
-/** Observes a tree by git. */
+/** Creates an observer of a tree that uses git. */
 const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
   git: repository,
   take: Effect.map(repository.state, (before): Snapshot => ({
@@ -117,7 +117,7 @@ const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: st
       const after = yield* repository.state
       const found = yield* repository.differences(before.id, after.id)
       const large = findLargeChanges(before.large, after.large)
-      // A file that was not stored before the command need not be one that the command made.
+      // If the previous state is incomplete, a file that it does not contain may have existed before the command.
       const known = before.isWhole ? found : found.filter((each) => each.before !== undefined)
       const kept = known.slice(0, maxChanges)
       const hashes = [
@@ -158,7 +158,7 @@ const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: st
   }))
 })
 
-/** Observes a tree by reading it. */
+/** Creates an observer that reads the files of a tree. */
 const makeReadingObserver = (
   files: FileSystem.FileSystem,
   path: Path.Path,
@@ -176,7 +176,7 @@ const makeReadingObserver = (
     let bytes = 0
     let left = 0
     let unread = 0
-    /** A file that was removed meanwhile is not part of the tree. */
+    /** A file that was removed in the meantime is not part of the tree. */
     const countUnread = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
     yield* FileWalk.walkFiles(tree, tally)
       .pipe(
@@ -259,7 +259,7 @@ const makeReadingObserver = (
   }
 }
 
-/** Creates snapshots of the trees of an environment. Their data is removed when the scope closes. */
+/** Creates snapshots of the trees of an environment. The data of the snapshots is removed when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   { trees }: Pick<Environment, "trees">,
   options: Options
@@ -273,7 +273,7 @@ export const make = Effect.fnUntraced(function* (
   /** Observer for each machine and tree, or the reason why the tree cannot be observed. */
   const observers = new Map<string, Observer | string>()
 
-  /** On another machine the name is looked up there. */
+  /** On another machine, the name is looked up on that machine. */
   const git = place === "here" ? TrustedPrograms.find("git") : Effect.succeed("git")
   const hasGit = git.pipe(
     Effect.flatMap((program) =>
@@ -304,7 +304,7 @@ export const make = Effect.fnUntraced(function* (
   ): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
     if (tree === "/" || (home !== undefined && `${home}/`.startsWith(`${tree}/`)))
       return `${tree}, which holds your home directory`
-    // The command that this state is taken for may write programs there.
+    // The command that follows this snapshot may write programs to the tree.
     if (place === "here") TrustedPrograms.distrustPlaces([tree])
     if (!(yield* hasGit))
       return place === "here"
@@ -359,7 +359,7 @@ export const make = Effect.fnUntraced(function* (
     }).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
   })
 
-  /** Adds changes of the files that a command names to those that were found by the snapshot. */
+  /** Adds the changes of the files that a command names to the changes found by the snapshot. */
   const withNamed = (
     { files: before, rebuilt }: NamedContents,
     tree: string,
@@ -384,7 +384,7 @@ export const make = Effect.fnUntraced(function* (
     if (typeof observer === "string") return makeEmptySnapshot(observer)
     const before = yield* readNamedFiles(directory, places, NamedFiles.maxFiles)
     const snapshot = yield* Effect.onError(observer.take, () =>
-      // A restarted machine has lost its states.
+      // The states on another machine are lost when it restarts.
       Effect.sync(() => void (place === "elsewhere" && observers.delete(key)))
     )
     const since =

@@ -5,8 +5,8 @@
  * **Details**
  *
  * The rules of the sandbox protect files that existed before a command started. New files are attributed to the
- * command, except files that file tools wrote after their own question. A scan before a command treats all existing
- * files as the user's.
+ * command, except files that file tools wrote after asking the user. A scan before a command treats all existing files
+ * as the user's.
  *
  * **Gotchas**
  *
@@ -26,43 +26,43 @@ import { isWithin } from "./SandboxRules.ts"
 import { putBack, setAside, type SetAside } from "./SetAside.ts"
 import { describePlace, type LaterPlace, scanTree, type TreeScan } from "./TreeScan.ts"
 
-/** Time in milliseconds for which a scan is valid while no command runs. */
+/** Time in milliseconds for which a scan stays valid while no command runs. */
 const lookMillis = 1000
-/** Shortest pause between looks while a command runs; a look may take a hundredth of the time. */
+/** Minimum pause between scans while a command runs, in milliseconds. Scans use at most a hundredth of the time. */
 const pauseMillis = 2000
 const pauseRatio = 100
 
-/** State of one tree. */
+/** Watch state of one tree. */
 interface TreeState {
   readonly tree: string
   readonly lock: Semaphore.Semaphore
-  /** Commands that may write the tree now. */
+  /** Number of running commands that may write the tree. */
   running: number
   last: { readonly scan: TreeScan; readonly at: number; readonly took: number } | undefined
-  /** Links of the program in the tree, as they were at the first look. */
+  /** Links to the program in the tree, as found by the first scan. */
   links: ReadonlyArray<LaterPlace>
 }
 
-/** Keeps watch over working trees. */
+/** Watches working trees. */
 export interface TreeWatch {
-  /** Looks through a tree, unless that was done just now. */
+  /** Scans a tree, unless it was scanned very recently. */
   readonly lookThrough: (tree: string) => Effect.Effect<TreeScan>
-  /** The life of a command that may write a tree, until the scope ends. */
+  /** Watches a tree while a command runs that may write it, until the scope closes. */
   readonly whileRunning: (tree: string) => Effect.Effect<void, never, Scope.Scope>
-  /** Admits a file that a file tool writes. */
+  /** Accepts a file that a file tool writes. */
   readonly admit: (place: string) => void
   /** Files that were set aside since the last call. */
   readonly takeSetAside: Effect.Effect<ReadonlyArray<SetAside>>
-  /** Gives a file back its name. */
+  /** Restores the name of a file. */
   readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
 }
 
-/** Parts of a sandbox that a watch needs. */
+/** Parts of a sandbox that a watch requires. */
 export interface Options {
   readonly home: string | undefined
   /** Links that lead to the program. */
   readonly links: Effect.Effect<ReadonlyArray<string>>
-  /** Places that the user lets commands write: below a tree they are not looked after. */
+  /** Places that the user made writable for commands. They are not watched if they are inside a tree. */
   readonly writable: ReadonlyArray<string>
   /** Called when the findings in a tree changed. */
   readonly onChange: () => void
@@ -76,13 +76,13 @@ const isSame = (one: LaterPlace, other: LaterPlace | undefined): boolean =>
 const describeScan = ({ environmentFiles, laterPlaces, repositories }: TreeScan): string =>
   JSON.stringify([repositories, laterPlaces.map(({ path }) => path).toSorted(), environmentFiles.toSorted()])
 
-/** Files that were renamed, and files that may be there. */
+/** Renamed files, and files that are allowed to exist. */
 interface Ledger {
   moved: ReadonlyArray<SetAside>
   readonly admitted: Set<string>
 }
 
-/** Renames a planted file; `original` is the target of the link that was there before. */
+/** Renames a planted file. `original` is the target of the program's link that the file replaced, if any. */
 const removePlanted = (ledger: Ledger, place: string, original: string | undefined) =>
   setAside(place, original).pipe(
     Effect.tap((file) => {
@@ -100,7 +100,7 @@ const removePlanted = (ledger: Ledger, place: string, original: string | undefin
     )
   )
 
-/** Puts a link of the program back where a command replaced it. */
+/** Restores a link to the program that a command replaced. */
 const restoreLink = Effect.fnUntraced(function* (ledger: Ledger, { link, path }: LaterPlace) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* describePlace(path)
@@ -110,7 +110,7 @@ const restoreLink = Effect.fnUntraced(function* (ledger: Ledger, { link, path }:
   else yield* removePlanted(ledger, path, link)
 })
 
-/** Sets aside the new files of a tree; returns the findings that may stay. */
+/** Renames the new files of a tree. Returns the findings that may stay. */
 const sweepTree = Effect.fnUntraced(function* (
   ledger: Ledger,
   { links }: TreeState,
@@ -128,7 +128,7 @@ const sweepTree = Effect.fnUntraced(function* (
   return { ...found, laterPlaces: kept.filter((place) => place !== undefined) }
 })
 
-/** Adds a place to the findings of the trees that hold it. */
+/** Adds a place to the findings of the trees that contain it. */
 const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
   for (const state of states) {
     if (state.last === undefined || !isWithin(place.path, state.tree)) continue
@@ -137,7 +137,7 @@ const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
   }
 }
 
-/** Makes a watch that lasts as long as the scope. */
+/** Creates a watch that ends when the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   home,
   links,
@@ -157,7 +157,7 @@ export const make = Effect.fnUntraced(function* ({
     return state
   })
 
-  /** Looks through a tree, without the places that the user lets commands write. */
+  /** Scans a tree, except the places that the user made writable for commands. */
   const scanWatched = Effect.fnUntraced(function* ({ last, tree }: TreeState) {
     const given = writable.filter((place) => place !== tree && isWithin(place, tree))
     const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })

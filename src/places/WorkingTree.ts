@@ -1,6 +1,6 @@
 /**
- * The working tree that a directory belongs to: the repository or the workspace that holds it, else the directory
- * itself. A repository that contains the user's whole home directory does not count.
+ * Finds the working tree of a directory: the repository or workspace that contains it, or else the directory itself. A
+ * repository that contains the user's whole home directory is ignored.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -11,16 +11,18 @@ import { isEnvironmentFile } from "./LaterFiles.ts"
 import { type Rule, isWithin } from "./SandboxRules.ts"
 import type { TreeScan } from "./TreeScan.ts"
 
-/** Finds working trees, each once. */
+/** Finds working trees, and caches the results. */
 export interface WorkingTrees {
-  /** Root of the working tree of an absolute directory. */
+  /** Returns the root of the working tree of an absolute directory. */
   readonly findTreeRoot: (directory: string) => Effect.Effect<string>
 }
 
-/** File that makes its directory a working tree of its own, also inside of a repository: the workspace of one run. */
+/**
+ * Name of a file that makes its directory a separate working tree, even inside a repository: the workspace of one run.
+ */
 export const ownTree = ".hermes-workspace"
 
-/** Finds working trees below, beside or outside of the user's home. */
+/** Creates a finder of working trees, for directories below, next to or outside of the user's home directory. */
 export const make = Effect.fnUntraced(function* (
   home: string | undefined
 ): Effect.fn.Return<WorkingTrees, never, FileSystem.FileSystem | Path.Path> {
@@ -31,7 +33,7 @@ export const make = Effect.fnUntraced(function* (
 
   const findRoot = Effect.fnUntraced(function* (directory: string) {
     for (let at = directory; at !== path.dirname(at) && !hasHome(at); at = path.dirname(at)) {
-      // A directory that cannot be examined is not a repository of this user's.
+      // A directory that cannot be examined is not a repository of this user.
       const isRoot = Effect.flatMap(GitDirectory.isRepository(at), (found) =>
         found ? Effect.succeed(true) : fs.exists(path.join(at, ownTree))
       )
@@ -53,24 +55,24 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Directories of git's own files of a working tree. */
+/** Git's internal files and directories for a working tree. */
 export interface GitFiles {
-  /** Written by every commit. */
+  /** Directories that every commit writes. */
   readonly directories: ReadonlyArray<string>
-  /** From which git runs commands. Those that are not there cannot be. */
+  /** Existing files and directories from which git runs commands. Missing ones cannot be protected. */
   readonly fixed: ReadonlyArray<string>
-  /** Directories from which it would, were they there. */
+  /** Missing directories from which git would run commands if they were created. */
   readonly reserved: ReadonlyArray<string>
-  /** Files that would lead git to others, and that a repository of its own never has. */
+  /** Missing files that would redirect git to other directories, and that an independent repository never has. */
   readonly absent: ReadonlyArray<string>
 }
 
 const pointer = /^gitdir: (\/.+)\n?$/
 
 /**
- * The files of git for a working tree: its `.git` directory, or the repository that a linked working tree belongs to. A
- * `.git` file counts only where the repository names the tree too, so that a project cannot point at directories that
- * are not its own.
+ * Returns git's files for a working tree: in its `.git` directory, or in the repository of a linked working tree. A
+ * `.git` file is only accepted if the repository also names the tree, so that a project cannot refer to directories of
+ * other projects.
  */
 export const findGitFiles = Effect.fnUntraced(function* (
   tree: string
@@ -78,7 +80,10 @@ export const findGitFiles = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
-  /** A directory without a configuration is not a repository yet: all of it stays as it is. */
+  /**
+   * Lists git's files in a directory. A directory without a configuration is not a repository yet and is protected as a
+   * whole.
+   */
   const listGitFiles = Effect.fnUntraced(function* (
     directory: string,
     linked: string | undefined
@@ -98,7 +103,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
     }
   })
   const readOrEmpty = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
-  // Not followed: a link could make any directory a repository of this project.
+  // Links are not followed: a link could make any directory a repository of this project.
   const kind = yield* Effect.map(fs.lstat(own), ({ type }) => type).pipe(
     // After any other error, the files to protect are unknown.
     Effect.catchIf(
@@ -120,7 +125,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
   return back === own ? yield* listGitFiles(repository, linked) : alone
 })
 
-/** Returns a rule for the real path of a file or a directory; empty if the path does not exist. */
+/** Returns a rule for the real path of a file or a directory. Empty if the path does not exist. */
 export const findRuleAt = Effect.fnUntraced(function* (
   allows: Rule["allows"],
   named: string
@@ -131,8 +136,8 @@ export const findRuleAt = Effect.fnUntraced(function* (
     const { type } = yield* fs.stat(real)
     return [{ path: real, allows, isFile: type !== "Directory" }]
   }).pipe(
-    // Not there, or not to be seen by this user and so by no command either. After any other error nothing runs: a
-    // hidden path would be seen.
+    // The path does not exist, or neither this user nor any command can see it. After any other error no command runs,
+    // because a hidden path could be visible.
     Effect.catchIf(
       ({ reason: { _tag } }) => _tag === "NotFound" || _tag === "PermissionDenied",
       () => Effect.succeed([])
@@ -140,7 +145,10 @@ export const findRuleAt = Effect.fnUntraced(function* (
   )
 })
 
-/** Rules for paths that must not be created. An environment that cannot prevent this protects the existing ones. */
+/**
+ * Functions that return rules for paths that must not be created. An environment that cannot prevent their creation
+ * only protects existing paths.
+ */
 interface Keeping {
   readonly reserved: (directory: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
   readonly absent: (file: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
@@ -151,7 +159,7 @@ const whatIsThere: Keeping = {
   absent: (file) => findRuleAt("read", file)
 }
 
-/** Rules for files from which something runs later: links to a place outside of the tree need none. */
+/** Returns rules for files that other programs run later. Links to a place outside of the tree need no rule. */
 const findLaterRules = Effect.fnUntraced(function* (tree: string, { laterPlaces }: Pick<TreeScan, "laterPlaces">) {
   const fs = yield* FileSystem.FileSystem
   const root = yield* Effect.orElseSucceed(fs.realPath(tree), () => tree)
@@ -162,7 +170,7 @@ const findLaterRules = Effect.fnUntraced(function* (tree: string, { laterPlaces 
     .map((rule): Rule => ({ ...rule, keeps: "later" }))
 })
 
-/** Returns the rules for a working tree and for its protected or hidden files, for the files that exist now. */
+/** Returns the rules for a working tree and for the protected and hidden files that currently exist in it. */
 export const listRules = Effect.fnUntraced(function* (
   tree: string,
   {
@@ -172,7 +180,7 @@ export const listRules = Effect.fnUntraced(function* (
   }: {
     readonly policy: "read-only" | "workspace-write"
     readonly hidesEnvFiles: boolean
-    /** Findings below the tree; without them only what lies in its root counts. */
+    /** Findings below the tree. Without them, only files in the root of the tree are protected. */
     readonly scan?: Pick<TreeScan, "environmentFiles" | "laterPlaces" | "repositories"> | undefined
   },
   { absent, reserved }: Keeping = whatIsThere

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a
- * list of `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins
- * (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services are provided.
+ * Every part has a default and can be replaced. The model defaults to the embedded offline stand-in and is configured
+ * as one `provider` or as a list of `routes` with keys and fallbacks. The session store defaults to memory. Tools,
+ * hooks, middleware and plugins default to empty lists. By default, calls that need an approval do not run. The lists
+ * are applied in their order. Node's services are provided.
  *
  * **Gotchas**
  *
@@ -69,8 +70,8 @@ export { program, type Start } from "./runtime/ProgramRuntime.ts"
 export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
 
 /**
- * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of
- * each run (`RunContext`).
+ * The lists that an application provides, and the settings of its agent. Each has a default. `R` is the context that
+ * they read from each run (`RunContext`).
  */
 export interface Parts<
   R,
@@ -80,17 +81,20 @@ export interface Parts<
 > extends Omit<AgentSettings, "tools"> {
   readonly tools?: (Tools & ToolsetList<Tools> & RunContext.AtMost<R, NeedsOf<Tools[number]>>) | undefined
   readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
-  /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
+  /** Plugins, loaded before all other parts: their hooks are called first, and their middleware is outermost. */
   readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
-  /** Settings of all hooks. */
+  /** Settings that apply to all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
 
-/** The services that a runtime has a default for. */
+/** Services for which a runtime has a default. */
 export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /** The model. Default: the embedded offline stand-in. */
+  /** Layer of the model provider. Default: the embedded offline stand-in. */
   readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
-  /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
+  /**
+   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer. Used
+   * instead of `provider`.
+   */
   readonly routes?: Routes | undefined
   /** Repeats failed calls on their route. Default: `RetryPolicy.default`. */
   readonly retry?: RetryPolicy | undefined
@@ -99,23 +103,23 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
-   * Place where the built-in tools run commands and keep files: `Sandbox.layer(…)`. Default: this machine
-   * (`CommandEnvironment.layerLocal`), whatever is installed on it; only the program chooses a sandbox by itself.
+   * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine
+   * (`CommandEnvironment.layerLocal`), without a sandbox. Only the program selects a sandbox automatically.
    */
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /**
-   * The record of every run. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
+   * Layer of the run record. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
    * memory.
    */
   readonly record?: Layer.Layer<RunRecord> | undefined
   /**
-   * Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be
-   * undone.
+   * Options for recording file changes made by tools, so that `FileUndo` can revert them. Default: changes are reported
+   * as events, and cannot be reverted.
    */
   readonly changes?: ChangeRecording.Options | undefined
   /**
-   * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
-   * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
+   * Decides which dangerous calls may run, such as `Approvals.layerCallback`. Default: none of them may run. The judge
+   * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides a judge.
    */
   readonly approvals?: ApprovalsLayer | undefined
   /**
@@ -126,7 +130,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly hosts?: ReadonlyArray<string> | undefined
 }
 
-/** {@link Runtime.layer}'s options. */
+/** Options of {@link Runtime.layer}. */
 export interface Options<
   Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
@@ -142,7 +146,10 @@ export interface Options<
   extends
     Parts<never, Tools, Listeners, Plugged>,
     Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
+  /**
+   * Middleware of the agent; the first is outermost. It must not add failures or read values of a run; see
+   * {@link make}.
+   */
   readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
 }
 
@@ -150,8 +157,8 @@ type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
 type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
 
 /**
- * Creates a runtime whose tools reach these hosts, in addition to the hosts allowed by its context, without an
- * approval.
+ * Creates a runtime whose tools reach the given hosts without an approval, in addition to the hosts allowed by its
+ * context.
  */
 const withHosts = <A, E, R>(
   hosts: ReadonlyArray<string> | undefined,
@@ -167,7 +174,7 @@ const withHosts = <A, E, R>(
         })
       )
 
-/** The surroundings of an application's runtime. */
+/** Provides the services that surround an application's runtime. */
 const ofApplication = <
   Plugged extends ReadonlyArray<Plugin<unknown>>,
   ProviderError,
@@ -196,7 +203,7 @@ const ofApplication = <
           RoutesError<Routes>
         >)
   return {
-    // A variable that cannot be read is a defect of the host.
+    // An environment variable that cannot be read is a defect of the host.
     places: Layer.orDie(PathRoots.layerConfig),
     kept:
       changes === undefined
@@ -209,8 +216,9 @@ const ofApplication = <
 }
 
 /**
- * An agent that takes all services from its context, for applications that provide them: the router, the session store,
- * the tools, hooks, approvals, and the services shared by file and process tools. A missing layer is a compile error.
+ * Layer of an agent that takes all services from its context, for applications that provide them: the router, the
+ * session store, the tools, hooks, approvals, and the services shared by file and process tools. A missing layer is a
+ * compile error.
  *
  * **Example** (Every service named)
  *
@@ -256,7 +264,7 @@ export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.A
     Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options)))
   )
 
-/** A runtime with a default for every service; see the top of this file. */
+/** Layer of a runtime with a default for every service; see the top of this file. */
 export const layer = <
   const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
@@ -322,8 +330,8 @@ export const layer = <
 }
 
 /**
- * A runtime with an agent under the application's key, whose type includes the errors of its middleware and the values
- * read for each run (`RunContext`). It is the only agent of the runtime.
+ * Creates a runtime with an agent under the application's key. The type of the key includes the errors of its
+ * middleware and the values read for each run (`RunContext`). The runtime has no other agent.
  *
  * **Example** (A budget that ends a run with its own error)
  *

@@ -1,10 +1,11 @@
 /**
- * Contents of files before and after changes by tools, keyed by the SHA-256 of their bytes: each is stored once.
+ * Contents of files before and after changes by tools, keyed by the SHA-256 of their bytes, so that each content is
+ * stored once.
  *
  * **Details**
  *
- * Each content is stored in a file that only the user can read. Their total size is limited: once per program run, the
- * oldest are removed. Secrets of a program are not stored, and neither is a content that contains one.
+ * Each content is stored in a file that only the user can read. Their total size is limited: the oldest contents are
+ * removed once per program run. Secrets of the program are not stored, and neither is any content that contains one.
  *
  * **Example** (Changes that can be undone, in an application)
  *
@@ -34,30 +35,30 @@ import * as Ids from "../base/domain/Ids.ts"
 import { Secrets } from "../base/domain/Secrets.ts"
 import * as Digest from "../base/platform/Digest.ts"
 
-/** Keeps contents. */
+/** Stores and reads contents. */
 export interface Service {
-  /** Stores bytes. Returns undefined, or the reason why they are not stored. */
+  /** Stores bytes. Returns `undefined` on success, or the reason why the bytes were not stored. */
   readonly keep: (hash: string, bytes: Uint8Array) => Effect.Effect<string | undefined>
-  /** Returns the bytes of a hash, or undefined if they are not (or no longer) stored. */
+  /** Returns the bytes with a hash, or `undefined` if they are not (or no longer) stored. */
   readonly read: (hash: string) => Effect.Effect<Uint8Array | undefined>
 }
 
-/** The contents of a runtime; undefined if contents are not stored. */
+/** The contents of a runtime, or `undefined` if contents are not stored. */
 export const ChangeContents = Context.Reference<Service | undefined>("hermes-effect/session/ChangeContents", {
   defaultValue: () => undefined
 })
 
-/** Bytes of one content. */
+/** Maximum size of one content, in bytes. */
 export const maxBytes = 10 * 1024 * 1024
-/** Bytes of all contents. */
+/** Default maximum total size of all contents, in bytes. */
 const defaultCapacity = 1024 * 1024 * 1024
 
-/** Name of bytes. */
+/** Returns the hash under which bytes are stored. */
 export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64)
 
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
-/** Contents in a directory, which is made when it is needed. */
+/** Creates a store of contents in a directory. The directory is created when it is first needed. */
 export const make = Effect.fnUntraced(function* (
   directory: string,
   capacity = defaultCapacity
@@ -67,7 +68,7 @@ export const make = Effect.fnUntraced(function* (
   const root = path.resolve(directory)
   const locateContent = (hash: string) => path.join(root, hash.slice(0, 2), hash)
 
-  /** Removes the oldest contents beyond the capacity. */
+  /** Removes the oldest contents until the rest fits the capacity. */
   const prune = Effect.gen(function* () {
     const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
     for (const group of yield* fs.readDirectory(root)) {
@@ -125,7 +126,7 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Stores contents in a directory, for programs built or run over the layer. */
+/** Stores contents in a directory, for programs that are provided with this layer. */
 export const layerFile = (
   directory: string,
   capacity?: number

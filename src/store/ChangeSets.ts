@@ -1,11 +1,11 @@
 /**
- * Changes of files by the runs of a conversation, read from the run record: the changes of each run, and which of them
- * were undone.
+ * File changes of the runs of a conversation, read from the run record: the changes of each run, and the runs whose
+ * changes were undone.
  *
  * **Details**
  *
- * A conversation is the sessions that a compaction or a fork carried it through; of a session that it was forked from
- * only the runs before the place of the fork count. Changes of child agents belong to the run that they worked for.
+ * A conversation consists of all sessions that compactions and forks created for it. Of a session that was forked, only
+ * the runs before the fork point count. Changes of child agents belong to the run that they worked for.
  *
  * **Example** (Files that the runs of a session changed)
  *
@@ -43,17 +43,17 @@ export interface ChangeSet {
   readonly at: number
   /** Working directory of the run. */
   readonly cwd: string
-  /** Text of the message that the user sent; empty where that was nothing in words. */
+  /** Text of the user's message. Empty if the message has no text. */
   readonly prompt: string
-  /** Position of that message in its session; undefined of a run without one. */
+  /** Position of that message in its session, or `undefined` if the run has no message. */
   readonly position: number | undefined
-  /** In their order. */
+  /** Changes in order. */
   readonly changes: ReadonlyArray<FileChange.FileChanged>
-  /** The last undo, where the changes are taken back now. */
+  /** The last undo, if the changes are currently undone. */
   readonly undone: FileChange.FilesReverted | undefined
 }
 
-/** A file over several changes: its first state and its last. */
+/** Net result of several changes of a file: its first and its last state. */
 export interface NetChange {
   readonly path: string
   readonly before: FileChange.FileState | undefined
@@ -61,7 +61,7 @@ export interface NetChange {
   readonly diffs: ReadonlyArray<string>
 }
 
-/** Sessions that a conversation is followed back through, at most. */
+/** Maximum number of sessions that a conversation is followed back through. */
 const maxSessions = 1_000
 
 const kinds = [
@@ -88,7 +88,7 @@ interface SessionRuns {
     }
   >
   readonly reverted: Array<FileChange.FilesReverted>
-  /** The session that it continues, and the position up to which it does. */
+  /** The session that this one continues, and the position up to which its messages are inherited. */
   origin: { readonly sessionId: SessionId; readonly position: number } | undefined
 }
 
@@ -153,15 +153,15 @@ const collectChanges = (
         )
       )
 
-/** A conversation by its runs, oldest first. */
+/** The runs of a conversation, oldest first. */
 export interface History {
-  /** Runs that belong to the conversation as it is. */
+  /** Runs of the current conversation. */
   readonly runs: ReadonlyArray<ChangeSet>
   /** Runs after the fork point that an undo abandoned, oldest first. */
   readonly left: ReadonlyArray<ChangeSet>
 }
 
-/** Reads the conversation that a session is the newest of. */
+/** Reads the conversation whose newest session is the given one. */
 export const readHistory = Effect.fnUntraced(function* (
   sessionId: SessionId
 ): Effect.fn.Return<History, SessionStoreError, RunRecord> {
@@ -191,7 +191,7 @@ export const readHistory = Effect.fnUntraced(function* (
       const inner = yield* Effect.forEach(run.children, (child) => collectChanges(child, 0))
       const set: ChangeSet = {
         sessionId: id,
-        // The record has no other.
+        // Keys of `runs` are turn ids from the record.
         turnId: turnId as TurnId,
         at: run.at,
         cwd: run.cwd,
@@ -206,7 +206,7 @@ export const readHistory = Effect.fnUntraced(function* (
   return { runs, left }
 })
 
-/** Files over changes in their order, each once; those that end as they began are left out. */
+/** Combines ordered changes into one change per file. Files whose first and last states are equal are left out. */
 export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArray<NetChange> => {
   const files = new Map<
     string,
@@ -235,7 +235,7 @@ export const findUndoTarget = ({ runs }: History, turn?: string): Option.Option<
     )
   )
 
-/** The run that a redo makes again: the oldest of those that were taken back; none once a later one was made. */
+/** Returns the run that a redo applies to: the oldest undone run, unless a later run was not undone. */
 export const findRedoTarget = ({ left, runs }: History): Option.Option<ChangeSet> => {
   const done = runs.findLast(({ undone }) => undone === undefined)?.at ?? Number.NEGATIVE_INFINITY
   const undone = [...runs, ...left].filter((run) => run.undone !== undefined && run.at > done)

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * A plan examines every file first. A file that is still as the change left it is restored. A file that already has its
- * earlier state is left alone. Any other file was changed since: it is a conflict, reported with the difference, and is
- * only overwritten if it is named. A state whose content was not stored cannot be restored and is reported with the
- * reason. Nothing is written before every file was examined.
+ * A plan examines every file first. A file that is unchanged since the run is restored. A file that already has its
+ * earlier state is left alone. Any other file was changed since the run. It is a conflict: it is reported with the
+ * difference, and overwritten only on request. A state whose content was not stored cannot be restored and is reported
+ * with the reason. Nothing is written until every file has been examined.
  *
- * Contents that an undo replaces are stored like any other, so that the undo can itself be undone, even if it overwrote
- * a conflict.
+ * Contents that an undo replaces are also stored, so that the undo can itself be undone, even if it overwrote a
+ * conflict.
  *
  * **Gotchas**
  *
@@ -42,21 +42,21 @@ import * as ChangeContents from "./ChangeContents.ts"
 import * as ChangeSets from "./ChangeSets.ts"
 import { RunRecord } from "./RunRecord.ts"
 
-/** A file on its way to another state. */
+/** Transition of a file to another state. */
 interface Move {
   readonly path: string
-  /** State that it should have now. */
+  /** State that the file is expected to have now. */
   readonly expected: FileChange.FileState | undefined
   readonly to: FileChange.FileState | undefined
 }
 
-/** State of a file as it was found, with its content. */
+/** Current state of a file, with its content. */
 interface FoundFile {
   readonly state: FileChange.FileState | undefined
   readonly bytes: Uint8Array | undefined
 }
 
-/** A file that can be put back. */
+/** A file that can be restored. */
 export interface Step extends Move {
   readonly found: FileChange.FileState | undefined
   readonly bytes: Uint8Array | undefined
@@ -64,20 +64,20 @@ export interface Step extends Move {
   readonly diff: string
 }
 
-/** A file that was changed since. */
+/** A file that was changed since the run. */
 export interface Conflict extends Step {
   readonly reason: string
 }
 
-/** Result of looking at every file. */
+/** Result of examining every file. */
 export interface Plan {
   readonly direction: FileChange.FilesReverted["direction"]
   readonly set: ChangeSets.ChangeSet
   readonly steps: ReadonlyArray<Step>
   readonly conflicts: ReadonlyArray<Conflict>
-  /** Files that cannot be put back, with the reason. */
+  /** Files that cannot be restored, with the reason. */
   readonly lost: ReadonlyArray<{ readonly path: string; readonly reason: string }>
-  /** Files that are what they would become. */
+  /** Files that already have the state to be restored. */
   readonly same: ReadonlyArray<string>
 }
 
@@ -86,7 +86,7 @@ type Files = FileSystem.FileSystem | Path.Path
 const isMissing = (error: PlatformError): boolean =>
   error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
 
-/** Fails where a directory on the way to a file is a link now, so that the file would be another one. */
+/** Fails if a directory in the path of a file is now a link, because the path would then lead to a different file. */
 const refuseLinkedDirectory = Effect.fnUntraced(function* (file: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -105,7 +105,9 @@ const refuseLinkedDirectory = Effect.fnUntraced(function* (file: string): Effect
   }
 })
 
-/** The state of a file now. A directory counts as one where the change is about one. */
+/**
+ * Reads the current state of a file. A directory is reported as a directory only if the change concerns a directory.
+ */
 const inspectFile = Effect.fnUntraced(function* ({
   expected,
   path: file,
@@ -164,7 +166,7 @@ const listMoves = (set: ChangeSets.ChangeSet, direction: Plan["direction"]): Rea
     : // Files come back as the undo found them.
       (set.undone?.files ?? []).map(({ from, path, to }) => ({ path, expected: to, to: from }))
 
-/** Looks at every file of a run's changes; writes nothing. */
+/** Examines every file in the changes of a run, without writing. */
 export const makePlan = Effect.fnUntraced(function* (
   set: ChangeSets.ChangeSet,
   direction: Plan["direction"]
@@ -210,7 +212,7 @@ export const makePlan = Effect.fnUntraced(function* (
   return { direction, set, steps, conflicts, lost, same }
 })
 
-/** Returns the content of a state as text, or the reason why it is not stored. */
+/** Returns the stored content of a state as text, or the reason why the content is not stored. */
 const readKeptText = (state: FileChange.FileState | undefined) =>
   state === undefined
     ? Effect.succeed({ text: undefined })
@@ -218,10 +220,7 @@ const readKeptText = (state: FileChange.FileState | undefined) =>
         "reason" in found ? { reason: found.reason } : { text: decodeText(state, found.bytes) }
       )
 
-/**
- * Returns the differences of changes, one for each file, from its first state to its last, as far as the contents are
- * stored.
- */
+/** Returns the difference between the first and the last state of each changed file, if the contents are stored. */
 export const computeDiffs = (
   changes: ReadonlyArray<FileChange.FileChanged>
 ): Effect.Effect<ReadonlyArray<Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">>> =>
@@ -238,7 +237,7 @@ export const computeDiffs = (
     })
   )
 
-/** Removes directories below a root that are empty now, from the innermost on. */
+/** Removes empty directories below a root, from the innermost outwards. */
 const removeEmptyDirectories = Effect.fnUntraced(function* (
   file: string,
   root: string
@@ -251,7 +250,7 @@ const removeEmptyDirectories = Effect.fnUntraced(function* (
   }
 })
 
-/** Puts one file into its state. */
+/** Writes the target state of a file. */
 const writeState = Effect.fnUntraced(function* (
   { bytes, found, path: file, to }: Step,
   root: string
@@ -262,7 +261,7 @@ const writeState = Effect.fnUntraced(function* (
   if (to === undefined) {
     const isEmpty = found?.type === "directory" && (yield* fs.readDirectory(file)).length === 0
     yield* fs.remove(file, { force: true, recursive: isEmpty })
-    // The file is what matters.
+    // The file is restored, so a failure to remove directories is ignored.
     return yield* Effect.ignore(removeEmptyDirectories(file, root))
   }
   const content = bytes ?? new Uint8Array(0)
@@ -282,17 +281,17 @@ const writeState = Effect.fnUntraced(function* (
   )
 })
 
-/** Result of putting files back. */
+/** Result of restoring files. */
 export interface UndoResult {
   readonly changed: ReadonlyArray<string>
-  /** Files that stay as they are, with the reason. */
+  /** Files that were not restored, with the reason. */
   readonly left: ReadonlyArray<{ readonly path: string; readonly reason: string }>
 }
 
 /**
- * Restores the files of a plan; conflicts only if they are to be overwritten. The result is recorded in the run's
- * session, which every continuing session reads. A file that cannot be written is left alone, and the others are still
- * restored.
+ * Restores the files of a plan. Conflicts are overwritten only if requested. The result is recorded in the run's
+ * session, where sessions that continue it can read it. A file that cannot be written is left alone, and the others are
+ * still restored.
  */
 export const apply = Effect.fnUntraced(function* (
   { conflicts, direction, lost, same, set, steps }: Plan,
@@ -302,11 +301,11 @@ export const apply = Effect.fnUntraced(function* (
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
   const left = [...lost, ...(isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason })))]
   const chosen = [...steps, ...(isOverwriting ? conflicts : [])]
-  // Removed files first: a directory may exist at the path of a file that has to be restored.
+  // Removes files first, because a directory to be removed may have the path of a file to be restored.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
     const now = yield* Effect.result(inspectFile(step))
-    // The directories of a file that was put back are there already.
+    // Restoring a file also creates its directories.
     if (to?.type === "directory" && now._tag === "Success" && now.success.state?.type === "directory") {
       moved.push({ path, to })
       continue
@@ -343,7 +342,7 @@ export const apply = Effect.fnUntraced(function* (
   return { changed: moved.map(({ path }) => path), left }
 })
 
-/** Records that a run was abandoned with its files unchanged. */
+/** Records that a run was abandoned without changing its files. */
 export const recordAbandonedRun = Effect.fnUntraced(function* ({
   changes,
   sessionId,
@@ -361,7 +360,7 @@ export const recordAbandonedRun = Effect.fnUntraced(function* ({
   ])
 })
 
-/** A file that was put back by hand before: a redo changes it again. */
+/** Returns the record of a file that was already restored by hand, so that a redo changes the file again. */
 const toRevertedFiles = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
   ChangeSets.toNetChanges(set.changes).flatMap((change) =>
     change.path !== path

@@ -1,6 +1,6 @@
 /**
- * Entries of the run record for a session that begins with messages of another one: the link, and each message with its
- * original, so that views can distinguish copies from new messages.
+ * Entries of the run record for a session that begins with messages of another session: the link, and each message with
+ * its original. They let views distinguish copies from new messages.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -11,10 +11,10 @@ import { type SessionId, TurnId } from "../base/domain/Ids.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "../base/domain/RecordEvent.ts"
 import type { Service as RunRecord } from "./RunRecord.ts"
 
-/** A message that a session begins with, and the position of its original. */
+/** A message at the beginning of a session, and the position of its original. */
 export interface Copy {
   readonly message: Prompt.Message
-  /** Undefined for a message that no session had before, such as the summary of a compaction. */
+  /** Position of the original, or `undefined` for a new message, such as the summary of a compaction. */
   readonly position: number | undefined
   readonly isChanged: boolean
 }
@@ -24,8 +24,8 @@ type Part = Exclude<Prompt.Message["content"], string>[number]
 const getParts = ({ content }: Prompt.Message): ReadonlyArray<Part> => (typeof content === "string" ? [] : content)
 
 /**
- * Tests for a part of which less is left: a result or a call of the same id, the name of a file in its place, the same
- * text.
+ * Tests whether a part is a reduced version of another part: a result or a call with the same id, a text or file
+ * instead of a file, or the same text.
  */
 const isReducedPart = (part: Part, original: Part): boolean => {
   if (original.type === "file") return part.type === "text" || part.type === "file"
@@ -48,8 +48,8 @@ const isReducedVersion = (message: Prompt.Message, original: Prompt.Message): bo
 }
 
 /**
- * Finds the originals of messages. Both are in the order of `source`, except for the results of one answer. An original
- * is the same message, or one that contains more.
+ * Finds the originals of messages. Messages and originals are in the same order, except for the results of one answer.
+ * An original is the same message, or an unreduced version of it.
  */
 export const findCopies = (
   messages: ReadonlyArray<Prompt.Message>,
@@ -87,15 +87,15 @@ const toRanges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> =>
   return found.map(([from, to]) => (from === to ? from : [from, to]))
 }
 
-/** Positions of `count` messages that no copy has for its original. */
+/** Lists the positions, below `count`, that are not the original of any copy. */
 export const listRemoved = (made: ReadonlyArray<Copy>, count: number): ReadonlyArray<Reference> => {
   const kept = new Set(made.map(({ position }) => position))
   return toRanges(Array.from({ length: count }, (_, position) => position).filter((position) => !kept.has(position)))
 }
 
 /**
- * Positions in a session, `stored`, of the messages that a conversation had and has not any more; one that was
- * shortened is there.
+ * Lists the positions in the session `stored` of messages that were removed between `before` and `after`. A shortened
+ * message does not count as removed.
  */
 export const listLeftOut = (
   before: ReadonlyArray<Prompt.Message>,
@@ -110,25 +110,28 @@ export const listLeftOut = (
   )
 }
 
-/** Makes the id of the turn under which the record stores the beginning of a session that continues a compacted one. */
+/**
+ * Returns the id of the turn under which the record stores the beginning of a session that continues a compacted
+ * session.
+ */
 export const makeCompressionTurnId = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
 const toOrigin = ({ role }: Prompt.Message): Origin =>
   role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
-/** Place of the entries, and the session that is repeated. */
+/** Session, turn and time of the entries, and the link to the session that is repeated. */
 interface Beginning {
   readonly sessionId: SessionId
   readonly turnId: TurnId
-  /** Epoch milliseconds. */
+  /** Time of the entries, in epoch milliseconds. */
   readonly at: number
   readonly link: Extract<RecordEvent, { readonly _tag: "ReplayBegun" }>
-  /** The compaction on the way; absent where the messages were only copied. */
+  /** The compaction between the two sessions. Absent if the messages were only copied. */
   readonly rewritten?: Extract<RecordEvent, { readonly _tag: "ContextRewritten" }> | undefined
 }
 
 /**
- * Makes the entries. The origin of a message is read from the record, or derived from its role if the record has no
+ * Creates the entries. The origin of a message is read from the record, or derived from its role if the record has no
  * entry.
  */
 export const makeEntries = (

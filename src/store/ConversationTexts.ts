@@ -1,20 +1,20 @@
 /**
- * Texts of a conversation, for comparing a client's messages with the messages of a stored session.
+ * Texts of a conversation, used to compare a client's messages with the messages of a stored session.
  *
  * **Details**
  *
- * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning belong to
- * the agent, and clients store them in other forms or not at all. Consecutive texts of one speaker are one text,
- * because a client may store the texts of several steps as one answer.
+ * Only texts of the user and of the agent are compared, with normalized white space. Calls, results and reasoning are
+ * ignored, because clients store them in different forms or not at all. Consecutive texts of one speaker count as one
+ * text, because a client may store the texts of several steps as one answer.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
 
-/** Text of one speaker, up to the next one of the other. */
+/** Text of one speaker, up to the next text of the other speaker. */
 export interface SpokenText {
   readonly role: "user" | "assistant"
   readonly text: string
-  /** Position of the message that it begins with. */
+  /** Position of the first message of the text. */
   readonly position: number
 }
 
@@ -32,15 +32,15 @@ export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
   return texts
 }
 
-/** Place of a client's conversation in a stored one. */
+/** Result of comparing a client's conversation with the stored conversation. */
 export type ConversationPlace =
-  /** Both say the same. */
+  /** Both have the same texts. */
   | { readonly _tag: "Same" }
-  /** The stored one continues with a message of the user at this position. */
+  /** The stored conversation continues with a message of the user at this position. */
   | { readonly _tag: "Earlier"; readonly position: number; readonly next: ReadonlyArray<SpokenText> }
   | { readonly _tag: "Other" }
 
-/** Finds the place of a client's conversation in the stored one. */
+/** Compares a client's conversation with the stored conversation. */
 export const findPlace = (
   stored: ReadonlyArray<Prompt.Message>,
   kept: ReadonlyArray<Prompt.Message>

@@ -1,27 +1,27 @@
 /**
- * Bounds of the in-memory session store, and the choice of conversations that it drops when it is full.
+ * Bounds of the in-memory session store, and the selection of conversations to drop when it is full.
  *
  * **Details**
  *
- * A conversation is a session with its continuations and child sessions; it is retained or dropped as a whole, so that
- * no retained session names a dropped one. The least recently used conversation is dropped first. A conversation that
- * is owned by a run is never dropped.
+ * A conversation is a session with its continuations and child sessions. It is retained or dropped as a whole, so that
+ * no retained session refers to a dropped one. The least recently used conversation is dropped first. A conversation
+ * with an active run is never dropped.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId } from "../base/domain/Ids.ts"
 
 /** Limits of an in-memory store. Exceeding either one drops conversations. */
 export interface Bounds {
-  /** Number of sessions. */
+  /** Maximum number of sessions. */
   readonly sessions: number
-  /** Characters (and bytes of files) in all messages. */
+  /** Maximum number of characters (and bytes of files) in all messages. */
   readonly characters: number
 }
 
-/** Bounds of a store that is given none. */
+/** Default bounds of a store. */
 export const defaultBounds: Bounds = { sessions: 5_000, characters: 50_000_000 }
 
-/** Size of a message besides its texts, in characters. */
+/** Estimated size of a message without its texts, in characters. */
 const messageOverhead = 200
 
 const countCharacters = (value: unknown): number => {
@@ -43,18 +43,21 @@ interface Conversation {
 
 /** Sessions of a store by conversation, with their sizes. */
 export interface Ledger {
-  /** Adds a session; one with a parent joins the conversation of that parent. */
+  /** Adds a session. A session with a parent joins the parent's conversation. */
   readonly add: (id: SessionId, parentId: SessionId | undefined) => void
-  /** Counts characters of a session, which makes its conversation the most recently used. */
+  /** Adds characters to the size of a session. Its conversation becomes the most recently used. */
   readonly grow: (id: SessionId, characters: number) => void
   readonly remove: (id: SessionId, characters: number) => void
-  /** Removes and returns the sessions that exceed the bounds. `isInUse` protects the conversation of a session. */
+  /**
+   * Removes and returns the sessions to drop so that the bounds hold. A conversation is protected if `isInUse` returns
+   * true for one of its sessions.
+   */
   readonly takeSurplus: (isInUse: (id: SessionId) => boolean) => ReadonlyArray<SessionId>
 }
 
-/** Makes an empty ledger. */
+/** Creates an empty ledger. */
 export const makeLedger = (bounds: Bounds): Ledger => {
-  /** In the order of their last use. */
+  /** Conversations, the least recently used first. */
   const conversations = new Set<Conversation>()
   const bySession = new Map<SessionId, Conversation>()
   let characters = 0

@@ -1,5 +1,5 @@
 /**
- * A session store that lives as long as its scope: for tests, batch runs, and applications that persist nothing.
+ * A session store that exists only as long as its scope, for tests, batch runs, and applications without persistence.
  *
  * **Details**
  *
@@ -32,12 +32,12 @@ import * as SessionStore from "./SessionStorePort.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
-/** Data of a session that search reads. */
+/** Data of a session that the search reads. */
 interface SearchedSession {
   readonly id: SessionId
   readonly source: string
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Position of each message, in the order of all sessions; messages of one `append` share it. */
+  /** Order number of each message among the messages of all sessions. Messages of one `append` share a number. */
   readonly order: ReadonlyArray<number>
 }
 
@@ -49,10 +49,7 @@ const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbo
         text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
       }
 
-/**
- * A search over the sessions that there are when it is asked: every message is read on every search, the newest hits
- * come first.
- */
+/** Creates a search over the current sessions. Every search reads all messages and returns the newest matches first. */
 const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
   search: (input, options = {}) =>
     Effect.sync(() => {
@@ -92,15 +89,15 @@ interface Entry extends SearchedSession {
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
   readonly usage: Map<string, SessionStore.UsageRecord>
-  /** Calls without a result that began. */
+  /** Calls that have begun and have no result yet. */
   readonly begun: Set<string>
-  /** With the status and source of the last call. */
+  /** Total cost, with the status and source of the last call's cost. */
   cost: Cost.Spent
   title: string | undefined
   ended: { readonly at: number; readonly reason: string } | undefined
-  /** Place of the latest activity in the order of all of them. */
+  /** Order number of the latest activity among all sessions. */
   activity: number
-  /** Size of the messages. */
+  /** Size of the messages, in characters. */
   characters: number
 }
 
@@ -138,8 +135,8 @@ const make = (
   const isInUse = (id: SessionId): boolean => owned.has(id)
 
   /**
-   * Drops what exceeds the bounds, and returns a warning the first time. `current` is the session that is being
-   * written.
+   * Drops the sessions that exceed the bounds. The first time, returns an Effect that logs a warning. `current` is the
+   * session that is being written.
    */
   const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
     const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
@@ -352,14 +349,14 @@ const make = (
   )
 }
 
-/** Makes a store in memory with these bounds, a new one for every scope that builds it. */
+/** Creates an in-memory store with these bounds. Each scope that builds the layer gets a separate store. */
 export const layerMemoryWith = (
   bounds: Partial<MemoryBounds.Bounds>
 ): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
   Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
 
 /**
- * Makes a store in memory of at most 5,000 sessions and 50 million characters, a new one for every scope that builds
- * it.
+ * Creates an in-memory store of at most 5,000 sessions and 50 million characters. Each scope that builds the layer gets
+ * a separate store.
  */
 export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not
- * hidden, of one folder where one is given (a session without a recorded directory is of no folder); the beginning of
- * exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that
- * several ids share opens none of them, unless it is the title of one.
+ * The input is matched in this order: the exact id; the word `latest`; the beginning of exactly one id; the title with
+ * normalized white space, which refers to the last continuation. `latest` is the most recently active session whose
+ * source is not hidden. With a folder, only sessions recorded in that folder are considered. A prefix that several ids
+ * share is ambiguous, unless it is the title of a session.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -17,28 +17,28 @@ import { findNearest } from "../base/domain/Similarity.ts"
 import type { Session, SessionFolder } from "./SessionStorePort.ts"
 import * as Title from "./Title.ts"
 
-/** Candidates that an ambiguous reference lists at most. */
+/** Maximum number of candidates listed for an ambiguous reference. */
 export const maxCandidates = 10
 
-/** Characters of a reference that is compared with all names. */
+/** Maximum length of a reference that is compared with all names, in characters. */
 const longestName = 100
 
-/** The questions that a store answers so that references can be resolved. */
+/** Queries of a store that resolving a reference needs. */
 interface Lookup {
   readonly byId: (id: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
-  /** At most {@link maxCandidates}, newest activity first. */
+  /** Finds sessions by the beginning of their id, at most {@link maxCandidates}, newest activity first. */
   readonly byIdPrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   readonly byTitle: (title: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   readonly byTitlePrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
-  /** Ids and titles of the sessions that are not hidden. */
+  /** Ids and titles of all sessions that are not hidden. */
   readonly names: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
   readonly latest: Effect.Effect<Option.Option<Session>, SessionStoreError>
-  /** Directories of the sessions that are not hidden, each once, the most recently active first. */
+  /** Distinct directories of the sessions that are not hidden, the most recently active first. */
   readonly directories: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
   readonly latestIn: (directory: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
 }
 
-/** The last session of the chain of continuations that begins with `first`. */
+/** Returns the last session in the chain of continuations that begins with `first`. */
 const findLastContinuation = (first: Session, base: string, others: ReadonlyArray<Session>): Session => {
   const numbered = others
     .map((session) => ({ session, number: Title.parseContinuation(base, session.title) ?? 0 }))
@@ -51,7 +51,7 @@ const findLastContinuation = (first: Session, base: string, others: ReadonlyArra
   return last
 }
 
-/** Finds the newest session of a folder. */
+/** Finds the most recently active session of a folder. */
 const findLatestInFolder = Effect.fnUntraced(function* (
   lookup: Lookup,
   { holds, path }: SessionFolder
@@ -64,7 +64,10 @@ const findLatestInFolder = Effect.fnUntraced(function* (
   return yield* new SessionNotFound({ sessionId: "latest", candidates: [], folder: path })
 })
 
-/** Resolves a text of a user to one session; with a folder, `latest` is the newest session of that folder. */
+/**
+ * Creates a function that resolves a user's text to one session. With a folder, `latest` is the most recently active
+ * session of that folder.
+ */
 export const makeResolver = (lookup: Lookup) =>
   Effect.fnUntraced(function* (
     reference: string,

@@ -1,13 +1,13 @@
 /**
- * The port to the record of runs: every fact of every run, complete, with secrets masked once. Code that shows, exports
- * or counts runs reads it. A live run and a store provide the same entries.
+ * The port to the run record: all events of every run, complete, with secrets masked once. Code that shows, exports or
+ * counts runs reads it. Active runs and stored runs provide the same entries.
  *
  * **Details**
  *
  * `append` takes all entries of a step at once and returns when they are durable. It never fails a run: a failed write
- * is reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they
- * were written. Entries of a newer version are read as far as this version knows them; unreadable and damaged entries
- * are skipped. `unread` counts both.
+ * is reported once, and a `Gap` entry states how many entries are missing. `read` streams entries in the order in which
+ * they were written. Of an entry of a newer version, the parts that this version knows are read; unreadable and damaged
+ * entries are skipped. `unread` counts both.
  *
  * **Gotchas**
  *
@@ -48,36 +48,36 @@ import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
 /**
- * Selects entries to read. An absent field selects all. A turn includes the entries written once for its session: tool
- * definitions, and messages that are sent and not stored.
+ * Selects entries to read. An absent field does not filter. A turn includes the entries written once for its session:
+ * tool definitions, and messages that are sent and not stored.
  */
 export interface Filter {
   readonly sessionId?: string | undefined
   readonly turnId?: string | undefined
   readonly kinds?: ReadonlyArray<Kind> | undefined
-  /** Messages of these origins alone; entries that are not messages are let through. */
+  /** Only messages with these origins. Entries that are not messages are not filtered. */
   readonly origins?: ReadonlyArray<Origin> | undefined
 }
 
 /**
- * Receives entries as they are written, in order; it must return quickly. Entries stored once per session are delivered
+ * Receives entries in order as they are written. It must return quickly. Entries stored once per session are delivered
  * with each run that uses them.
  */
 export type Listener = (entries: ReadonlyArray<Entry>) => void
 
 /** Writes and reads the record of runs. */
 export interface Service {
-  /** Adds entries at the end. */
+  /** Appends entries to the record. */
   readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
-  /** Entries in the order in which they were written. */
+  /** Streams entries in the order in which they were written. */
   readonly read: (filter?: Filter) => Stream.Stream<Entry, SessionStoreError>
-  /** Counts the entries of the filter that `read` leaves out, or reads in part. */
+  /** Counts the entries matching the filter that `read` leaves out or reads only partly. */
   readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
   /** Passes new entries of this process to a listener until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Makes one transaction of several writes; a session store in the same place has the same function. Absent where
-   * writing is no transaction.
+   * Combines several writes into one transaction. A session store in the same database has the same function. Absent if
+   * writing is not transactional.
    */
   readonly together?: Together | undefined
 }
@@ -92,8 +92,8 @@ const measureEntry = ({ event }: Entry): number =>
   event._tag === "MessageAppended" && event.message !== undefined ? MemoryBounds.measureMessage(event.message) : 0
 
 /**
- * Names a message or tool set that is written once per session however often it is used: the system prompt, context
- * that is sent and not stored, tool definitions. Undefined for every other event.
+ * Returns the key of a message or tool set that is written once per session, however often it is used: the system
+ * prompt, context that is sent but not stored, or tool definitions. Returns `undefined` for every other event.
  */
 export const getContentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered"
@@ -126,15 +126,15 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
   })
 
 /**
- * Makes `append` and `listen` over a store of entries. Listeners are called once entries are durable: `afterwards` runs
- * an Effect after the current transaction, or at once outside of a transaction.
+ * Creates `append` and `listen` for a store of entries. Listeners are called after the entries are durable.
+ * `afterwards` runs an Effect after the current transaction, or immediately outside a transaction.
  */
 export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
 ): Pick<Service, "append" | "listen"> => {
   const listeners = new Set<Listener>()
-  /** Tells all listeners; nothing that reads the record decides about a run. */
+  /** Calls all listeners. A failing listener must not affect a run. */
   const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const defects: Array<unknown> = []
@@ -175,8 +175,8 @@ const makeMemory = (capacity: number): Service => {
   let characters = 0
   const known = new Set<string>()
   /**
-   * Drops the oldest entries until half of each bound is left, so that a full record does not move all entries at each
-   * step.
+   * Drops the oldest entries until each bound is at most half used, so that a full record does not move all entries at
+   * each step.
    */
   const dropOldest = (): void => {
     let count = 0
@@ -210,13 +210,13 @@ const makeMemory = (capacity: number): Service => {
 }
 
 /**
- * The record of a runtime's runs.
+ * The run record of a runtime.
  *
  * @see {@link Service} for its members.
  */
 export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {}
 
-/** A record in memory of at most `capacity` entries. */
+/** Creates an in-memory record of at most `capacity` entries. */
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
   Layer.sync(RunRecord, () => makeMemory(capacity))
 
@@ -233,7 +233,8 @@ const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, Sess
   RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
 
 /**
- * Appends an event now, and fails if it cannot be written: for events that a user asked to record. Returns its time.
+ * Appends an event immediately, and fails if it cannot be written. It is used for events that a user asked to record.
+ * Returns the event's time.
  */
 export const appendChecked = Effect.fnUntraced(function* (
   sessionId: SessionId,
@@ -244,7 +245,7 @@ export const appendChecked = Effect.fnUntraced(function* (
   const at = yield* Clock.currentTimeMillis
   const before = yield* countEntries(sessionId, event._tag)
   yield* record.append([{ sessionId, turnId, at, event }])
-  // The record never fails a run, so it does not say what became of an entry.
+  // `append` never fails, so counting the entries shows whether this one was written.
   if ((yield* countEntries(sessionId, event._tag)) === before) {
     return yield* new SessionStoreError({
       operation: "record",

@@ -1,6 +1,6 @@
 /**
- * The run record as a file of JSON Lines: one entry per line, to be read by other programs, attached to a bug report,
- * or read again here. A line is either complete or absent.
+ * The run record as a JSON Lines file: one entry per line, to be read by other programs, attached to a bug report, or
+ * read by this program again. A line is written completely or not at all.
  *
  * **Details**
  *
@@ -39,16 +39,16 @@ import * as StoredForm from "./StoredForm.ts"
 import * as RunRecord from "./RunRecord.ts"
 import * as Unread from "./Unread.ts"
 
-/** Place and size of the file. */
+/** Path and maximum size of the file. */
 export interface Options {
   readonly path: string
-  /** Bytes beyond which the oldest entries are removed; no limit when absent. */
+  /** Size in bytes beyond which the oldest entries are removed. `undefined` if there is no limit. */
   readonly maxBytes?: number | undefined
 }
 
 /**
- * Returns the newest lines that fit into `maxBytes`, at least one. They are preceded by the lines that were written
- * once for their sessions: tool definitions, and messages that are sent and not stored.
+ * Returns the newest lines that fit into `maxBytes`, but at least one line. They are preceded by the lines that were
+ * written once for their sessions: tool definitions, and messages that are sent and not stored.
  */
 const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   let first = lines.length
@@ -72,7 +72,10 @@ const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): Read
   return [...once.values(), ...kept]
 }
 
-/** Tests whether a line may belong to a filter's session and turn. A line without this data may belong to any. */
+/**
+ * Tests whether a line may match the session and turn of a filter. A line without a session or turn may match any
+ * filter.
+ */
 const canFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
   Option.match(StoredForm.readPlace(line), {
     onNone: () => true,
@@ -95,7 +98,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     const open = Effect.gen(function* () {
       if (isOpen) return
       yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
-      // A line that was cut is ended, so that the next one is whole.
+      // A truncated last line is ended, so that the next line is complete.
       if (yield* fs.exists(path)) {
         const text = yield* fs.readFileString(path)
         if (text !== "" && !text.endsWith("\n")) yield* fs.writeFileString(path, "\n", { flag: "a" })
@@ -104,7 +107,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       isOpen = true
     })
 
-    /** Replaces the file by its newer half, so that a full one is not written anew at each step. */
+    /** Replaces the file by its newer half, so that a full file is not rewritten at each step. */
     const shrink = Effect.gen(function* () {
       const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
       const text = selectNewestLines(lines, maxBytes / 2)
@@ -115,7 +118,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       size = encoder.encode(text).length
     }).pipe(
       Effect.catch((error) => {
-        // Tried again when as much has come again.
+        // After a failure, shrinking is tried again when the same amount has been written.
         size = 0
         return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
       })
@@ -185,6 +188,6 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     })
   })
 
-/** Provides the record in the file at `path`. Creates the file and its directory if they are missing. */
+/** Provides the record in the file at `path`. Creates the file and its directory if necessary. */
 export const layer = (options: Options): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(RunRecord.RunRecord, make(options))

@@ -1,36 +1,37 @@
 /**
- * Reads a search that a user typed, so that nothing they typed can be wrong.
+ * Parses the search text of a user. Every text is a valid search.
  *
  * **Details**
  *
- * Words must all be there, in any order; `OR` (upper case) separates alternatives, `NOT` excludes the next word. A
- * piece in double quotes is a phrase, and so is a word of several pieces (`read_file`, `well-known`, `a.b`). A trailing
- * `*` matches the beginning of a word. Operators that lack a side, quotes that are never closed, parentheses and other
- * signs are passed over; terms beyond the 32nd are left out. An empty query matches nothing.
+ * A match must contain all words, in any order; `OR` (upper case) separates alternatives, `NOT` excludes the next word.
+ * Text in double quotes is a phrase, and so is a word with several parts (`read_file`, `well-known`, `a.b`). A trailing
+ * `*` matches the beginning of a word. Operators without an operand, unclosed quotes, parentheses and other signs are
+ * ignored; terms beyond the 32nd are left out. An empty query matches nothing.
  *
  * Source: `hermes-product.md` §4.1.
  */
 import * as SearchWords from "./SearchWords.ts"
 
-/** A word, or several that must follow one another. */
+/** A word, or a phrase of several consecutive words. */
 export interface Term {
   readonly words: ReadonlyArray<string>
-  /** True when the last word is only the beginning of one. */
+  /** True if the last word matches every word that begins with it. */
   readonly prefix: boolean
 }
 
-/** One alternative: every term of `all`, no term of `none`. `all` is never empty. */
+/** One alternative: a match contains every term of `all` and no term of `none`. `all` is never empty. */
 export interface Alternative {
   readonly all: ReadonlyArray<Term>
   readonly none: ReadonlyArray<Term>
 }
 
-/** The alternatives, of which one must fit. */
+/** Alternatives, of which at least one must match. */
 export type SearchQuery = ReadonlyArray<Alternative>
 
 const maxTerms = 32
 
-// A closed quotation, or a run without blanks, quotes and parentheses. A lone quote matches neither and is passed over.
+// Text in closed quotes, or a sequence without blanks, quotes and parentheses. An unclosed quote matches neither and is
+// ignored.
 const pieces = /"([^"]*)"|[^\s"()]+/gu
 
 interface Draft {
@@ -38,7 +39,7 @@ interface Draft {
   readonly none: Array<Term>
 }
 
-/** Reads a query. */
+/** Parses a query. */
 export const parse = (input: string): SearchQuery => {
   let draft: Draft = { all: [], none: [] }
   const drafts = [draft]

@@ -1,11 +1,9 @@
-/**
- * Search without an index: whether one text fits a query, and where.
- */
+/** Search without an index: tests whether a text matches a query, and finds the location of the match. */
 import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
 import type { SearchText } from "./StoredForm.ts"
 import * as SearchWords from "./SearchWords.ts"
 
-/** Words shown before the first fit, and in all. */
+/** Number of words in an excerpt before the first match, and in total. */
 const lead = 8
 const shown = 32
 
@@ -59,7 +57,7 @@ const renderSnippet = ({ text, words }: Field, found: ReadonlyArray<Span>): stri
   return out + text.slice(at, end) + (to === words.length ? "" : "…")
 }
 
-/** The piece of a message that fits a query, marked; `undefined` when it does not fit. */
+/** Returns an excerpt of a message with the match marked, or `undefined` if the message does not match the query. */
 export const find = (query: SearchQuery, text: SearchText): string | undefined => {
   const fields = [text.content, text.toolNames, text.toolCalls].map(makeField)
   const alternative = query.find((alternative) => isMatch(alternative, fields))

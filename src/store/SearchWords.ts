@@ -1,6 +1,4 @@
-/**
- * Words of a text, as search compares them.
- */
+/** Splits texts into the words that the search compares. */
 
 /** A word and its position. */
 export interface Word {
@@ -15,7 +13,7 @@ const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Th
 const word =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]|[[\p{L}\p{N}\p{M}\p{Co}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]]+/gv
 
-/** The words of a text: runs of letters and digits. */
+/** Returns the words of a text: sequences of letters and digits. */
 export const splitWords = (text: string): ReadonlyArray<Word> =>
   Array.from(text.matchAll(word), (match) => ({
     text: match[0],
@@ -23,7 +21,10 @@ export const splitWords = (text: string): ReadonlyArray<Word> =>
     end: match.index + match[0].length
   }))
 
-/** True when a word belongs to a script that an index of blank-separated words cannot find. */
+/**
+ * Tests whether a word belongs to a script without spaces between words, so that an index of blank-separated words
+ * cannot find it.
+ */
 export const isUnspaced = (word: string): boolean => unspaced.test(word)
 
 const everyUnspaced = new RegExp(unspaced, "gu")
@@ -33,14 +34,14 @@ const everyUnspaced = new RegExp(unspaced, "gu")
  * out.
  */
 export const listSigns = (text: string): ReadonlyArray<string> =>
-  // Folded with blanks between them, so that they stay apart.
+  // Folded with blanks between the characters, so that they remain separate.
   unspaced.test(text)
     ? fold((text.match(everyUnspaced) ?? []).join(" "))
         .split(" ")
         .filter((sign) => sign !== "")
     : []
 
-/** A word without case and accents. */
+/** Removes case and accents from a word. */
 export const fold = (word: string): string =>
   word
     .toLowerCase()
@@ -48,9 +49,9 @@ export const fold = (word: string): string =>
     .replace(/\p{Mn}/gu, "")
     .normalize("NFC")
 
-/** The first characters of a text. */
+/** Returns the first characters of a text. */
 export const truncateText = (text: string, length: number): string =>
-  // A character is at most two units, so that a long text is not taken apart whole.
+  // A character has at most two code units, so it is enough to split this part of a long text.
   Array.from(text.slice(0, 2 * length))
     .slice(0, length)
     .join("")

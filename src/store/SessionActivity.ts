@@ -4,13 +4,13 @@
  * **Details**
  *
  * Entries of the run record are numbered in the order in which they were written. A reader that remembers the number of
- * its last entry asks for later ones, which costs only the new entries. Asking for the newest number alone reads one
- * row.
+ * its last entry requests later entries, and the cost depends only on the number of new entries. Requesting only the
+ * newest number reads one row.
  *
  * **Gotchas**
  *
- * Numbers of removed entries may come again when the newest ones are removed: a `sequence` below one that was seen
- * means to start over.
+ * If the newest entries are removed, their numbers may be reused: a reader that sees a `sequence` lower than before
+ * must start over.
  *
  * **Example** (Entries of every process, as they come)
  *
@@ -39,43 +39,43 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import type { Filter } from "./RunRecord.ts"
 
-/** An entry of the run record and its number. */
+/** An entry of the run record and its sequence number. */
 export interface NumberedEntry {
   readonly sequence: number
   readonly entry: Entry
 }
 
-/** Characters of a prompt in {@link Service.prompts}. */
+/** Maximum length of a prompt in {@link Service.prompts}, in characters. */
 export const promptLength = 400
 
-/** A period in epoch milliseconds; `until` is not part of it. */
+/** A period in epoch milliseconds, excluding `until`. */
 export interface Period {
   readonly since: number
   readonly until: number
 }
 
-/** Messages of a session in a period, without system prompts and copies of another session's messages. */
+/** Message counts of a session in a period, without system prompts and copies of another session's messages. */
 export interface SpokenCounts {
   readonly messages: number
-  /** Those that a user wrote. */
+  /** Number of messages that a user wrote. */
   readonly userMessages: number
   /** Skills that a user chose for a message. */
   readonly skills: ReadonlyArray<{ readonly name: string; readonly at: number }>
 }
 
-/** Reads what happens in the sessions of a store. */
+/** Reads the activity in the sessions of a store. */
 export interface Service {
-  /** Differs from before when another connection has written to the store. Asking costs next to nothing. */
+  /** Version of the store, which changes when another connection writes to the store. Reading it is very cheap. */
   readonly version: Effect.Effect<number, SessionStoreError>
   /** Number of the newest entry; 0 if the record is empty. */
   readonly sequence: Effect.Effect<number, SessionStoreError>
-  /** Entries with a number above `after`, in order. */
+  /** Returns the entries with a number above `after`, in order. */
   readonly since: (after: number, filter?: Filter) => Stream.Stream<NumberedEntry, SessionStoreError>
-  /** Ids of the sessions that a living process has a run in. */
+  /** Ids of the sessions that have an active run in a live process. */
   readonly running: Effect.Effect<ReadonlySet<string>, SessionStoreError>
-  /** Messages of a period, by session. */
+  /** Counts the messages of a period, by session. */
   readonly spoken: (period: Period) => Effect.Effect<ReadonlyMap<string, SpokenCounts>, SessionStoreError>
-  /** Beginnings of the first prompts of sessions, as they were typed: not redacted. */
+  /** Returns the beginnings of the first prompts of sessions as they were typed, without redaction. */
   readonly prompts: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, SessionStoreError>
 }
 

@@ -1,5 +1,5 @@
 /**
- * The owner of a stored session: a named key of a server, or everyone else.
+ * Determines the owner of a stored session: a named key of a server, or all other users.
  *
  * **Details**
  *
@@ -18,23 +18,23 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 const sources = ["api-server", "mcp"] as const
 
-/** Sessions above one that are examined. */
+/** Maximum number of parent sessions that are examined. */
 const mostParents = 50
 
-/** The source of sessions that a client begins. */
+/** Returns the source of sessions that a client begins. */
 export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
   client === undefined ? source : `${source}:${client}`
 
-/** Returns the named key that owns sessions of a source, or undefined if they are not owned by a named key. */
+/** Returns the named key that owns the sessions of a source, or `undefined` if they are not owned by a named key. */
 const parseClient = (source: string): string | undefined => {
   const served = sources.find((one) => source.startsWith(`${one}:`))
   return served === undefined ? undefined : source.slice(served.length + 1)
 }
 
-/** Tests if a client may continue a stored session, by the session's source. */
+/** Tests whether a client may continue a stored session, by the session's source. */
 export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
 
-/** The named key that a session belongs to, also as work for another session. */
+/** Finds the named key that owns a session, including a session that works for another session. */
 export const findOwner = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a
- * program that never looks at a session does not pay for it. If that fails, the next operation tries again.
+ * Building a layer does not open the database. The database, its client and the file are loaded by the first operation,
+ * so that programs that do not use sessions do not pay for them. If that fails, the next operation tries again.
  *
  * Messages are durable once `append` has returned, even after `kill -9`; see `sqlite/Database.ts` for power failures.
  * Several processes may use one file, and wait for each other. The file is readable by its owner alone.
@@ -47,20 +47,20 @@ export interface SharedBackend {
   readonly together: Together
 }
 
-/** A session database with its care. */
+/** A session database with its maintenance service. */
 export interface Backend extends SharedBackend {
   readonly retention: Retention
   readonly maintenance: Maintenance
 }
 
-/** The services over a backend that is opened when one of them is used. */
+/** Creates the services over a backend that is opened when one of them is first used. */
 const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
   let opened: SharedBackend | undefined
   const useBackend = <A, E, R>(
     f: (backend: SharedBackend) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | SessionStoreError, R> =>
     opened === undefined ? Effect.flatMap(backend, (backend) => f((opened = backend))) : f(opened)
-  /** Like `useBackend`, for operations that only fail if the database cannot be opened. */
+  /** Works like `useBackend`, for operations that only fail if the database cannot be opened. */
   const useBackendOrElse = (
     f: (backend: SharedBackend) => Effect.Effect<void>,
     otherwise: (error: SessionStoreError) => Effect.Effect<void>
@@ -93,7 +93,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     search: (query, options) => useBackend(({ search }) => search.search(query, options))
   })
   const record = RunRecord.of({
-    // A file that cannot be opened fails the run that needs its session; the record only says so.
+    // If the file cannot be opened, the run that needs its session fails; the record only logs a warning.
     ...makeMaskedWriter(
       (entries) =>
         useBackendOrElse(
@@ -126,7 +126,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
   )
 }
 
-/** The services of a backend with its care, which is closed with the scope. */
+/** Creates the services of a backend with maintenance. The backend is closed with the scope. */
 const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
   const backend = yield* openOnce(open)
   const withBackend = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
@@ -152,15 +152,15 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
   )
 })
 
-/** Place of the sessions. */
+/** Options of a SQLite session database. */
 interface FileOptions {
   readonly path: string
   /**
-   * Time in which writes share a commit, for many runs at once; each has its own when absent. A process that is killed
-   * loses what it wrote in that time, in order, but for the starts of tool calls.
+   * Time within which writes share a commit, for many concurrent runs. By default each write has its own commit. If the
+   * process is killed, the most recent writes within that time are lost, except the starts of tool calls.
    */
   readonly commitsWithin?: Duration.Input | undefined
-  /** Nothing will be written: a file that can only be read is opened too, with a warning. */
+  /** If true, nothing is written, and a file without write permission can be opened too, with a warning. */
   readonly readOnly?: boolean | undefined
 }
 
@@ -180,11 +180,13 @@ export const layerSqlite = (
     )
   )
 
-/** A Postgres database with sessions. */
+/** Options of a Postgres session database. */
 interface ServerOptions {
-  /** `postgres://user:password@host:port/database`; `?host=/directory` for a Unix socket. */
+  /**
+   * Address of the database: `postgres://user:password@host:port/database`, with `?host=/directory` for a Unix socket.
+   */
   readonly url: Redacted.Redacted
-  /** Connections at once. Default: 10. */
+  /** Maximum number of concurrent connections. The default is 10. */
   readonly connections?: number | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * A conversation that spans several sessions because of compaction, and its sums. Each session stores the usage of its
- * own runs alone, so the usage of a conversation is the sum over its sessions, each counted once.
+ * A conversation that spans several sessions because of compaction, and its totals. Each session stores only the usage
+ * of its own runs, so the usage of a conversation is the sum over its sessions.
  *
  * **Example** (Tokens of a conversation)
  *
@@ -35,7 +35,7 @@ import * as ContextCopy from "./ContextCopy.ts"
 import { RunRecord } from "./RunRecord.ts"
 import * as StoredForm from "./StoredForm.ts"
 
-/** Sessions that are followed back, so that a damaged database ends too. */
+/** Maximum number of sessions that are followed back, so that cycles in a damaged database end. */
 const maxSessions = 10_000
 
 /** Returns the sessions that a session continues, oldest first, followed by the session itself. */
@@ -46,7 +46,7 @@ export const readChain = Effect.fnUntraced(function* (
   const found = new Map([[session.id, session]])
   for (let before = session.continues; before !== undefined && !found.has(before) && found.size < maxSessions;) {
     const one: Session | undefined = Option.getOrUndefined(yield* store.get(before))
-    // One that was removed leaves its place empty.
+    // A removed session ends the chain.
     if (one === undefined) break
     found.set(one.id, one)
     before = one.continues
@@ -66,7 +66,8 @@ export const findNext = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the id of the first of those sessions, even if it was removed: it names the conversation across compactions.
+ * Returns the id of the first session in the chain, even if that session was removed. It identifies the conversation
+ * across compactions.
  */
 export const findFirstId = (session: Session): Effect.Effect<SessionId, SessionStoreError, SessionStore> =>
   session.continues === undefined
@@ -82,7 +83,7 @@ export interface Sums {
   readonly compactions: number
 }
 
-/** Returns the sums of a session and the sessions that it continues. */
+/** Returns the total usage of a session and the sessions that it continues. */
 export const sumUsage = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
@@ -109,8 +110,8 @@ export const sumUsage = Effect.fnUntraced(function* (
 })
 
 /**
- * Positions in `before` of the messages that the record of a session says were left out or shortened; undefined without
- * such a record.
+ * Returns the positions in `before` of messages that were left out or shortened according to a session's record, or
+ * `undefined` if the record does not contain them.
  */
 const readRecordedPositions = Effect.fnUntraced(function* (
   before: SessionId,
@@ -146,8 +147,8 @@ const identifyMessage = (message: Prompt.Message): string =>
 
 /**
  * Returns the messages that compaction left out of a conversation, oldest first, according to the record. For a session
- * that is older than its record, these are the messages that it has more often than its continuation. A result that was
- * shortened is included in its original form.
+ * that is older than its record, these are the messages that occur more often in it than in its continuation. A
+ * shortened result is included in its original form.
  */
 export const readRemoved = Effect.fnUntraced(function* (
   session: Session
@@ -163,7 +164,7 @@ export const readRemoved = Effect.fnUntraced(function* (
     if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
     const kept = new Map<string, number>()
     for (const text of (all[index + 1] ?? []).map(identifyMessage)) kept.set(text, (kept.get(text) ?? 0) + 1)
-    // Of equal messages, the newest remained.
+    // Of several equal messages, the newest ones were retained.
     return messages
       .toReversed()
       .filter((message) => {

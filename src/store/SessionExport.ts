@@ -1,6 +1,6 @@
 /**
- * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`.
- * Archives of sessions with a file for each.
+ * Exports a stored session as one JSON value, with all messages and without secrets: a line of
+ * `hermes sessions export`. Also creates archives with one file per session.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -18,7 +18,7 @@ import * as Compression from "../base/platform/Compression.ts"
 import { type Session, SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
 
-/** Data of a session besides its messages, under the names that exports and `--json` have. */
+/** Returns the data of a session without its messages, under the names used in exports and in `--json`. */
 export const toSummary = (session: Session) => ({
   id: session.id,
   source: session.source,
@@ -45,7 +45,7 @@ const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionS
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
   })
 
-/** Warns of messages that cannot be read: the first, and how many there are more. */
+/** Logs a warning about messages that cannot be read: the first fault, and the number of further ones. */
 const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
   const [first, ...more] = faults
   return first === undefined
@@ -56,7 +56,7 @@ const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => 
       )
 }
 
-/** Reads the messages of a session that can be read; others are one warning. */
+/** Reads the readable messages of a session. One warning is logged for all unreadable messages. */
 export const readMessages = (
   id: Session["id"]
 ): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
@@ -69,20 +69,17 @@ export const readMessages = (
       )
   )
 
-/**
- * Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is
- * there.
- */
+/** Reads a session with its messages, with secrets redacted. Unreadable messages are left out with one warning. */
 export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
   Effect.gen(function* () {
     const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
     return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
   })
 
-/** Tells by its name that a file is to be an archive with a file for each session. */
+/** Tests by its name whether a file is an archive with a file for each session. */
 export const isArchive = (path: string): boolean => /\.(?:tar\.gz|tgz)$/iu.test(path)
 
-/** A file of an archive. */
+/** A file in an archive. */
 export interface ArchiveFile {
   readonly name: string
   readonly content: string | Uint8Array
@@ -91,7 +88,7 @@ export interface ArchiveFile {
 
 const encoder = new TextEncoder()
 
-/** Files as a compressed archive, made as they come; a name that is there already gets a number. */
+/** Writes files to a compressed archive as they arrive. A file whose name is already used gets a number. */
 export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.suspend(() => {
     const counts = new Map<string, number>()
@@ -111,10 +108,10 @@ export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Str
     )
   })
 
-/** Bytes of an archive that is read. */
+/** Maximum size of an archive that is read, in bytes. */
 const largestArchive = 2 ** 30
 
-/** The texts of an archive's files, one after the other; the failure says why it cannot be read. */
+/** Reads the concatenated texts of an archive's files. Fails with the reason why the archive cannot be read. */
 export const readArchive = (bytes: Uint8Array): Result.Result<string, string> => {
   const tar = Compression.gunzip(bytes, largestArchive)
   if (tar === undefined) return Result.fail("it is no .tar.gz archive, or it is damaged or too large")

@@ -1,11 +1,12 @@
 /**
- * A new session that begins with the messages of another one, which stays as it is. Its run record begins with the link
- * to its source.
+ * Creates a new session that begins with the messages of another session, which is not changed. The run record of the
+ * new session begins with a link to its source.
  *
  * **Details**
  *
- * A fork is no sub-agent of its source: it has no parent, its usage is its own, and removing one leaves the other. The
- * system prompt is the source's, byte for byte, so that what a provider has cached of it is found again.
+ * A fork is not a sub-agent of its source: it has no parent, its usage is counted separately, and removing one session
+ * does not affect the other. The system prompt is identical to the source's, byte for byte, so that provider caches
+ * still match.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -20,21 +21,21 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 /** Contents of a fork. */
 export interface Fork {
-  /** Messages that it begins with: the messages of `originals`, as the same objects if nothing is changed. */
+  /** Messages at the beginning of the fork. Unchanged messages are the same objects as in `originals`. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Messages of the source from its first, at least those that `history` repeats. */
+  /** Messages of the source from the first one on, at least those that `history` repeats. */
   readonly originals: ReadonlyArray<Prompt.Message>
-  /** Messages of the source before the place of the fork. */
+  /** Number of messages of the source before the fork point. */
   readonly position: number
   /** Names of the differences from the source: `prompt`, `result`, `model`. */
   readonly changed: ReadonlyArray<string>
   readonly source: string
-  /** The source's when absent. */
+  /** Model of the fork. The default is the model of the source. */
   readonly model?: string | undefined
   readonly title?: string | undefined
 }
 
-/** Makes a fork; nothing of it stays when it fails. */
+/** Creates a fork. If this fails, all its data is removed. */
 export const fork = Effect.fnUntraced(function* (
   session: Session,
   { changed, history, model = session.model, originals, position, source, title }: Fork
@@ -47,7 +48,7 @@ export const fork = Effect.fnUntraced(function* (
     source,
     provider: session.provider,
     model,
-    // Lists of sessions come without it.
+    // Sessions in lists do not include the system prompt.
     systemPrompt: Option.match(known, {
       onNone: () => session.systemPrompt,
       onSome: ({ systemPrompt }) => systemPrompt
@@ -69,8 +70,8 @@ export const fork = Effect.fnUntraced(function* (
 })
 
 /**
- * Messages up to the end of a step, which is an answer with the results of its calls; undefined when there are fewer
- * steps. Without a step all messages.
+ * Returns the messages up to the end of a step, which is an answer with the results of its calls, or `undefined` if
+ * there are fewer steps. If no step is given, returns all messages.
  */
 export const sliceToStep = (
   messages: ReadonlyArray<Prompt.Message>,

@@ -1,11 +1,11 @@
 /**
- * Sessions from a file of lines as {@link SessionExport.readSession} writes them.
+ * Imports sessions from a file with lines in the form of {@link SessionExport.readSession}.
  *
  * **Details**
  *
- * Each line is one session and is added as a whole or not at all; a line that cannot be read or added is reported with
- * its number, and the import continues. A session never replaces one with the same id: it is refused, or gets a new id.
- * A title that is already taken is left out.
+ * Each line is one session and is added completely or not at all; a line that cannot be read or added is reported with
+ * its number, and the import continues. An imported session never replaces a session with the same id: it is refused,
+ * or gets a new id. A title that is already taken is left out.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -55,7 +55,7 @@ interface ImportedSession {
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
-/** Reads one line; the failure says why it cannot be read. */
+/** Parses one line. Fails with the reason why it cannot be read. */
 const readLine = (text: string): Result.Result<ImportedSession, string> => {
   const value = Option.getOrUndefined(Json.parse(text))
   if (value === undefined) return Result.fail("is not JSON")
@@ -129,7 +129,7 @@ export interface ImportResult {
   readonly refused: number
 }
 
-/** Adds the sessions of a text. With `newIds`, a session whose id already exists gets a new id. */
+/** Adds the sessions in an export text. With `newIds`, a session whose id already exists gets a new id. */
 export const addSessions = Effect.fnUntraced(function* (
   text: string,
   { newIds }: { readonly newIds: boolean }
@@ -165,7 +165,7 @@ export const addSessions = Effect.fnUntraced(function* (
     }
     const parentId = session.parentId === undefined ? undefined : (renamed.get(session.parentId) ?? session.parentId)
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
-    // A session continues in one other; a copy of that is no second one.
+    // A session can have only one continuation, so a copy of the continuation does not become a second one.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
     const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
@@ -174,7 +174,7 @@ export const addSessions = Effect.fnUntraced(function* (
       .pipe(
         Effect.matchEffect({
           onSuccess: () => Effect.sync(() => void added.push(id)),
-          // A full disk or a lock ends the import; the sessions before it stay.
+          // A full disk or a lock ends the import. The sessions imported before are retained.
           onFailure: (error) =>
             error.operation === "import"
               ? Effect.fail(

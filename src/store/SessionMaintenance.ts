@@ -1,6 +1,6 @@
 /**
- * The port to the care of a session store: figures, removal of one conversation, sessions from elsewhere, free space;
- * and the repair of a database file, which needs no open store.
+ * The port for maintaining a session store: statistics, removal of a conversation, import of sessions, and reclaiming
+ * free space. It also repairs a database file, which does not require an open store.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -15,46 +15,46 @@ import type { Session } from "./SessionStorePort.ts"
 /** Counts of the sessions with one label. */
 export interface SourceCount {
   readonly source: string
-  /** Conversations: one that compaction carried over several sessions counts once. */
+  /** Number of conversations. A conversation that compaction split into several sessions counts once. */
   readonly sessions: number
   /**
-   * Messages, each counted in its first session: copies from a compacted or forked session are not counted again, as
-   * long as the other session exists and the run record names the originals.
+   * Number of messages, each counted in its first session. Copies from a compacted or forked session are not counted
+   * again if the other session exists and the run record names the originals.
    */
   readonly messages: number
   readonly toolCalls: number
 }
 
-/** Figures of a store. Sizes are bytes, times epoch milliseconds. */
+/** Statistics of a store. Sizes are in bytes, times in epoch milliseconds. */
 export interface Stats {
-  /** Conversations, as in {@link SourceCount}. */
+  /** Number of conversations, as in {@link SourceCount}. */
   readonly sessions: number
-  /** Sessions that continue a compacted one. */
+  /** Number of sessions that continue a compacted session. */
   readonly continuations: number
   readonly messages: number
   readonly toolCalls: number
-  /** Entries of the run record. */
+  /** Number of entries in the run record. */
   readonly recordEntries: number
-  /** Most sessions first. */
+  /** Counts by label, most sessions first. */
   readonly sources: ReadonlyArray<SourceCount>
   readonly oldestAt: number | undefined
   readonly newestAt: number | undefined
   readonly fileBytes: number
-  /** Unused part of the file; `optimize` releases it. */
+  /** Size of the unused part of the file, which `optimize` releases. */
   readonly freeBytes: number
-  /** Text of the messages as stored. */
+  /** Size of the stored messages as text. */
   readonly messageBytes: number
   readonly recordBytes: number
   readonly promptBytes: number
 }
 
-/** Bytes of the file before and after. */
+/** Size of the file before and after, in bytes. */
 export interface OptimizeResult {
   readonly before: number
   readonly after: number
 }
 
-/** Data of a session from elsewhere. Its counts are computed from the messages given with it. */
+/** Data of an imported session. Its counts are computed from its messages. */
 export type ForeignSession = Omit<Session, "messageCount" | "toolCallCount">
 
 /** Maintains a session store. */
@@ -62,10 +62,12 @@ export interface Service {
   readonly stats: Effect.Effect<Stats, SessionStoreError>
   /**
    * Removes a session with its sub-agents, their messages and run records, in one transaction. Fails with `SessionBusy`
-   * while a process has one of them. Returns the number of sessions.
+   * while a process uses one of them. Returns the number of removed sessions.
    */
   readonly remove: (id: SessionId) => Effect.Effect<number, SessionBusy | SessionStoreError>
-  /** Adds a session with its own times and sums, in one transaction; fails when the id or the title exists. */
+  /**
+   * Adds a session with its original times and totals, in one transaction. Fails if the id or the title already exists.
+   */
   readonly add: (
     session: ForeignSession,
     messages: ReadonlyArray<Prompt.Message>
@@ -74,24 +76,24 @@ export interface Service {
   readonly optimize: Effect.Effect<OptimizeResult, SessionStoreError>
 }
 
-/** The care of a session store. */
+/** Maintenance of a session store. */
 export class SessionMaintenance extends Context.Service<SessionMaintenance, Service>()(
   "hermes-effect/session/SessionMaintenance"
 ) {}
 
-/** Outcome of a check or a repair; each line is for people. */
+/** Outcome of a check or a repair. Each line is readable text. */
 export interface RepairReport {
   readonly problems: ReadonlyArray<string>
-  /** Empty for a check. */
+  /** Repairs that were made. Empty for a check. */
   readonly done: ReadonlyArray<string>
   /** Path of the damaged file, preserved next to the new one, if the file had to be recreated. */
   readonly keptAt: string | undefined
 }
 
 /**
- * Checks the database at `path`, and repairs it unless told only to check: rebuilds the search index, and copies the
- * readable data of a damaged file to a new one. Nothing is removed. A database of another program or of a newer version
- * is refused.
+ * Checks the database at `path`. Unless only a check is requested, rebuilds the search index, and copies the readable
+ * data of a damaged file to a new one. No file is removed. A database of another program or of a newer version is
+ * refused.
  */
 export const repair = (
   path: string,

@@ -4,13 +4,13 @@
  *
  * **Details**
  *
- * A conversation is removed as a whole: the session that was not delegated, with the sessions of its sub-agents. It is
- * old if it has ended and its last activity is before the limit. A conversation that a run owns or that a program in
- * any process has open is retained. The check and the removal are one transaction.
+ * A conversation is removed as a whole: a root session together with the sessions of its sub-agents. It is old if it
+ * has ended and its last activity is before the limit. A conversation is retained while a run owns it or any process
+ * has it open. The check and the removal are one transaction.
  *
  * **Gotchas**
  *
- * Free space stays in the file until {@link Service.compact}; a session that is written later uses it.
+ * Free space remains in the file until {@link Service.compact}; sessions written later reuse it.
  *
  * **Example** (Conversations of the last month stay)
  *
@@ -40,38 +40,38 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import type { Session } from "./SessionStorePort.ts"
 
-/** Sessions to remove. */
+/** Selects sessions to remove. */
 export interface Limit {
-  /** Epoch milliseconds; only sessions whose last activity is earlier. */
+  /** Only sessions whose last activity is before this time, in epoch milliseconds. */
   readonly before: number
   /** Only conversations with this label. */
   readonly source?: string | undefined
 }
 
-/** Outcome of a removal, in conversations. */
+/** Outcome of a removal, in numbers of conversations. */
 export interface PruneResult {
   readonly removed: number
-  /** Old ones that are in use. */
+  /** Number of old conversations that were retained because they are in use. */
   readonly kept: number
 }
 
 /** Removes old sessions. */
 export interface Service {
-  /** Conversations that the limit means, the oldest first. */
+  /** Lists the conversations that match the limit, oldest first. */
   readonly expired: (limit: Limit) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
-  /** Removes them, one transaction each. */
+  /** Removes the conversations that match the limit, one transaction each. */
   readonly prune: (limit: Limit) => Effect.Effect<PruneResult, SessionStoreError>
-  /** Returns free space to the file system if it is a quarter of the file or more. */
+  /** Returns free space to the file system if it is at least a quarter of the file. */
   readonly compact: Effect.Effect<void, SessionStoreError>
   /**
-   * Runs a removal when the last one is `intervalMillis` or longer ago, in one process at a time; undefined when none
-   * is due.
+   * Runs a removal if the last one was at least `intervalMillis` ago, in one process at a time. Returns `undefined` if
+   * no removal is due.
    */
   readonly whenDue: <A, E>(
     intervalMillis: number,
     removal: Effect.Effect<A, E>
   ) => Effect.Effect<A | undefined, E | SessionStoreError>
-  /** Keeps a session from being removed until the scope closes. */
+  /** Protects a session from removal until the scope closes. */
   readonly hold: (id: SessionId) => Effect.Effect<void, SessionStoreError, Scope.Scope>
 }
 
@@ -80,7 +80,7 @@ export class SessionRetention extends Context.Service<SessionRetention, Service>
   "hermes-effect/session/SessionRetention"
 ) {}
 
-/** Choices of the user, as `sessions` of the settings has them. */
+/** User settings, in the form of `sessions` in the settings file. */
 export interface Settings {
   readonly autoPrune: boolean
   readonly retentionDays: number
@@ -88,14 +88,17 @@ export interface Settings {
   readonly minIntervalHours: number
 }
 
-/** Milliseconds that the end of a program waits for a removal that is under way; the next program continues with it. */
+/**
+ * Maximum time that the end of a program waits for a running removal, in milliseconds. The next program continues the
+ * removal.
+ */
 const endMillis = 3000
 
-/** Returns the start of the retained days, in epoch milliseconds. */
+/** Returns the start of the retention period of `days` days, in epoch milliseconds. */
 export const computeCutoff = (days: number): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
-/** Removes the sessions beyond the limit, and releases their space if `vacuum` is set. */
+/** Removes the sessions that match the limit, and releases their space if `vacuum` is set. */
 export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult, SessionStoreError, SessionRetention> =>
   SessionRetention.use((retention) =>
     Effect.tap(retention.prune(limit), ({ removed }) => (removed > 0 && vacuum ? retention.compact : Effect.void))
@@ -104,8 +107,8 @@ export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult,
 const formatSessionCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
 
 /**
- * Removes old sessions in the background, if the user enabled it, at most once in the interval of the settings. `open`
- * is the stored session that the program continues; no process removes it until the scope closes.
+ * Removes old sessions in the background, if the user enabled this, at most once per interval in the settings. `open`
+ * is the stored session that the program continues, and no process removes it until the scope closes.
  */
 export const layerAuto = (
   { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,
@@ -136,7 +139,7 @@ export const layerAuto = (
         Effect.catch(logRemovalFailure),
         Effect.forkScoped
       )
-      // A program that asks one thing and ends would never come to it.
+      // Waiting gives short programs, such as those for a single prompt, a chance to complete a removal.
       yield* Effect.addFinalizer(() => Effect.timeoutOption(Fiber.await(removing), endMillis))
     })
   )

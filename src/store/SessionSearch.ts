@@ -1,10 +1,10 @@
 /**
- * The port to finding what was said before: full-text search over the messages of every session.
+ * The port for full-text search over the messages of all sessions.
  *
  * **Details**
  *
- * A query is what a user or a model types; see `SearchQuery` for how it is read. No query is an error: one that asks
- * for nothing finds nothing. Sessions of a {@link hiddenSources | hidden source} are never found.
+ * A query is text typed by a user or a model; see `SearchQuery` for its syntax. Every query is valid, and an empty
+ * query has no hits. Sessions from a {@link hiddenSources | hidden source} are never found.
  *
  * **Example** (Finding what was said)
  *
@@ -34,19 +34,19 @@ import type { SessionId } from "../base/domain/Ids.ts"
 /** Author of a message. */
 export type Role = Prompt.Message["role"]
 
-/** The message before or after a hit, cut to {@link neighbourLength} characters. */
+/** The message before or after a hit, truncated to {@link neighbourLength} characters. */
 export interface Neighbour {
   readonly role: Role
   readonly text: string
 }
 
-/** One message that fits a query. */
+/** One message that matches a query. */
 export interface Hit {
   readonly sessionId: SessionId
-  /** The place of the message in its session: `messages(sessionId)[messageId]`. */
+  /** Position of the message in its session: `messages(sessionId)[messageId]`. */
   readonly messageId: number
   readonly role: Role
-  /** Excerpt around the match, each fitting piece between `>>>` and `<<<`. */
+  /** Excerpt around the match, with each matching part between `>>>` and `<<<`. */
   readonly snippet: string
   readonly before: Neighbour | undefined
   readonly after: Neighbour | undefined
@@ -55,26 +55,26 @@ export interface Hit {
 /** Filter and order of the hits of `search`. */
 export interface SearchOptions {
   readonly sessionId?: SessionId | undefined
-  /** Sessions to leave out, such as the one that asks. */
+  /** Sessions to leave out, such as the searching session itself. */
   readonly except?: ReadonlyArray<SessionId> | undefined
-  /** Every role when absent. */
+  /** Roles to search. All roles by default. */
   readonly roles?: ReadonlyArray<Role> | undefined
   /**
-   * The best first when absent; a store that does not rank returns the newest first, and one with an index may rank the
-   * newest messages alone where very many fit.
+   * Order of the hits. By default the best come first. A store without ranking returns the newest first, and a store
+   * with an index may rank only the newest messages if very many match.
    */
   readonly sort?: "newest" | "oldest" | undefined
-  /** 10 when absent. */
+  /** Maximum number of hits. The default is 10. */
   readonly limit?: number | undefined
 }
 
-/** See {@link SearchOptions}. */
+/** Default value of `limit` in {@link SearchOptions}. */
 export const defaultLimit = 10
 
-/** Characters of a neighbour that are shown. */
+/** Maximum length of a neighbouring message, in characters. */
 export const neighbourLength = 200
 
-/** Sources of sessions that are not a user's conversation: searches and `latest` ignore them. */
+/** Sources of sessions that are not conversations of a user. Searches and `latest` ignore them. */
 export const hiddenSources: ReadonlyArray<string> = ["tool", "subagent", "kanban"]
 
 /** Searches the messages of every session. */
@@ -83,7 +83,7 @@ export interface Service {
 }
 
 /**
- * The search of a runtime. Every layer of `SessionStore` brings it.
+ * The search of a runtime. Every layer of `SessionStore` also provides it.
  *
  * @see {@link Service} for its members.
  */

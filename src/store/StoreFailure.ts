@@ -1,34 +1,35 @@
-/**
- * The refusals that every session store shares, each one line with its remedy.
- */
+/** Errors that all session stores share. Each message is one line and includes the remedy. */
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 
-/** `create` of an id that is taken. */
+/** Creates the error of `create` with an existing id. */
 export const makeExistingSessionError = (id: string): SessionStoreError =>
   new SessionStoreError({
     operation: "create",
     message: `session "${id}" exists already: resume it, or start one with another id`
   })
 
-/** A write to a session that was never created. */
+/** Creates the error of a write to a session that was never created. */
 export const makeUnknownSessionError = (operation: string, id: string): SessionStoreError =>
   new SessionStoreError({ operation, message: `no session "${id}": create it before writing to it` })
 
-/** A second continuation of a session. */
+/** Creates the error of a second continuation of a session. */
 export const makeContinuedSessionError = (id: string, newer: string): SessionStoreError =>
   new SessionStoreError({
     operation: "continue",
     message: `session ${id} goes on in ${newer} already: resume that one`
   })
 
-/** A title that another session has. */
+/** Creates the error of a title that another session has. */
 export const makeTakenTitleError = (operation: string, title: string, owner: string): SessionStoreError =>
   new SessionStoreError({
     operation,
     message: `title "${title}" belongs to session ${owner}: choose another one, or rename that session first`
   })
 
-/** A write to a session that another process took over, because this one did not renew its ownership in time. */
+/**
+ * Creates the error of a write to a session that another process took over because this one did not renew its ownership
+ * in time.
+ */
 export const makeLostSessionError = (id: string): SessionStoreError =>
   new SessionStoreError({
     operation: "append",

@@ -1,18 +1,19 @@
 /**
- * Stored forms of messages and of entries of the run record, as lines of JSON without the values that the runtime
- * holds. A message is `{ "v": 1, "message": <encoded Prompt.Message> }`: `v` determines whether a reader can decode it.
- * An event of the record is stored unchanged, except that a message in it has its own stored form.
+ * Stored forms of messages and of entries of the run record: lines of JSON without the secrets that the runtime holds.
+ * A message is `{ "v": 1, "message": <encoded Prompt.Message> }`: `v` determines whether a reader can decode it. An
+ * event of the record is stored unchanged, except that a message in it has its own stored form.
  *
  * **Details**
  *
- * Encoded values come back equal. The exception are values of a tool's arguments and results that JSON has no form of:
- * a `Date` comes back as text, a `Map` empty. Values that JSON refuses (a cycle, a bigint) are a {@link Problem}.
+ * Decoding returns values equal to the encoded ones. The exceptions are values in a tool's arguments and results that
+ * JSON cannot represent: a `Date` is decoded as text, a `Map` as an empty object. Values that JSON rejects (a cycle, a
+ * bigint) are a {@link Problem}.
  *
- * Every store masks its input ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in texts,
- * thoughts, arguments, results and options of the provider, and keys of a known shape in the output of a model or a
- * tool. User input reaches the model unmasked in the run in which it is typed. A key in it that the runtime does not
- * hold stays in the session, because the model may need it, and is masked when shown or exported. A message without
- * secrets is the same object.
+ * Every store masks its input ({@link maskMessages}, {@link maskEntries}). It masks the secrets that the runtime holds,
+ * in texts, reasoning, arguments, results and provider options, and keys of a known shape in the output of a model or a
+ * tool. User input is sent to the model unmasked in the run in which it is typed. A key in it that the runtime does not
+ * hold stays in the session, because the model may need it, and is masked when shown or exported. Masking a message
+ * without secrets returns the same object.
  *
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */
@@ -28,7 +29,7 @@ import { type Entry, RecordEvent, version } from "../base/domain/RecordEvent.ts"
 import { isSensitiveKey, marker, redactKeys, RedactSecrets, redactText } from "../base/domain/Redaction.ts"
 import { type Registry, Secrets } from "../base/domain/Secrets.ts"
 
-/** The version that is written. All versions up to it are read. */
+/** Version of the stored form that is written. All versions up to this one can be read. */
 const currentVersion = 1
 
 const Version1 = Schema.Struct({ v: Schema.Literal(1), message: Prompt.Message })
@@ -36,13 +37,13 @@ const Version1 = Schema.Struct({ v: Schema.Literal(1), message: Prompt.Message }
 const encodeVersion1 = Schema.encodeResult(Schema.fromJsonString(Version1))
 const decodeVersion1 = Schema.decodeUnknownResult(Version1)
 
-/** Fault of a message that cannot be written or read: the text to say after its name, and the cause. */
+/** Reason why a message cannot be written or read: a text that follows the message's name, and the cause. */
 export interface Problem {
   readonly message: string
   readonly cause: unknown
 }
 
-/** Tests if a value survives a JSON round trip unchanged. */
+/** Tests whether a value survives a JSON round trip unchanged. */
 const isJson = (value: unknown): boolean => {
   if (typeof value === "object" && value !== null) {
     return Array.isArray(value) ? value.every(isJson) : isPlainObject(value) && Object.values(value).every(isJson)
@@ -54,7 +55,7 @@ const isPlainObject = (value: object): boolean => Object.getPrototypeOf(value) =
 
 const areStrings = (...values: ReadonlyArray<unknown>): boolean => values.every((value) => typeof value === "string")
 
-/** Encoded form of a part of text and plain data; undefined of every other part. */
+/** Encodes a part that consists of text and plain data. Returns `undefined` for every other part. */
 const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): object | undefined => {
   const { options } = part
   if (!isPlainObject(options) || !isJson(options)) return undefined
@@ -82,7 +83,10 @@ const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): 
   }
 }
 
-/** Encoded form of a message of text and plain data, which most are; undefined of every other message. */
+/**
+ * Encodes a message that consists of text and plain data, as most messages do. Returns `undefined` for every other
+ * message.
+ */
 const toPlainMessage = ({ content, options, role }: Prompt.Message): object | undefined => {
   if (!isPlainObject(options) || !isJson(options)) return undefined
   if (typeof content === "string") return { options, role, content }
@@ -109,14 +113,14 @@ const encodePlainMessage = (message: Prompt.Message): string | undefined => {
   try {
     return plain === undefined ? undefined : JSON.stringify({ v: currentVersion, message: plain })
   } catch {
-    // The schema says what JSON has no form of.
+    // The schema reports values that JSON cannot represent.
     return undefined
   }
 }
 
 /**
- * Encodes a message to its stored form. Types are trusted if that produces the same text as the schema, and are checked
- * when the message is read.
+ * Encodes a message to its stored form. Plain messages are encoded without the schema, which would produce the same
+ * text. Types are checked when the message is read.
  */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> => {
   const plain = encodePlainMessage(message)
@@ -128,7 +132,7 @@ export const encode = (message: Prompt.Message): Result.Result<string, Problem> 
       }))
 }
 
-/** JSON leaves out a value that is undefined, such as the result of a tool that returns nothing. */
+/** Restores an undefined value, such as the result of a tool that returns nothing, because JSON omits it. */
 const addAbsentValue = (part: unknown): unknown => {
   if (!Predicate.isObject(part)) return part
   const { type } = { type: undefined, ...part }
@@ -144,7 +148,7 @@ const addAbsentValues = (envelope: unknown): unknown => {
   return { ...envelope, message: { ...message, content: message.content.map(addAbsentValue) } }
 }
 
-/** The message that a stored form holds, equal to the one that was encoded. */
+/** Decodes the message in a stored form, which is equal to the encoded message. */
 export const decode = (stored: string): Result.Result<Prompt.Message, Problem> => {
   const envelope = Option.getOrUndefined(Json.parse(stored))
   const decoded = decodeVersion1(addAbsentValues(envelope))
@@ -162,13 +166,13 @@ export const decode = (stored: string): Result.Result<Prompt.Message, Problem> =
 /** Searchable text of a message, without reasoning and the bytes of files. */
 export interface SearchText {
   readonly content: string
-  /** The tools whose results the message holds. */
+  /** Names of the tools whose results the message contains. */
   readonly toolNames: string
-  /** Name and arguments of each call in the message, without JSON's signs. */
+  /** Name and arguments of each call in the message, without JSON punctuation. */
   readonly toolCalls: string
 }
 
-/** The strings of a JSON value with their names, one per line. */
+/** Returns the strings in a JSON value with their keys, one per line. */
 const toPlainText = (value: unknown): string => {
   if (typeof value === "string") return value
   if (Array.isArray(value)) return value.map(toPlainText).join("\n")
@@ -201,7 +205,7 @@ const readPartText = (part: Exclude<Prompt.Message["content"], string>[number]):
  *
  * **Gotchas**
  *
- * Arguments and results are walked as the trees that JSON makes of them: a value with a cycle must not get here.
+ * Arguments and results are traversed as trees, so they must not contain a cycle.
  */
 export const extractSearchText = (message: Prompt.Message): SearchText => {
   if (message.role === "system") return { content: message.content, toolNames: "", toolCalls: "" }
@@ -217,12 +221,15 @@ export const extractSearchText = (message: Prompt.Message): SearchText => {
   return { content: content.join("\n"), toolNames: toolNames.join(" "), toolCalls: toolCalls.join("\n") }
 }
 
-/** The skill that a user chose for a message, by the beginning of its text; undefined without one. */
+/**
+ * Returns the skill that a user chose for a message, which is at the beginning of its text, or `undefined` if there is
+ * none.
+ */
 export const findChosenSkill = (text: string): string | undefined => /^<skill name="([^"<>]{1,100})"/u.exec(text)?.[1]
 
 const decodeEvent = Schema.decodeUnknownResult(RecordEvent)
 
-/** The JSON of an event; without its message where the session has that at its position. */
+/** Encodes an event as JSON. The message is left out if the session stores it at its position. */
 export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Result<string, Problem> => {
   if (event._tag !== "MessageAppended") return Result.succeed(Json.toText(event))
   if (event.message === undefined || (isJoined && event.position !== undefined)) {
@@ -232,8 +239,8 @@ export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Resul
 }
 
 /**
- * Outcome of reading a stored entry: read whole; read as far as it is known, because a newer version wrote it; not
- * read, because a newer version wrote it; not read, because it is damaged or was cut.
+ * Outcome of reading a stored entry: completely read; partly read, because a newer version wrote it; not read, because
+ * a newer version wrote it; not read, because it is damaged or truncated.
  */
 export type Reading<A> =
   | { readonly _tag: "Whole" | "Partial"; readonly value: A }
@@ -244,8 +251,8 @@ const kinds: ReadonlySet<unknown> = new Set(RecordEvent.members.map(({ fields })
 const damaged: Reading<never> = { _tag: "Damaged" }
 
 /**
- * Reads an event of its JSON and the version that it was written in. `joined` is the stored form of a message that the
- * session has.
+ * Reads an event from its JSON and the version in which it was written. `joined` is the stored form of its message in
+ * the session.
  */
 export const readEvent = (body: unknown, joined: string | undefined, written: number): Reading<RecordEvent> => {
   if (!Predicate.isObject(body)) return written > version ? { _tag: "Newer" } : damaged
@@ -268,7 +275,7 @@ export const readEvent = (body: unknown, joined: string | undefined, written: nu
 export const getValue = <A>(reading: Reading<A>): Option.Option<A> =>
   "value" in reading ? Option.some(reading.value) : Option.none()
 
-/** One line of a file. */
+/** Encodes an entry as one line of a file. */
 export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Result<string, Problem> =>
   Result.map(
     encodeEvent(event, false),
@@ -279,7 +286,7 @@ export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Res
 const Place = Schema.Struct({ sessionId: SessionId, turnId: TurnId, at: Schema.Finite })
 const decodePlace = Schema.decodeUnknownOption(Place)
 
-/** Reads the entry of a line. */
+/** Reads the entry in a line. */
 export const readEntry = (line: string): Reading<Entry> => {
   const read = Option.getOrUndefined(Json.parse(line))
   if (!Predicate.isObject(read)) return damaged
@@ -297,7 +304,7 @@ export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> =>
 
 const maxDepth = 64
 
-/** Masks every string in a value, by its text and its key. Returns the value itself if nothing was masked. */
+/** Masks every string in a value, depending on its text and its key. Returns the same value if nothing was masked. */
 const maskValue = (
   value: unknown,
   mask: (text: string, key?: string) => string,
@@ -329,18 +336,21 @@ const maskValue = (
     if (typeof item !== "string" && typeof item !== "object") continue
     const safe = maskValue(item, mask, depth + 1, key)
     if (safe === item) continue
-    // Symbols that identify its type are preserved.
+    // Symbols that identify the type of the value are preserved.
     changed ??= Object.assign(Object.create(Object.getPrototypeOf(value)), value)
     if (changed !== undefined) changed[key] = safe
   }
   return changed ?? value
 }
 
-/** Texts that {@link memoizeMask} holds, and their lengths. */
+/** Maximum number of texts that {@link memoizeMask} caches, and the lengths of texts that it caches. */
 const maxRemembered = 256
 const [shortest, longest] = [256, 65_536]
 
-/** Remembers the last long texts: system prompts and descriptions of tools are the same in every session of many. */
+/**
+ * Caches the masked form of recent long texts, because system prompts and tool descriptions are the same in many
+ * sessions.
+ */
 const memoizeMask = (mask: (text: string) => string): ((text: string) => string) => {
   const known = new Map<string, string>()
   return (text) => {
@@ -355,24 +365,24 @@ const memoizeMask = (mask: (text: string) => string): ((text: string) => string)
   }
 }
 
-/** Masks the values that the runtime holds: in titles, in system prompts and in user input. */
+/** Function that masks the secrets that the runtime holds. It is used for titles, system prompts and user input. */
 export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
 
 interface Masks {
-  /** Masks the values that the runtime holds. */
+  /** Masks the secrets that the runtime holds. */
   readonly held: (text: string) => string
-  /** Masks keys of known shapes as well. */
+  /** Also masks keys of known shapes. */
   readonly said: (text: string) => string
-  /** Messages without secrets, keyed by their original messages. */
+  /** Masked messages by their original messages. */
   readonly messages: WeakMap<Prompt.Message, Prompt.Message>
   readonly redact: boolean
-  /** Version of the registry that they were made for. */
+  /** Version of the secret registry that the masks were created for. */
   readonly version: number
 }
 
 const newestMasks = new WeakMap<Registry, Masks>()
 
-/** Uses the masks of the fiber. */
+/** Runs a function with the masks of the current fiber. */
 const useMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
   Effect.withFiberSucceed((fiber) => {
     const secrets = fiber.getRef(Secrets)
@@ -386,13 +396,13 @@ const useMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
     return use(made)
   })
 
-/** Finds a message without secrets, once: the session and the record of a run are given the same messages. */
+/** Masks a message. The result is cached, because the session and the record of a run receive the same messages. */
 const maskMessage =
   ({ held, messages, said }: Masks) =>
   (message: Prompt.Message): Prompt.Message => {
     const known = messages.get(message)
     if (known !== undefined) return known
-    // Its strings are changed and nothing else, so a message stays one.
+    // Only its strings are changed, so the value is still a message.
     const safe = maskValue(
       message,
       message.role === "assistant" || message.role === "tool" ? said : held,
@@ -402,11 +412,11 @@ const maskMessage =
     return safe
   }
 
-/** Messages as they are stored: without secrets. */
+/** Returns messages in their stored form, without secrets. */
 export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
   useMasks((masks) => messages.map(maskMessage(masks)))
 
-/** Members of events that are ids, states and counts of the runtime's own: they are never masked. */
+/** Fields of events that contain the runtime's own ids, states and counts, which are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
   "_tag",
   "apiRequestId",
@@ -426,7 +436,7 @@ const ownMembers: ReadonlySet<string> = new Set([
   "exit"
 ])
 
-/** Masks the secrets of an event. Returns the event itself if it contains no secrets. */
+/** Masks the secrets in an event. Returns the same event if it contains no secrets. */
 const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
   const keys = Object.keys(event)
@@ -439,7 +449,7 @@ const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => 
     changed ??= { ...event }
     changed[key] = safe
   }
-  // Its strings are changed and nothing else, so an event stays one.
+  // Only its strings are changed, so the value is still an event.
   return changed === undefined ? event : (changed as Entry["event"])
 }
 
@@ -447,7 +457,8 @@ const replaceMessage = <E extends { readonly message: unknown }>(event: E, messa
   message === event.message ? event : { ...event, message }
 
 /**
- * Returns entries of the run record in their stored form: a message as in its session, every other text without keys.
+ * Returns entries of the run record in their stored form. Messages are masked as in the session; in all other texts,
+ * keys are masked too.
  */
 export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
   useMasks((known) =>
@@ -461,7 +472,7 @@ export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<Readonly
     })
   )
 
-/** Entries as they may leave the machine, by the entries: every exporter is given the same ones. */
+/** Redacted entries by their original entries, because all exporters receive the same entries. */
 const exportedEntries = new WeakMap<
   Registry,
   {
@@ -472,15 +483,16 @@ const exportedEntries = new WeakMap<
   }
 >()
 
-/** Takes every secret out of a text that leaves the machine or is shown. */
+/** Function that removes every secret from a text that is shown or leaves the machine. */
 export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function* () {
   const secrets = yield* Secrets
   return (yield* RedactSecrets) ? (text) => redactText(text, secrets) : secrets.mask
 })
 
 /**
- * Entries as they may leave the machine or be shown: no secret in any text, be it typed by the user or said by the
- * model, and no value under the name of one. An entry without secrets is the same object.
+ * Function that redacts entries that are shown or leave the machine: secrets in any text, whether typed by the user or
+ * produced by the model, and values of fields whose names denote secrets. An entry without secrets is returned as the
+ * same object.
  */
 export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function* () {
   const secrets = yield* Secrets

@@ -1,27 +1,28 @@
 /**
- * Titles of sessions: one line, at most 100 characters, without control characters. No two sessions have the same one.
+ * Titles of sessions: one line, at most 100 characters, without control characters. No two sessions have the same
+ * title.
  *
  * **Details**
  *
- * A session that continues another one after compaction is named `title #2`, `#3`, …; the plain title refers to the
- * last of them.
+ * Sessions that continue a session after compaction are named `title #2`, `title #3`, and so on; the plain title refers
+ * to the last of these sessions.
  *
  * Source: `hermes-product.md` §1.7.
  */
 import * as Effect from "effect/Effect"
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 
-/** Characters of the longest title. */
+/** Maximum length of a title, in characters. */
 const maxLength = 100
 
-/** Normalises a title: one line, single spaces, no control characters. Every store and every lookup uses this form. */
+/** Normalizes a title: one line, single spaces, no control characters. Every store and every lookup uses this form. */
 export const normalise = (title: string): string =>
   title
     .replace(/(?!\s)\p{Cc}/gu, "")
     .replace(/\s+/gu, " ")
     .trim()
 
-/** Returns a title in its stored form, or fails with an error that says what to change. */
+/** Returns a title in its stored form, or fails with an error that describes how to correct it. */
 export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
   const line = normalise(title)
   const length = Array.from(line).length
@@ -37,10 +38,10 @@ export const clean = (operation: string, title: string): Effect.Effect<string, S
   )
 }
 
-/** Beginning of the titles of a session's continuations. */
+/** Returns the prefix of the titles of a session's continuations. */
 export const formatContinuationPrefix = (title: string): string => `${title} #`
 
-/** The title of the next continuation of a session, where `taken` are titles of others. */
+/** Returns the title of the next continuation of a session. `taken` are the titles of other sessions. */
 export const makeNext = (title: string, taken: ReadonlyArray<string>): string => {
   const base = title.replace(/ #[1-9]\d*$/u, "")
   const known = [title, ...taken].map((other) => parseContinuation(base, other) ?? 1)
@@ -51,10 +52,13 @@ export const makeNext = (title: string, taken: ReadonlyArray<string>): string =>
     .trimEnd()} ${suffix}`
 }
 
-/** The beginning that the titles of all continuations of a session share. */
+/** Returns the prefix that the titles of all continuations of a session share. */
 export const formatFamilyPrefix = (title: string): string => formatContinuationPrefix(title.replace(/ #[1-9]\d*$/u, ""))
 
-/** Number of the continuation of `base` that a title names: 2 for the first, `undefined` when it names none. */
+/**
+ * Returns the number of the continuation of `base` in a title: 2 for the first one, or `undefined` if the title is not
+ * a continuation.
+ */
 export const parseContinuation = (base: string, title: string | undefined): number | undefined => {
   const prefix = formatContinuationPrefix(base)
   const number = title?.startsWith(prefix) === true ? title.slice(prefix.length) : ""

@@ -1,22 +1,22 @@
 /**
- * Counts of the entries of a run record that a reader does not have as they were written, and the notices that say so,
- * the same for everybody who shows runs.
+ * Counts of the entries in a run record that could not be read completely, and the notices about them. All views of
+ * runs use the same notices.
  *
  * Source: `ARCHITECTURE.md` §8 (run record).
  */
 import type { Reading } from "./StoredForm.ts"
 
-/** Entries that are not read as they were written. */
+/** Numbers of entries that were not read completely. */
 export interface Unread {
-  /** Left out, because a newer version wrote them. */
+  /** Entries left out because a newer version wrote them. */
   readonly newer: number
-  /** Left out, because they are damaged or were cut. */
+  /** Entries left out because they are damaged or truncated. */
   readonly damaged: number
-  /** Read as far as they are known, because a newer version wrote them. */
+  /** Entries read only partly because a newer version wrote them. */
   readonly partial: number
 }
 
-/** Counts of a record that is all there. */
+/** Counts of a record that was read completely. */
 export const none: Unread = { newer: 0, damaged: 0, partial: 0 }
 
 /** Adds the counts of two parts of a record. */
@@ -26,7 +26,7 @@ export const plus = (one: Unread, other: Unread): Unread => ({
   partial: one.partial + other.partial
 })
 
-/** Counts readings. */
+/** Adds the outcome of one reading to the counts. */
 export const addReading = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
   switch (_tag) {
     case "Whole":
@@ -40,7 +40,7 @@ export const addReading = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
   }
 }
 
-/** Says what of a record is not shown, a sentence each; `place` says which record. */
+/** Renders one sentence for each kind of unread entries. `place` is the name of the record. */
 export const renderNotices = ({ damaged, newer, partial }: Unread, place = "the run record"): ReadonlyArray<string> => {
   const formatEntryCount = (count: number): string =>
     count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`

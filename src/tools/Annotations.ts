@@ -3,7 +3,7 @@
  * `Idempotent` and `OpenWorld` of `effect/ai` `Tool`. A fact counts only if it was stated: effect's defaults
  * (`Destructive` true, `Readonly` false) say nothing about a tool without annotations.
  *
- * **Example** (What a tool of your own should say)
+ * **Example** (Annotating a custom tool)
  *
  * ```ts
  * import * as Context from "effect/Context"
@@ -25,50 +25,54 @@ import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"
 
-/** Names of the arguments that hold file paths; calls whose paths do not overlap may run side by side. */
+/** Names of the arguments that hold file paths. Calls whose paths do not overlap may run in parallel. */
 export class PathArguments extends Context.Service<PathArguments, ReadonlyArray<string>>()(
   "hermes-effect/tool/PathArguments"
 ) {}
 
 /**
- * Names of the arguments that hold shell commands; they are judged before they run, regardless of who allowed the call.
+ * Names of the arguments that hold shell commands. These commands are judged before they run, even if the call itself
+ * was allowed.
  */
 export class CommandArguments extends Context.Service<CommandArguments, ReadonlyArray<string>>()(
   "hermes-effect/tool/CommandArguments"
 ) {}
 
-/** Names of the arguments that hold what is typed into a program that runs, which may be a shell. */
+/** Names of the arguments that hold input for a running program, which may be a shell. */
 export class InputArguments extends Context.Service<InputArguments, ReadonlyArray<string>>()(
   "hermes-effect/tool/InputArguments"
 ) {}
 
 /**
- * The tool itself says which of its calls need an approval, by `needsApproval` or because its commands are judged; that
- * it is destructive asks for none.
+ * True if the tool itself decides which of its calls need an approval, with `needsApproval` or because its commands are
+ * judged. Being destructive does not make such a tool ask.
  */
 export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
 
-/** The server of the tool claims that it only reads, which does not count: the user did not trust the server. */
+/**
+ * True if the tool's server claims that the tool is read-only. The claim has no effect because the user did not trust
+ * the server.
+ */
 export class ClaimedReadonly extends Context.Service<ClaimedReadonly, boolean>()(
   "hermes-effect/tool/ClaimedReadonly"
 ) {}
 
-/** Advice to the user on avoiding further questions about the tool; follows the reason of a question. */
+/** Advice to the user on how to avoid further questions about the tool. It is shown after the reason for a question. */
 export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
 
-/** The tool talks to the user, or otherwise must never share a batch. */
+/** True if the tool interacts with the user, or must not run in parallel with other calls for another reason. */
 export class Interactive extends Context.Service<Interactive, boolean>()("hermes-effect/tool/Interactive") {}
 
-/** Characters of a result that reach the model at most. */
+/** Maximum length of a result for the model, in characters. */
 export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
 
 /**
- * Longest time that a call of the tool may take; `Duration.infinity` for a tool that bounds itself. Five minutes when
- * absent.
+ * Maximum duration of a call of the tool. The default is five minutes; use `Duration.infinity` for a tool that limits
+ * its own duration.
  */
 export class Timeout extends Context.Service<Timeout, Duration.Input>()("hermes-effect/tool/Timeout") {}
 
-/** True when the tool can be used at the moment; one that cannot is not offered. */
+/** Effect that returns true if the tool can currently be used. An unavailable tool is not offered to the model. */
 export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()(
   "hermes-effect/tool/Available"
 ) {}
@@ -78,7 +82,10 @@ export interface ToolFacts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined
   readonly idempotent: boolean | undefined
-  /** Its results come from outside, from the web or from a server: they are data, regardless of their content. */
+  /**
+   * True if results come from outside, for example from the web or from a server. They are treated as data, regardless
+   * of their content.
+   */
   readonly foreign: boolean
   readonly interactive: boolean
   readonly ownApproval: boolean
@@ -88,9 +95,9 @@ export interface ToolFacts {
   readonly commandArguments: ReadonlyArray<string>
   readonly inputArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
-  /** Longest time of a call; absent if not stated. */
+  /** Maximum duration of a call; `undefined` if not stated. */
   readonly timeout?: Duration.Duration | undefined
-  /** Absent for one that always can. */
+  /** Check that the tool can be used; `undefined` if the tool is always available. */
   readonly available: Effect.Effect<boolean, unknown> | undefined
 }
 
@@ -99,7 +106,7 @@ const readTimeout = (tool: Tool.Any): Duration.Duration | undefined => {
   return stated === undefined ? undefined : Duration.fromInputUnsafe(stated)
 }
 
-/** The facts that were stated on a tool. */
+/** Returns the facts stated in a tool's annotations. */
 export const readFacts = (tool: Tool.Any): ToolFacts => ({
   readonly: Context.getOrUndefined(tool.annotations, Tool.Readonly),
   destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),

@@ -1,25 +1,26 @@
 /**
- * Decides whether a tool call may run: by the floor, the operator's rules to deny and allow, and earlier approvals. If
- * a danger remains, the user is asked.
+ * Decides whether a tool call may run, based on the hardline floor, the operator's deny and allow rules, and earlier
+ * approvals. If a danger remains, it asks the user.
  *
  * **Details**
  *
  * The order is fixed: hardline floor → operator's deny globs and `permissions.deny` → yolo or `approvals.mode: off` →
  * `permissions.ask` → allow-list and `permissions.allow` → detection → mode. Nothing lifts the floor, and yolo does not
- * lift the globs and `permissions.deny`. Findings of detection without an earlier approval are asked about: a model
- * first when the mode is `smart`, then the {@link Approver}. Silence and an unknown answer count as deny, and so does a
+ * lift the globs and `permissions.deny`. Detected dangers without an earlier approval lead to a question: first to a
+ * model if the mode is `smart`, then to the {@link Approver}. No answer and an unknown answer count as deny. So does a
  * question when no user can be asked, unless the context says otherwise.
  *
  * An approval holds for the target of the question: one command line, one path, one host, one call of a tool with its
  * arguments, or, if the question offers it, for commands with the same prefix (`git push`); never for a kind of danger.
- * `once` stores nothing, `session` holds for the session key, `always` is written as a rule of `permissions.allow` if
- * one matches exactly that (the question names it), else as an entry of the allow-list; it is not offered, and counts
- * as `session`, when a finding may not be approved permanently. This applies to the findings of the content scanner
- * (`security.tirith_enabled`), which is asked during detection, and not about calls that can never raise a question.
+ * `once` stores nothing, and `session` applies to the session key. `always` is stored as a rule in `permissions.allow`
+ * if a rule matches exactly this target (the question names the rule), and as an entry of the allow-list otherwise.
+ * `always` is not offered, and counts as `session`, when a finding may not be approved permanently. This applies to the
+ * findings of the content scanner (`security.tirith_enabled`), which runs during detection, except for calls that can
+ * never raise a question.
  *
  * A {@link Permit} holds for the judged arguments only: a call with other arguments is judged again in full.
  *
- * **Example** (An application that decides)
+ * **Example** (Deciding approvals in an application)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -61,17 +62,17 @@ export type { Call, Mode, Options, Permit, Policy, Refusal, Request, Service } f
 export class Approvals extends Context.Service<Approvals, Service>()("hermes-effect/tool/Approvals") {}
 
 /**
- * Loads what judges. A runtime does so once, when its approvals are made; {@link makeUnattended} with the first call to
- * be judged.
+ * Loads the code that judges calls. A runtime loads it once, when it creates its approvals; {@link makeUnattended}
+ * loads it when the first call has to be judged.
  */
 const order = Effect.promise(() => import("./approval/ApprovalOrder.ts"))
 
-/** Approvals by their options alone. */
+/** Creates approvals from their options. */
 export const make = (options: Options): Effect.Effect<Service> => Effect.map(order, ({ make }) => make(options))
 
 /**
- * The default approvals of an agent: no user is asked, and calls that need an approval do not run. A call that runs no
- * command and has no reason to ask does not need a judge, so that an agent without such tools never loads one.
+ * Creates the default approvals of an agent: they ask no user and deny calls that need an approval. A call that runs no
+ * command and has no reason to ask does not need a judge, so an agent without such tools never loads one.
  */
 export const makeUnattended = (hooks: Options["hooks"]): Service => {
   let made: Service | undefined
@@ -113,19 +114,19 @@ export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, 
 export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> =>
   layerFromOptions({ policy: { allow } })
 
-/** A function of the application is asked. */
+/** Asks a function of the application. */
 export const layerCallback = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
   policy: Partial<Policy> = {}
 ): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy, approver: makeCallbackApprover(answer) })
 
-/** A person at a terminal is asked. */
+/** Asks a person at a terminal. */
 export const layerPrompt = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalPrompt | Hooks> =>
   Layer.unwrap(
     Effect.map(ApprovalPrompt, (prompt) => layerFromOptions({ policy, approver: makeTerminalApprover(prompt) }))
   )
 
-/** A model is asked first; open questions go to the person at the terminal, if there is one. */
+/** Asks a model first. Questions that the model leaves open go to the person at the terminal, if there is one. */
 export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalJudge | Hooks> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -140,9 +141,9 @@ export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals,
   )
 
 /**
- * A remote user is asked, by a message or on a page, and answers through the queue (`Approver.makePendingQueue`).
- * Silence counts as deny after `approvals.gateway_timeout` (five minutes without settings), unless queue or policy say
- * otherwise.
+ * Asks a remote user by a message or on a page. The user answers through the queue (`Approver.makePendingQueue`). A
+ * missing answer counts as deny after `approvals.gateway_timeout` (five minutes without settings), unless the queue or
+ * the policy says otherwise.
  */
 export const layerPending = (
   { approver }: PendingQueue,
@@ -153,7 +154,7 @@ export const layerPending = (
     Effect.flatMap(order, ({ fromQueue }) => fromQueue(approver, policy))
   )
 
-/** Configured from the settings. Uses a prompt and a judge if they are provided. */
+/** Creates approvals from the settings. Uses a prompt and a judge if they are provided. */
 export const layer = (
   options: { readonly yolo?: boolean | undefined } = {}
 ): Layer.Layer<Approvals, never, Hooks | Settings> =>

@@ -1,6 +1,4 @@
-/**
- * Entries of the run record for the calls of a batch: their beginnings and their ends.
- */
+/** Records the start and the end of each call of a batch in the run record. */
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import { type Recorder, RunRecorder } from "../base/domain/RunRecorder.ts"
@@ -8,7 +6,7 @@ import { Correlation } from "../hooks/Correlation.ts"
 import type * as Prepare from "./Prepare.ts"
 import type * as ToolExecution from "./ToolExecution.ts"
 
-/** End of a call, as it is recorded. */
+/** End of a call, as recorded. */
 interface EndedCall extends Pick<ToolExecution.Settlement, "blockedBy" | "status"> {
   readonly call: Prompt.ToolCallPart
   readonly durationMillis: number
@@ -16,14 +14,17 @@ interface EndedCall extends Pick<ToolExecution.Settlement, "blockedBy" | "status
   readonly reason?: string | undefined
 }
 
-/** Record of a batch's calls; a `parentCallId` means that a tool made the calls. */
+/**
+ * Run record to which a batch's calls are written. `parentCallId` is the call of the tool that made these calls, if a
+ * tool made them.
+ */
 export interface Recording {
   readonly recorder: Recorder
   readonly parallel: boolean
   readonly parentCallId: string | undefined
 }
 
-/** Writes that a call started. */
+/** Records that a call started. */
 export const recordStart = (
   { parallel, parentCallId, recorder }: Recording,
   { args, call: { id, name }, context: { apiRequestId } }: Prepare.ReadyCall
@@ -38,7 +39,7 @@ export const recordStart = (
     ...(parentCallId === undefined ? {} : { parentCallId })
   })
 
-/** Writes that a call ended. */
+/** Records that a call ended. */
 export const recordEnd = (
   { parentCallId, recorder }: Recording,
   { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: EndedCall,
@@ -55,7 +56,7 @@ export const recordEnd = (
     ...(parentCallId === undefined ? {} : { parentCallId, output })
   })
 
-/** The record of the run that a batch belongs to; undefined if the run is not recorded. */
+/** Returns the record of the run that a batch belongs to; `undefined` if the run is not recorded. */
 export const findRecording = (
   { ids }: Pick<Prepare.CallEnvironment, "ids">,
   parallel: boolean
@@ -64,7 +65,7 @@ export const findRecording = (
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return undefined
     const { session_id, tool_call_id } = fiber.getRef(Correlation)
-    // A child's run is in the fiber of its parent's call, under another session.
+    // A child's run shares the fiber of its parent's call but has a different session.
     return {
       recorder,
       parallel,
@@ -72,7 +73,7 @@ export const findRecording = (
     }
   })
 
-/** Records the end of a call that is interrupted and that no result of the model's closes. */
+/** Records the end of an interrupted call that no tool result from the model's turn closes. */
 export const recordNestedInterrupt =
   (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
   <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {

@@ -1,11 +1,13 @@
 /**
- * File changes by tool calls: reported as events, and stored with their contents so that they can be undone.
+ * File changes made by tool calls. They are reported as events, and stored with their contents so that they can be
+ * undone.
  *
  * **Details**
  *
- * A file tool reports the files it wrote ({@link report}). Changes by a command or a script are found by a snapshot of
- * the working tree before and after it ({@link observeCommand}), unless contents are not stored. Each change is a
- * `FileChanged` of the current call. The parts that a snapshot skipped are reported once per runtime.
+ * A file tool reports the files it wrote ({@link report}). Changes made by a command or a script are found by comparing
+ * snapshots of the working tree taken before and after it runs ({@link observeCommand}), unless contents are not
+ * stored. Each change is reported as a `FileChanged` event of the current call. Parts of the tree that a snapshot
+ * skipped are reported once per runtime.
  *
  * **Example** (An agent whose changes can be undone)
  *
@@ -44,32 +46,32 @@ export interface Sink {
   readonly notice: (message: string) => Effect.Effect<void>
 }
 
-/** The receiver of changes by the current call; undefined without a receiver. */
+/** Receiver of the changes made by the current call; `undefined` if changes are not reported. */
 export const ChangeSink = Context.Reference<Sink | undefined>("hermes-effect/tool/ChangeSink", {
   defaultValue: () => undefined
 })
 
-/** Snapshots of the working trees of commands; undefined if no snapshots are taken. */
+/** Snapshots of the working trees in which commands run; `undefined` if no snapshots are taken. */
 export const Snapshots = Context.Reference<TreeSnapshot.Service | undefined>("hermes-effect/tool/Snapshots", {
   defaultValue: () => undefined
 })
 
 /** A file before and after a change. */
 export interface FileWritten {
-  /** Absolute, links followed. */
+  /** Absolute path with symbolic links resolved. */
   readonly path: string
   readonly before: TreeSnapshot.FileState | undefined
   readonly after: TreeSnapshot.FileState | undefined
 }
 
-/** A regular file with its content. */
+/** Returns the state of a regular file with its content. */
 export const toFileState = (
   content: Uint8Array | undefined,
   mode: number | undefined
 ): TreeSnapshot.FileState | undefined =>
   content === undefined ? undefined : { type: "file", mode: (mode ?? 0o644) & 0o777, size: content.length, content }
 
-/** Hashes of files that were reported inside of an observed command, by their path. */
+/** Hashes by path of files that were already reported inside an observed command. */
 const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effect/tool/Reported", {
   defaultValue: () => undefined
 })
@@ -77,7 +79,7 @@ const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effe
 const gone = "gone"
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
-/** Text of a content; null if the bytes are not text. */
+/** Returns the content as text; null if the bytes are not text. */
 const readStateText = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
   if (state === undefined || state.type === "directory") return undefined
   if (state.content === undefined || state.content.includes(0)) return null
@@ -136,14 +138,14 @@ const describeChange = Effect.fnUntraced(function* (
   }
 })
 
-/** The path of a file from the directory of its call on. */
+/** Returns the path of a file relative to the directory of its call. */
 const toRelativeName = (cwd: string, file: string): string =>
   file.startsWith(cwd) && /^[\\/]/.test(file.slice(cwd.length)) ? file.slice(cwd.length + 1) : file
 
 /** A change without the call that made it. */
 type ReportedChange = Omit<FileChange.FileChanged, "callId">
 
-/** Tells of files that are no longer what they were; answers what it told. */
+/** Reports files that changed and returns the reported changes. */
 export const report = Effect.fnUntraced(function* (
   changes: ReadonlyArray<FileWritten>,
   by: FileChange.FileChanged["by"]
@@ -163,12 +165,15 @@ export const report = Effect.fnUntraced(function* (
   return found
 })
 
-/** Sentences about what snapshots do not see, that were said. */
+/** Notices about parts that snapshots do not cover, already given for each snapshot service. */
 const said = new WeakMap<TreeSnapshot.Service, Set<string>>()
 
 const formatCount = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`
 
-/** Sentences about files that a command deleted: those that an undo brings back, and those that it does not. */
+/**
+ * Returns sentences about the files that a command deleted: the files that an undo restores and the files that it does
+ * not.
+ */
 const describeDeletions = (
   changes: ReadonlyArray<ReportedChange>,
   rebuilt: ReadonlyArray<string>
@@ -190,7 +195,7 @@ const describeDeletions = (
   return sentences.length === 0 ? undefined : sentences.join(" ")
 }
 
-/** Reports the findings of a snapshot, and the parts that it skipped. */
+/** Reports the changes found by a snapshot, and the parts that the snapshot skipped. */
 const reportSnapshotChanges = Effect.fnUntraced(function* (
   snapshots: TreeSnapshot.Service,
   sink: Sink,
@@ -198,7 +203,7 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
   reported: ReadonlyMap<string, string>
 ) {
   const { changes, more, rebuilt, unseen } = yield* snapshot.since
-  // A file tool that was called meanwhile has reported its own changes.
+  // A file tool that ran during the command has already reported its own changes.
   const own = changes.filter(({ after, path }) => {
     const known = reported.get(path)
     return known === undefined || known !== (after === undefined ? gone : hashState(after))
@@ -214,7 +219,10 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
   if (news.length > 0) yield* sink.notice(`Changes by commands cannot be undone for ${news.join("; ")}.`)
 })
 
-/** Parts of a command's deletions that could not be restored, each with its reason; the others are already stored. */
+/**
+ * Returns the parts of a command's deletions that could not be restored, each with its reason. The other parts are
+ * already stored.
+ */
 const findUndoGaps = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
@@ -236,7 +244,7 @@ const markUnprotected = (finding: Finding, reasons: ReadonlyArray<string>): Find
   return { ...finding, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
 }
 
-/** Places that a command line names for deletion. The reader of commands is loaded with the first of them. */
+/** Returns the places that a command line names for deletion. The command parser is loaded on first use. */
 const loadDeletions = (line: string) =>
   Effect.map(
     Effect.promise(() => import("./DeletedPlaces.ts")),
@@ -278,7 +286,7 @@ export const selectUncovered = Effect.fnUntraced(function* (
       (reasons) => (reasons.length === 0 ? [] : [markUnprotected(finding, reasons)])
     )
   )
-  // Each may fit into the bounds, and all of them not.
+  // Each deletion may fit within the limits although all of them together do not.
   return [
     ...others,
     ...(each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => markUnprotected(finding, together)))
@@ -286,8 +294,8 @@ export const selectUncovered = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs a command and reports files in the working tree of a directory that were created, changed or removed meanwhile,
- * and files at the paths that its command line names, including ignored ones.
+ * Runs a command and reports the files that were created, changed or removed while it ran: files in the working tree of
+ * a directory, and files at paths that the command line names, including ignored files.
  */
 export const observeCommand =
   (directory: string, line?: string) =>
@@ -305,7 +313,7 @@ export const observeCommand =
       ])
       return yield* command.pipe(
         Effect.provideService(Reported, reported),
-        // However it ended: an interrupted command leaves changes too.
+        // Changes are reported regardless of how the command ended: an interrupted command leaves changes too.
         Effect.onExit(() =>
           Effect.andThen(
             reportSnapshotChanges(snapshots, sink, snapshot, reported),
@@ -317,11 +325,11 @@ export const observeCommand =
       )
     })
 
-/** Place and bounds of the changes of a runtime. */
+/** Location and limits of the stored changes of a runtime. */
 export interface Options extends Pick<TreeSnapshot.Options, "home"> {
   /** Directory for contents and for the states of trees. */
   readonly directory: string
-  /** Directories that do not belong to a working tree, in addition to {@link Options.directory}. */
+  /** Directories excluded from working trees, in addition to {@link Options.directory}. */
   readonly apart?: ReadonlyArray<string> | undefined
 }
 

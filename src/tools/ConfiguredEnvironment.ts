@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * By default, this is the sandbox if this machine can build one (`SandboxProbe`), otherwise the machine itself; the
- * user is notified of that once. If a sandbox is requested by name or required and cannot be built, the run fails with
- * one line.
+ * By default, commands run in the sandbox if this machine can build one (`SandboxProbe`), and otherwise directly on the
+ * machine, with one notice to the user. If a sandbox is requested by name or required but cannot be built, the run
+ * fails with a one-line error.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -31,13 +31,13 @@ import * as PathRoots from "./builtin/file/PathRoots.ts"
 import { credentialDirectories, credentialFiles } from "./fence/SensitivePaths.ts"
 import type * as Urls from "./fence/Urls.ts"
 
-/** The part of a program that its settings alone do not say. */
+/** Facts about a program that its settings do not contain. */
 interface Host {
   readonly environment: Environment["Service"]
   readonly home: Home["Service"]
-  /** Directory that the commands of a job work in, if it is not the working directory. */
+  /** Directory in which the commands of a job run, if it is not the working directory. */
   readonly folder?: string | undefined
-  /** Image of the container for a working tree, in the place of the settings' one. */
+  /** Returns the container image for a working tree, replacing the image from the settings. */
   readonly selectImage?: ((tree: string) => string | undefined) | undefined
 }
 
@@ -48,15 +48,18 @@ const toApplicationSupportPaths = (names: ReadonlyArray<string>): ReadonlyArray<
 const toCachePaths = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.map((name) => `Library/Caches/${name}`)
 
-/** Places below the home directory, by the operating system. */
+/** Paths below the home directory, depending on the operating system. */
 interface UserPlaces {
   /** Caches of package managers. */
   readonly caches: ReadonlyArray<string>
-  /** Profiles of browsers, key stores, and sockets of agents of keys and of container machines. */
+  /** Browser profiles, key stores, and sockets of key agents and container engines. */
   readonly hidden: ReadonlyArray<string>
 }
 
-/** Places below the home directory that commands may write, and that they do not see besides credentials. Pure. */
+/**
+ * Returns the paths below the home directory that commands may write, and the paths hidden from them in addition to
+ * credentials. Pure.
+ */
 export const listUserPlaces = (system: string): UserPlaces => {
   const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
   const agents = [".1password", ".bitwarden-ssh-agent.sock", ".colima", ".lima", ".orbstack", ".rd"]
@@ -103,16 +106,19 @@ export const listUserPlaces = (system: string): UserPlaces => {
       }
 }
 
-/** Secrets of the machine that only root could read, which a sandbox of root would too. */
+/** Secrets of the machine that only root can read. A sandbox that runs as root could read them too. */
 const machineSecrets = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private"]
 
-/** True when a host matches one of some names; `*.example.com` matches every host below it. */
+/** Returns true if a host matches one of the names; `*.example.com` matches every host below `example.com`. */
 const isListedHost = (names: ReadonlyArray<string>, host: string): boolean =>
   names.some((name) =>
     name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase()
   )
 
-/** The hosts of a setting, and others that a user approves, at addresses that tools may reach. */
+/**
+ * Creates the set of reachable hosts: the hosts of a setting and the hosts that a user approves, limited to addresses
+ * that tools may reach.
+ */
 const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
   setting,
   isListed: (host) => isListedHost(names, host),
@@ -123,7 +129,7 @@ const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Ur
     })
 })
 
-/** Hosts that commands reach: from the setting, or from the policy. */
+/** Returns the hosts that commands may reach, from the setting or from the policy. */
 const resolveNetwork = ({
   network,
   policy = "workspace-write"
@@ -134,13 +140,13 @@ const resolveNetwork = ({
 interface Bounds extends Pick<Sandbox.Options, "policy"> {
   readonly network: "none" | "hosts" | "all"
   readonly hosts: ReadonlyArray<string>
-  /** Setting of the hosts, for errors. */
+  /** Name of the setting that lists the hosts, for error messages. */
   readonly setting: string
 }
 
 const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(`${root}/`)
 
-/** A sandbox with the files of `terminal.sandbox` and of the user's directories. */
+/** Builds the options of a sandbox from the paths in `terminal.sandbox` and the user's directories. */
 const buildSandboxOptions = (
   { hosts, network, policy, setting }: Bounds,
   {
@@ -163,7 +169,7 @@ const buildSandboxOptions = (
     network: network === "hosts" ? makeHosts(hosts, setting, fence) : network,
     home: userHome,
     writable: expandPaths(write),
-    // One that the settings let be written is the shared one.
+    // A cache that the settings make writable is shared with the user.
     caches:
       userHome === undefined
         ? undefined
@@ -186,7 +192,7 @@ const buildSandboxOptions = (
   }
 }
 
-/** Bounds of the sandbox of commands; undefined for settings without one. */
+/** Returns the options of the sandbox for commands; `undefined` if the settings use no sandbox. */
 export const selectSandboxOptions = (
   settings: Values,
   host: Host,
@@ -205,7 +211,7 @@ export const selectSandboxOptions = (
   )
 }
 
-/** Starts the user's programs in the sandboxes that their settings name. */
+/** Starts the user's programs in the sandboxes selected by the settings. */
 export const makeUserPrograms = Effect.fnUntraced(function* (
   settings: Values,
   host: Host
@@ -263,15 +269,15 @@ export const makeUserPrograms = Effect.fnUntraced(function* (
   }
 })
 
-/** A chosen place. */
+/** The chosen environment for commands. */
 export interface Choice {
-  /** undefined: this machine as it is. */
+  /** Layer of the environment; `undefined` if commands run directly on this machine. */
   readonly layer: Layer.Layer<CommandEnvironment, ConfigError, Platform> | undefined
-  /** Description for a model that works there. */
+  /** Description of the environment for a model that works in it. */
   readonly description: string | undefined
-  /** True for a sandbox of this machine, which has limits by default. */
+  /** True for a sandbox on this machine. Such a sandbox has limits by default. */
   readonly isSandbox?: boolean
-  /** Working directory for that model, if it is on another machine. */
+  /** Working directory that the model sees, if it is on another machine. */
   readonly directory?: string | undefined
 }
 
@@ -283,10 +289,10 @@ const parts = Effect.promise(() =>
 
 const required = "terminal.sandbox.required"
 
-/** True if the settings can do with this machine as it is. */
+/** Returns true if the settings allow commands to run directly on this machine. */
 const isOptional = ({ terminal }: Values): boolean => terminal.backend === "auto" && !terminal.sandbox.required
 
-/** The error of settings that require a sandbox and turn it off. */
+/** Returns an error if the settings both require a sandbox and turn it off. */
 const findContradiction = ({ terminal }: Values): ConfigError | undefined =>
   terminal.sandbox.required && (terminal.backend === "local" || terminal.sandbox.policy === "full")
     ? new ConfigError({
@@ -323,7 +329,10 @@ const applyFolderTrust = Effect.fnUntraced(function* (settings: Values, host: Ho
   }
 })
 
-/** The place with the limits of the settings and of a sandbox. The code for limits is loaded only if there are any. */
+/**
+ * Applies the limits of the settings and of a sandbox to the environment. The code for limits is loaded only if there
+ * are any.
+ */
 const applyLimits = Effect.fnUntraced(function* (
   {
     terminal: {
@@ -348,7 +357,7 @@ const applyLimits = Effect.fnUntraced(function* (
   return { ...choice, layer: layer(choice.layer ?? layerLocal, bounds) }
 })
 
-/** The place that the settings choose. The code for a sandbox is loaded only if there may be one. */
+/** Returns the environment that the settings choose. The code for a sandbox is loaded only if one may be used. */
 const selectPlace = Effect.fnUntraced(function* (
   given: Values,
   host: Host
@@ -381,7 +390,7 @@ const selectPlace = Effect.fnUntraced(function* (
   return thisMachine
 })
 
-/** Containers, as the settings describe them. */
+/** Builds the options of containers from the settings. */
 const buildContainerOptions = (
   { terminal }: Values,
   { environment, home, selectImage }: Host
@@ -424,7 +433,7 @@ const buildContainerOptions = (
   })
 }
 
-/** The other machine, as the settings describe it. */
+/** Builds the options of the SSH connection from the settings. */
 const buildSshOptions = ({ terminal }: Values, { environment }: Host): Effect.Effect<SshHost.Options, ConfigError> => {
   const { cwd, sshHost, sshKey, sshPort, sshUser } = terminal
   const failSetting = (path: string, message: string) =>
@@ -444,7 +453,7 @@ const buildSshOptions = ({ terminal }: Values, { environment }: Host): Effect.Ef
   })
 }
 
-/** The place on another machine that the settings choose; undefined for this one. */
+/** Returns the remote environment that the settings choose; `undefined` if commands run on this machine. */
 const selectRemotePlace = Effect.fnUntraced(function* (
   settings: Values,
   host: Host
@@ -469,11 +478,11 @@ const selectRemotePlace = Effect.fnUntraced(function* (
   }
 })
 
-/** The place that the settings choose, with their limits. */
+/** Returns the environment that the settings choose, with the limits applied. */
 export const choose = (settings: Values, host: Host): Effect.Effect<Choice, ConfigError, Platform> =>
   Effect.flatMap(selectPlace(settings, host), (choice) => applyLimits(settings, choice))
 
-/** Finding of `hermes doctor`. */
+/** Status of the environment, as reported by `hermes doctor`. */
 export interface Status {
   readonly level: "ok" | "warning" | "problem"
   readonly text: string
@@ -485,7 +494,7 @@ const networks = {
   all: "network: all of it"
 } as const
 
-/** Tries the place that the settings choose, and changes nothing. */
+/** Checks the environment that the settings choose, without changing anything. */
 export const checkStatus = Effect.fnUntraced(function* (
   given: Values,
   host: Host

@@ -39,7 +39,8 @@ export const make = Effect.fnUntraced(function* (
     directory: home.skills,
     database: home.database,
     snapshot: paths.join(home.root, "cache", "skills.json"),
-    // A relative directory means one of the home: programs start anywhere.
+    // A relative directory is resolved against the home directory of the program, because programs can start in any
+    // directory.
     externalDirectories: externalDirs.map((path) => paths.resolve(home.root, expandHome(path, user))),
     projectDirectories,
     os: operatingSystem,

@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
-/** True when a child may delegate on its own. */
+/** Role of a child. An `orchestrator` may delegate further; a `leaf` may not. */
 export const Role = Schema.Literals(["leaf", "orchestrator"])
 /** See {@link Role}. */
 export type Role = typeof Role.Type
@@ -17,14 +17,17 @@ export type Role = typeof Role.Type
 export interface Task {
   readonly goal: string
   readonly context?: string | undefined
-  /** Of the parent's toolsets; all of them when absent. */
+  /** Toolsets of the child, selected from the parent's toolsets. By default, the child has all of them. */
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly role: Role
-  /** Name of the sub-agent that does it (`DelegationSettings.agents`); absent: a child like its parent. */
+  /**
+   * Name of the sub-agent that does the task (`DelegationSettings.agents`). By default, the child has the same
+   * configuration as its parent.
+   */
   readonly agent?: string | undefined
 }
 
-/** Status in which a child ended; its `exit_reason` says whether the work is whole. */
+/** Final status of a child. `exit_reason` in its report says whether the work is complete. */
 export const ChildStatus = Schema.Literals(["completed", "partial", "failed", "interrupted", "timeout", "error"])
 /** See {@link ChildStatus}. */
 export type ChildStatus = typeof ChildStatus.Type
@@ -37,7 +40,7 @@ const TraceEntry = Schema.Struct({
   status: Schema.String
 })
 
-/** Report of a child to its parent, under the contract's names. */
+/** Report of a child to its parent, with the field names of the contract. */
 export const ChildReport = Schema.Struct({
   task_index: Schema.Int,
   status: ChildStatus,
@@ -50,7 +53,9 @@ export const ChildReport = Schema.Struct({
   tool_trace: Schema.Array(TraceEntry),
   session_id: Schema.String,
   error: Schema.optionalKey(Schema.String),
-  /** Files that the parent had read and that the child changed since, so that the parent's view of them is outdated. */
+  /**
+   * Files that the parent had read and that the child has changed since. The parent's view of these files is outdated.
+   */
   stale_paths: Schema.optionalKey(Schema.Array(Schema.String))
 })
 /** See {@link ChildReport}. */
@@ -78,9 +83,7 @@ export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("he
 export interface Service {
   /** Runs a child for each task, several at a time, and waits for all; the reports are in the order of the tasks. */
   readonly delegate: (tasks: ReadonlyArray<Task>) => Effect.Effect<ReadonlyArray<ChildReport>, DelegationRefused>
-  /**
-   * Starts a child that works on while its parent does something else, or nothing; its report comes as a message later.
-   */
+  /** Starts a child in the background. The parent continues, and the child's report arrives later as a message. */
   readonly dispatch: (task: Task) => Effect.Effect<Dispatched, DelegationRefused>
 }
 

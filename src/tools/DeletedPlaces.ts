@@ -1,12 +1,13 @@
 /**
- * Places of the files that a command line deletes or overwrites, as far as its words name them. An undo has to store
+ * Paths of the files that a command line deletes or overwrites, as far as its words name them. An undo has to store
  * these files first.
  *
  * **Details**
  *
- * A loss that the judge of commands finds has places when the words name all deleted files: operands of `rm`, the
- * directories and the one pattern of a search, files that git lists. A variable, a substitution, another machine or
- * container, or code of another language leaves them open: such a loss has no places, and stays a question.
+ * A loss that the command judge finds has places if the words name all deleted files: operands of `rm`, the directories
+ * and the single pattern of a search, or files that git lists. If the files depend on a variable, a substitution,
+ * another machine or container, or code of another language, the loss has no known places and still requires a
+ * question.
  *
  * Pure.
  */
@@ -26,22 +27,25 @@ import { interpreters } from "./danger/EmbeddedCommands.ts"
 import { isSearchDeletion, losses, readGitSubcommand } from "./danger/rules/LossRules.ts"
 import * as ScriptInterpreter from "./danger/ScriptInterpreter.ts"
 
-/** A loss, and the places of everything it deletes; undefined if they are not known before it runs. */
+/**
+ * A loss, and the places of all files that it deletes; `undefined` places if they are not known before the command
+ * runs.
+ */
 export interface Loss {
   readonly finding: Finding
   readonly places: ReadonlyArray<NamedPlace> | undefined
-  /** Reason why they are not known, where the key does not say it. */
+  /** Reason why the places are not known, if the key does not say it. */
   readonly open: string | undefined
 }
 
-/** Deletions and overwritten files of a command line. */
+/** Files deleted and overwritten by a command line. */
 export interface Deletions {
-  /** Those that the judge finds, each key once, and deletions that it does not ask about. */
+  /** Losses that the judge finds, each key once, and deletions that do not lead to a question. */
   readonly losses: ReadonlyArray<Loss>
   readonly overwritten: ReadonlyArray<NamedPlace>
   /**
-   * Deletions that are not asked about, as a snapshot of the tree around the command finds them, and whose files no
-   * word names.
+   * Deletions that do not lead to a question and whose files no word names. A snapshot of the tree around the command
+   * finds these files.
    */
   readonly unnamed: ReadonlyArray<Finding>
 }
@@ -50,10 +54,10 @@ export interface Deletions {
 const elsewhere = parseNames("chroot docker podman nerdctl kubectl docker-compose ssh mosh unshare nsenter su runuser")
 const searches = /^(?:find|gfind|bfs)$/
 const removes = /^(?:rm|grm|unlink|rmdir|rimraf)$/
-/** Programs that put another content into the files that they are given. */
+/** Programs that replace the content of the files named in their arguments. */
 const overwriting = /^(?:mv|cp|install|truncate|tee|sed|gsed|dd|ln)$/
 
-/** Places that words name; undefined if they are known only when the command runs. */
+/** Returns the places that the words name; `undefined` if they are known only when the command runs. */
 const toPlaces = (
   { cwd, wrappers }: Command,
   fields: ReadonlyArray<Field>,
@@ -73,7 +77,7 @@ const selectOperandFields = ({ args, fields }: Command): ReadonlyArray<Field> =>
   return fields.filter(({ text }) => text !== "--" && given.includes(text))
 }
 
-/** Places that a search looks at, by the one pattern of names that it has. */
+/** Returns the places that a search covers, using its single name pattern. */
 const readSearchPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, fields } = command
   if (args.some((arg) => /^-(?:L|follow|files0-from)$|shred|srm/.test(arg))) return undefined
@@ -94,7 +98,7 @@ const readSearchPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefin
   )
 }
 
-/** Places that a pipeline of a search and of filters names. */
+/** Returns the places named by a pipeline of a search and filters. */
 const readPipelinePlaces = ([first, ...rest]: ReadonlyArray<Command>): ReadonlyArray<NamedPlace> | undefined =>
   first !== undefined &&
   searches.test(first.program) &&
@@ -103,8 +107,8 @@ const readPipelinePlaces = ([first, ...rest]: ReadonlyArray<Command>): ReadonlyA
     : undefined
 
 /**
- * Subcommands of git after which it lists what is gone. A branch that moves, and files of nested repositories, it does
- * not.
+ * Git subcommands whose losses can be listed beforehand. The list does not cover moved branches and files of nested
+ * repositories.
  */
 const listings: ReadonlyArray<readonly [words: RegExp, listing: Listing]> = [
   [/^reset(?: -\S+| HEAD| @)*$/, "changed"],
@@ -122,7 +126,7 @@ const readGitPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined 
   return listing === undefined || !isHere ? undefined : [{ path: ".", directory: command.cwd, listing }]
 }
 
-/** Places that a command deletes. */
+/** Returns the places that a command deletes. */
 const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, input, program, wrappers } = command
   const given = selectOperandFields(command)
@@ -133,7 +137,7 @@ const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefi
   if (program === "rsync")
     return given.length === 2 && !args.some((arg) => arg.includes(":")) ? toPlaces(command, given) : undefined
   if (!removes.test(program)) return undefined
-  // It is one with its search.
+  // This `rm` belongs to its search, which names the places.
   if (/(?:^|\/)rm$/.test(command.called.text) && searches.test(wrappers.at(-1) ?? "")) return []
   if (wrappers.includes("xargs")) return wrappers.length === 1 ? readPipelinePlaces(input) : undefined
   return wrappers.some((wrapper) => /^(?:parallel|fd|fdfind)$/.test(wrapper) || searches.test(wrapper))
@@ -142,7 +146,8 @@ const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefi
 }
 
 /**
- * True if the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part.
+ * Returns true if the words of a command may be incomplete: `xargs -I% sh -c '…'`, or partly parsed code of another
+ * language.
  */
 const isPartial = ({ args, program }: Command): boolean =>
   program === "parallel" ||
@@ -169,7 +174,7 @@ export const findDeletions = (line: string): Deletions => {
     const isSmall = findings.length === 0 && removes.test(command.program) && !isHelpRequest(command.args)
     const places = isOpen || (findings.length === 0 && !isSmall) ? undefined : readDeletedPlaces(command)
     if (isSmall && places === undefined && unnamed.length === 0) unnamed.push(small)
-    // One that is not asked about stays so where its files are not known.
+    // A deletion that does not lead to a question still does not lead to one if its files are unknown.
     for (const finding of isSmall ? (places === undefined ? [] : [small]) : findings) {
       const before = found.get(finding.key) ?? { places: [], open: undefined }
       const isKnown = before.places !== undefined && places !== undefined

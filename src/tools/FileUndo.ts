@@ -1,6 +1,6 @@
 /**
- * Undo and redo of the files of a run, in the environment in which its tools worked: files that its sandbox does not
- * allow to be written remain unchanged.
+ * Undo and redo of the file changes of a run, in the environment in which its tools ran. Files that the sandbox makes
+ * read-only remain unchanged.
  *
  * **Example** (Undoing the last run of a session, unless its files were changed since)
  *
@@ -37,11 +37,11 @@ import type { ChangeSet } from "../store/ChangeSets.ts"
 import * as ChangeUndo from "../store/ChangeUndo.ts"
 import { RunRecord } from "../store/RunRecord.ts"
 
-/** Undoes and redoes. */
+/** Operations for undoing and redoing file changes. */
 export interface Service {
-  /** Looks at the files of a run, and says what would be done. */
+  /** Inspects the files of a run and returns a plan of the undo or redo. */
   readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
-  /** Differences of changes, each file once. */
+  /** Computes the differences of changes, with one difference per file. */
   readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.computeDiffs>
   /** Records that a run was abandoned with its files unchanged. */
   readonly leave: (set: ChangeSet) => Effect.Effect<void>
@@ -52,7 +52,7 @@ export interface Service {
   ) => Effect.Effect<ChangeUndo.UndoResult, SessionStoreError>
 }
 
-/** Undo and redo of the files of a run. */
+/** Undo and redo of the file changes of a run. */
 export class FileUndo extends Context.Service<FileUndo, Service>()("hermes-effect/tool/FileUndo") {}
 
 /** Uses the environment, the record, and the stored contents ({@link ChangeContents}). */

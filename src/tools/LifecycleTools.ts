@@ -1,6 +1,6 @@
 /**
- * The phases of lifecycle middleware around one tool call: `before_tool`, which may change the arguments, refuse the
- * call or answer it, and `after_tool`, which may change the result on its way to the model and the store.
+ * The phases of lifecycle middleware around one tool call. `before_tool` may change the arguments, refuse the call or
+ * answer it. `after_tool` may change the result before it reaches the model and the store.
  *
  * Source: `ARCHITECTURE.md` §4 and §7.
  */
@@ -46,11 +46,11 @@ const refuseCall = (message: string): BeforeOutcome => ({
   output: JSON.stringify({ error: message })
 })
 
-/** A policy that failed is said on stderr too. */
+/** Reports a failed policy on stderr as well. */
 const reportPhaseFailure = (error: PhaseFailure): Effect.Effect<void> =>
   error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message)
 
-/** Asks the `before_tool` methods, first to last. */
+/** Calls the `before_tool` methods, from first to last. */
 export const runBeforeTool = (
   lifecycle: LifecycleStack,
   context: ToolCallContext,
@@ -85,8 +85,8 @@ interface EndedCall {
 }
 
 /**
- * Calls the `after_tool` methods, last to first, and returns the text for the model. An explicit text takes precedence
- * over a changed result.
+ * Calls the `after_tool` methods, from last to first, and returns the text for the model. An explicit text takes
+ * precedence over a changed result.
  */
 const runAfterTool = Effect.fnUntraced(function* (
   lifecycle: LifecycleStack,
@@ -109,7 +109,7 @@ const runAfterTool = Effect.fnUntraced(function* (
   return { output: yield* renderOutput(text, rules), isChanged }
 })
 
-/** {@link runAfterTool} for a call that has run: a policy that failed or a veto takes the place of its result. */
+/** Applies {@link runAfterTool} to a call that has run. A failed policy or a veto replaces the result of the call. */
 export const applyAfterTool = (
   lifecycle: LifecycleStack,
   context: ToolCallContext,

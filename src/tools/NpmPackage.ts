@@ -1,14 +1,14 @@
 /**
- * Downloads a package of an npm registry as its tarball. Nothing of it is unpacked or run here, and no script of it
- * ever is.
+ * Downloads a package of an npm registry as its tarball. The package is not unpacked or run here, and its scripts never
+ * run.
  *
  * **Details**
  *
  * The registry comes from npm's own configuration: `npm_config_registry`, or `registry` and `@scope:registry` of the
  * user's `.npmrc`, with its `_authToken`; a `.npmrc` of the working directory is not read. The address must pass the
- * fence of the web tools. A registry other than npm's own may be in a private network, but may then not redirect
- * elsewhere. The bytes must have the strongest hash that the registry names for them; without one of the SHA-2 family
- * the package is refused.
+ * address checks of the web tools. A registry other than npm's own may be in a private network, but may then not
+ * redirect elsewhere. The bytes must match the strongest hash that the registry provides; a package without a SHA-2
+ * hash is refused.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -20,7 +20,7 @@ import * as Digest from "../base/platform/Digest.ts"
 import * as Fetch from "./fence/Fetch.ts"
 import * as Urls from "./fence/Urls.ts"
 
-/** Reason why a package cannot be had, in a line. */
+/** Error raised when a package cannot be downloaded, with a one-line reason. */
 export class NpmRefused extends Schema.TaggedError<NpmRefused>("hermes-effect/tool/NpmRefused")("NpmRefused", {
   message: Schema.String
 }) {}
@@ -34,8 +34,8 @@ export interface PackageRequest {
 }
 
 /**
- * Reads `npm:name`, `npm:@scope/name@version`; undefined for a text of another kind. A text that names no package has
- * an empty name.
+ * Parses `npm:name` or `npm:@scope/name@version`; returns `undefined` if the text has another prefix. The name is empty
+ * if the text names no package.
  */
 export const parse = (source: string): PackageRequest | undefined => {
   if (!source.startsWith("npm:")) return undefined
@@ -54,7 +54,7 @@ interface Registry {
   readonly token: string | undefined
 }
 
-/** Entries of a `.npmrc`, with variables of the environment in their places. */
+/** Parses the entries of a `.npmrc` and substitutes environment variables. */
 const parseNpmrc = (text: string, variable: (name: string) => string | undefined): ReadonlyMap<string, string> =>
   new Map(
     text.split(/\r?\n/).flatMap((line): ReadonlyArray<readonly [string, string]> => {
@@ -65,7 +65,7 @@ const parseNpmrc = (text: string, variable: (name: string) => string | undefined
     })
   )
 
-/** The registry of a package by npm's configuration. */
+/** Returns the registry of a package from npm's configuration. */
 const readRegistry = Effect.fnUntraced(function* (
   name: string,
   variable: Environment["Service"]["get"]
@@ -105,10 +105,13 @@ const Manifest = Schema.fromJsonString(
 
 const decodeManifest = Schema.decodeUnknownOption(Manifest)
 
-/** Gets an address; the token of the registry goes to the registry alone, which alone may be in a private network. */
+/**
+ * Fetches an address. Only the registry receives the registry's token, and only the registry may be in a private
+ * network.
+ */
 const fetchAddress = (url: string, { token, url: registry }: Registry, most: number) => {
   const isRegistry = URL.parse(url)?.origin === new URL(registry).origin
-  // The user named the package and its registry. One in a private network leads nowhere else.
+  // The user named the package and its registry. A registry in a private network may not redirect elsewhere.
   const policy: Urls.Policy =
     isRegistry && registry !== npmOwn
       ? { ...Urls.strict, allowPrivate: true }
@@ -133,7 +136,9 @@ const fetchAddress = (url: string, { token, url: registry }: Registry, most: num
 
 const algorithms = ["sha512", "sha384", "sha256"] as const
 
-/** Tests bytes against the strongest hash of an integrity text; undefined if no hash of it is supported. */
+/**
+ * Checks bytes against the strongest hash of an integrity text; returns `undefined` if none of its hashes is supported.
+ */
 const isIntact = (bytes: Uint8Array, integrity: string): boolean | undefined => {
   const hashes = integrity
     .trim()
@@ -143,12 +148,12 @@ const isIntact = (bytes: Uint8Array, integrity: string): boolean | undefined => 
   return algorithm === undefined ? undefined : hashes.includes(`${algorithm}-${Digest.toBase64(bytes, algorithm)}`)
 }
 
-/** A tarball whose hash was right, and the version that it is. */
+/** A tarball with a verified hash, and the version of the package. */
 export interface DownloadedPackage extends PackageRequest {
   readonly tarball: Uint8Array
 }
 
-/** Downloads a package, through the fence. */
+/** Downloads a package, subject to the address checks. */
 export const download = Effect.fn("NpmPackage.download")(function* (
   { name, version }: PackageRequest,
   variable: Environment["Service"]["get"]

@@ -1,7 +1,7 @@
 /**
  * Preparation of a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be
  * an object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the
- * run may end it, and it must be approved. Whatever stops a call here is its result.
+ * run may end it, and it must be approved. If a step stops the call, the reason becomes the result of the call.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  */
@@ -30,19 +30,19 @@ import type { Snapshot } from "./ToolRegistry.ts"
 import { ToolContext } from "./ToolContext.ts"
 import type { BoundTool } from "./Toolset.ts"
 
-// Failures of a tool call before it is tried. Each says to the model what was wrong and how to call again.
+// Failures that prevent a tool call from being attempted. Each message tells the model what is wrong and how to repeat
+// the call correctly.
 //
 // **Details**
 //
-// This excludes calls cut by the output limit: nothing of such an answer is stored, and the same question is asked
-// again.
+// This excludes calls cut off by the output limit: such an answer is discarded, and the model is asked again.
 //
 // Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
 
-/** Maximum characters of the model's arguments that are shown to it again. */
+/** Maximum number of characters of malformed arguments that the error message quotes to the model. */
 const shownArguments = 200
 
-/** No tool of that name, and none that can be meant by it. */
+/** The tool name is unknown, and no similar tool name matches. */
 class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/UnknownTool")("UnknownTool", {
   tool: Schema.String,
   available: Schema.Array(Schema.String)
@@ -53,7 +53,7 @@ class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/Unknown
   }
 }
 
-/** Arguments that are no JSON object, and that cannot be read as one. */
+/** The arguments are not a JSON object and cannot be repaired into one. */
 class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
   "MalformedArguments",
   { tool: Schema.String, given: Schema.String, reason: Schema.String }
@@ -67,13 +67,13 @@ class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-
   }
 }
 
-/** A JSON object that does not fit the parameters of the tool. */
+/** The arguments are a JSON object that does not match the parameters of the tool. */
 export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")(
   "InvalidArguments",
   {
     tool: Schema.String,
     problem: Schema.String,
-    /** The parameters, in words. */
+    /** Textual description of the parameters. */
     parameters: Schema.String
   }
 ) {
@@ -86,14 +86,14 @@ export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("herm
   }
 }
 
-/** The run may make no more tool calls. */
+/** The run has used up its quota of tool calls. */
 class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", { tool: Schema.String }) {
   override get message(): string {
     return `'${this.tool}' was not run: the tool calls of this request are used up. Answer with what you have.`
   }
 }
 
-/** Failure of a tool call before it is tried. */
+/** Failure that prevents a tool call from being attempted. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
 const describeType = (schema: unknown): string => {
@@ -107,7 +107,7 @@ const describeType = (schema: unknown): string => {
   return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
 }
 
-/** The parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
+/** Describes the parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
 export const describeParameters = (schema: object): string => {
   const properties: unknown = Reflect.get(schema, "properties")
   const required: unknown = Reflect.get(schema, "required")
@@ -120,23 +120,24 @@ export const describeParameters = (schema: object): string => {
     .join(", ")
 }
 
-/** A call that is closed without having run, and the message for the model. */
+/** A call that is closed without running, with the message for the model. */
 interface RefusedCall {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus
   readonly output: string
-  /** Reason why it did not run, in a word. */
+  /** Reason why the call did not run, in one word. */
   readonly reason?: string | undefined
-  /** Reason why the run must end with it. */
+  /** Reason why the run must end after this call. */
   readonly halted?: string | undefined
   /**
-   * It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried.
+   * True if the call could not be attempted: its tool does not exist or is not available to the run, or its arguments
+   * are not an object.
    */
   readonly invalid?: boolean
 }
 
-/** A call that may run, announced to the listeners. */
+/** A call that may run and was announced to the listeners. */
 export interface ReadyCall {
   readonly _tag: "Ready"
   readonly call: Prompt.ToolCallPart
@@ -145,29 +146,29 @@ export interface ReadyCall {
   readonly context: ToolCallContext
   readonly announced: ToolEvents.AnnouncedCall
   readonly permit: Approvals.Permit
-  /** The arguments that the permit is for. */
+  /** Snapshot of the arguments that the permit covers. */
   readonly approved: ApprovalReasons.ArgumentSnapshot
-  /** Facts with which other arguments would have to be judged. */
+  /** Facts needed to judge changed arguments. */
   readonly concerned: ApprovalReasons.ReasonFacts
 }
 
-/** Parts of a run that preparation works with. */
+/** Parts of a run that are needed to prepare its calls. */
 export interface CallEnvironment {
   readonly ids: CallIds
   readonly tools: Snapshot
   readonly interceptors: Interceptors
   readonly guard: LoopGuard
   readonly approvals: Approvals.Service
-  /** The conversation so far, for tools that decide by it whether a call needs an approval. */
+  /** The conversation so far, for tools that use it to decide whether a call needs an approval. */
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Takes one from the calls that may still be run; false when the quota is used up. Without a limit when absent. */
+  /** Uses up one call of the quota; returns false if the quota is exhausted. By default, calls are unlimited. */
   readonly quota?: (() => boolean) | undefined
 }
 
-/** Preparation of a tool call before it may run, in model order. */
+/** Outcome of preparing a tool call: the call is refused or ready to run. */
 export type PreparedCall = RefusedCall | ReadyCall
 
-/** A call that is closed without having run. */
+/** Creates a call that is closed without running. */
 export const refuseCall = (
   call: Prompt.ToolCallPart,
   status: ToolStatus,
@@ -175,7 +176,7 @@ export const refuseCall = (
   reason: string
 ): RefusedCall => ({ _tag: "Refused", call, status, output, reason })
 
-/** A JSON object, as opposed to a list or a text that is not JSON. */
+/** Returns true for a JSON object, as opposed to a list or a text that is not JSON. */
 export const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value)
 
 const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall => ({
@@ -185,19 +186,22 @@ const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, re
 
 const noTrace: ToolCallContext["trace"] = []
 
-/** True when repeating a call changes nothing. */
+/** Returns true if repeating a call has no further effect. */
 export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
 
 interface StoppedCall {
   readonly _tag: "Stop"
   readonly reason: ToolOutcome.BlockReason
   readonly message: string
-  /** The result, if it says more than the message. */
+  /** Result of the call, if it contains more than the message. */
   readonly output?: string | undefined
   readonly halted?: string | undefined
 }
 
-/** Middleware may retain its input, so even a request middleware counts. */
+/**
+ * Returns true if middleware could change the arguments later. Middleware may retain a reference to its input, so a
+ * request middleware counts too.
+ */
 const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: Interceptors["stack"]): boolean =>
   lifecycle !== undefined || toolExecution.length + toolRequest.length + wrapToolCall.length > 0
 
@@ -270,7 +274,7 @@ const buildCallContext = (
   trace: ToolCallContext["trace"]
 ): ToolCallContext => ({ ...ids, toolName: call.name, toolCallId: ToolCallId.make(call.id), originalArgs: sent, trace })
 
-/** A call that is not observed before it is judged. */
+/** Admits a call that no middleware or listener observes before it is judged. */
 const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
   decideCall(given, {
     call,
@@ -338,7 +342,10 @@ const admitCall = Effect.fnUntraced(function* (
   })
 })
 
-/** Notifies the observers of a call that could not be tried, as for one that ran; their answers have no effect. */
+/**
+ * Notifies the observers of a call that could not be attempted in the same way as for a call that ran. Their answers
+ * have no effect.
+ */
 export const notifyRefusedCall = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: Pick<CallEnvironment, "ids" | "interceptors">,
   refused: RefusedCall,
@@ -354,8 +361,8 @@ export const notifyRefusedCall = Effect.fnUntraced(function* (
 })
 
 /**
- * Refuses a tool that the run may not use: `pre_tool_call` listeners are not asked, the others are notified
- * (`hermes-contract.md` §2.9).
+ * Refuses a call of a tool that is not available to the run. `pre_tool_call` listeners are not asked; the other
+ * listeners are notified (`hermes-contract.md` §2.9).
  */
 const refuseOutOfScope = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: CallEnvironment,
@@ -369,11 +376,11 @@ const refuseOutOfScope = Effect.fnUntraced(function* (
   return { ...refuseCall(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
 
-/** Calls are not observed before they are judged: there is no middleware and no listener. */
+/** Returns true if no middleware or listener observes calls before they are judged. */
 export const isUnobserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.hasListeners(hooks)
 
-/** Preparation of a tool call before it may run, in model order. */
+/** Prepares a tool call before it may run. */
 export const prepare = (
   given: CallEnvironment,
   call: Prompt.ToolCallPart
@@ -402,6 +409,6 @@ export const prepare = (
     )
   }
   if (isUnobserved(given.interceptors)) return admitUnseen(given, call, bound, call.params)
-  // The services of `tool_request` middleware are provided where the stack was made.
+  // The services of `tool_request` middleware were provided when the middleware stack was created.
   return admitCall(given, call, bound, call.params) as Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext>
 }

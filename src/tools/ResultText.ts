@@ -1,26 +1,26 @@
 /**
- * Text of a tool result for the model: the same text that the store and the listeners get, well-formed, without control
- * characters, without secrets, marked if it looks like an instruction from outside, and within bounds.
+ * Creates the text of a tool result for the model, the store and the listeners: well-formed, limited in length, without
+ * control characters or secrets, and with a warning if it resembles instructions from outside.
  *
  * **Details**
  *
- * It is made once, when the call ends, so that all receivers see the same bytes. Structured results are cleaned value
- * by value before they become JSON, because rules cannot see text that is escaped twice. A finding in a result from the
- * web or from a server becomes a `warning` field of an object, so that it remains JSON for scripts, or a line before
- * any other text.
+ * The text is created once, when the call ends, so that all receivers see the same bytes. Structured results are
+ * cleaned value by value before they are encoded as JSON, because the rules cannot see doubly escaped text. If a result
+ * from the web or from a server looks like an instruction, an object gets a `warning` field, so that it remains JSON
+ * for scripts, and any other text gets a warning line before it.
  *
  * Text that is longer than its bound is stored in a file that the model can page through, and replaced by a preview. If
- * a file cannot be written, only the preview with a note about the missing text remains. The limit of one result is set
- * by the tool, else 100 000 characters; `read_file` has no limit, since it reads the stored files. All results of one
- * batch together have a budget of 200 000: the largest that are not stored yet are stored until the rest fits. Small
- * context windows scale both down.
+ * a file cannot be written, only the preview with a note about the missing text remains. The tool sets the limit of one
+ * result; the default is 100 000 characters. `read_file` has no limit, since it reads the stored files. All results of
+ * one batch share a budget of 200 000 characters: the largest results are stored in files until the rest fits. Both
+ * limits are smaller for small context windows. Small context windows scale both down.
  *
  * **Gotchas**
  *
- * Files and images among {@link ToolOutput.modelOutput} pass as they are, and results that are more than text are not
- * bounded. A file is written as the text is given: {@link boundResult} takes text that {@link renderResult} has made.
+ * Files and images among {@link ToolOutput.modelOutput} are passed through unchanged, and results that contain more
+ * than text have no limit. {@link boundResult} does not clean its text; pass it text created by {@link renderResult}.
  *
- * **Example** (What a small window allows)
+ * **Example** (Limits for a small context window)
  *
  * ```ts
  * import { ResultText } from "hermes-effect/tools"
@@ -75,7 +75,7 @@ const normalizeText = (text: string): string => TextHygiene.withoutControls(Text
 
 const maxDepth = 64
 
-/** The strings of a value, for reading them as a model would. */
+/** Collects the strings of a value as a model would read them. */
 const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
   if (typeof value === "string") out.push(value)
   else if (typeof value === "object" && value !== null && depth < maxDepth) {
@@ -84,7 +84,7 @@ const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): Rea
   return out
 }
 
-/** A value with a warning, when its text wants to command the model. */
+/** Adds a warning to a value if its text looks like an instruction to the model. */
 const addWarning = (value: unknown): unknown => {
   const warning = Injection.findForeignWarning(collectStrings(value).join("\n"))
   if (warning === undefined) return value
@@ -93,7 +93,7 @@ const addWarning = (value: unknown): unknown => {
     : `${warning}\n${Json.toText(value)}`
 }
 
-/** Text of a tool result: the one text that the model, the store and the listeners get. */
+/** Text of a tool result for the model, the store and the listeners. */
 interface RenderedResult {
   readonly output: string
   readonly modelOutput: ToolOutput["modelOutput"]
@@ -105,7 +105,7 @@ export interface Rules extends Pick<ToolFacts, "foreign"> {
   readonly redact: boolean
 }
 
-/** One text by the rules. */
+/** Cleans a text according to the rules. */
 export const cleanText = (given: string, { foreign, redact }: Rules): string => {
   const cleaned = normalizeText(given)
   const safe = redact ? Redaction.redactText(cleaned) : cleaned
@@ -114,10 +114,10 @@ export const cleanText = (given: string, { foreign, redact }: Rules): string => 
   return warning === undefined ? safe : `${warning}\n${safe}`
 }
 
-/** A result is cut as text, if at all. */
+/** Bounds that cut no structure: a result is shortened only after it is rendered as text. */
 const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
 
-/** Text of a tool result: the one text that the model, the store and the listeners get. */
+/** Renders a tool result as the text for the model, the store and the listeners. */
 export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules): RenderedResult => {
   const parts = modelOutput?.map((part) =>
     part.type === "text" ? Prompt.textPart({ text: cleanText(part.text, rules), options: part.options }) : part
@@ -132,21 +132,24 @@ export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules):
 export const renderProgress = (output: unknown, redact: boolean): string =>
   renderResult({ output, isFailure: false }, { foreign: false, redact }).output
 
-/** Characters. */
+/** Limits on results, in characters. */
 export interface Limits {
   readonly perResult: number
   readonly perTurn: number
 }
 
-/** Without a known window. */
+/** Limits used if the size of the context window is unknown. */
 export const defaultLimits: Limits = { perResult: 100_000, perTurn: 200_000 }
 
-/** For results that no model sees. */
+/** Limits for results that no model sees. */
 export const unlimited: Limits = { perResult: Number.POSITIVE_INFINITY, perTurn: Number.POSITIVE_INFINITY }
 
 const charsPerToken = 4
 
-/** Limits that fit a window of so many tokens: 15 % of it for one result, 30 % for a batch, within bounds. */
+/**
+ * Computes limits for a context window of a given number of tokens: 15 % of it for one result and 30 % for a batch,
+ * within fixed bounds.
+ */
 export const computeLimits = (windowTokens: number | undefined): Limits => {
   if (windowTokens === undefined) return defaultLimits
   const scaleLimit = (share: number, floor: number, most: number): number =>
@@ -160,7 +163,7 @@ export const computeLimits = (windowTokens: number | undefined): Limits => {
 /** Tools whose results are never stored in a file, because they would have to read that file again. */
 const pinned = new Set(["read_file"])
 
-/** The limit of a tool's results; `stated` is what its annotation says. */
+/** Returns the limit of a tool's results; `stated` is the limit from its annotation. */
 export const resolveLimit = (tool: string, stated: number | undefined, limits: Limits): number =>
   pinned.has(tool) || limits.perResult === unlimited.perResult
     ? Number.POSITIVE_INFINITY
@@ -168,7 +171,7 @@ export const resolveLimit = (tool: string, stated: number | undefined, limits: L
 
 /** Location of stored texts on this machine. */
 export interface StoredTexts {
-  /** Absolute, as it is named and as it really is. */
+  /** Absolute paths of the directory, as configured and with symbolic links resolved. */
   readonly directories: ReadonlyArray<string>
   readonly files: FileSystem.FileSystem
 }
@@ -177,31 +180,31 @@ export interface StoredTexts {
 export interface Keeper {
   readonly keep: (callId: string, text: string) => Effect.Effect<string, unknown>
   /**
-   * Location that `read_file` reads on this machine, regardless of the tools' environment; undefined if nothing is
-   * stored.
+   * Location of the stored texts, which `read_file` reads on this machine regardless of the tools' environment;
+   * `undefined` if nothing is stored.
    */
   readonly kept?: Effect.Effect<StoredTexts | undefined> | undefined
 }
 
-/** See {@link Keeper}. By default, nothing is stored. */
+/** Current {@link Keeper}. By default, nothing is stored. */
 export const ResultKeeper = Context.Reference<Keeper>("hermes-effect/tool/ResultKeeper", {
   defaultValue: () => ({ keep: () => Effect.fail("results are not kept in this runtime") })
 })
 
-/** A result as it came. */
+/** A result before its limit is applied. */
 export interface Result {
   readonly callId: string
   readonly tool: string
   readonly text: string
-  /** Characters that the tool's annotation allows. */
+  /** Maximum number of characters that the tool's annotation allows. */
   readonly bound?: number | undefined
-  /** True when there is more than text in it, such as an image. */
+  /** True if the result contains more than text, such as an image. */
   readonly multimodal?: boolean | undefined
 }
 
 const previewChars = 1_500
 
-/** Returns the beginning of a text, up to a line end if that preserves more than half. */
+/** Returns the beginning of a text, cut at a line end if that preserves more than half of it. */
 export const takePreview = (text: string): string => {
   const head = TextCut.takeHead(text, previewChars)
   const line = head.lastIndexOf("\n")
@@ -237,16 +240,18 @@ const storeLongResult = (result: Result): Effect.Effect<string> =>
     )
   )
 
-/** True when a result is one that the budget of a batch may send to a file. */
+/** Returns true if a result may be moved to a file to meet the budget of a batch. */
 export const isMovable = (result: Result): boolean => result.multimodal !== true && !pinned.has(result.tool)
 
-/** One result within its limit; the text itself when it fits. */
+/** Limits the text of one result. Returns the text unchanged if it fits. */
 export const boundResult = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
   result.multimodal === true || result.text.length <= resolveLimit(result.tool, result.bound, limits)
     ? Effect.succeed(result.text)
     : storeLongResult(result)
 
-/** Texts for the results of a batch, each within its limit and all within the budget, in the same order. */
+/**
+ * Limits the results of a batch, each to its own limit and all to the budget. Returns their texts in the same order.
+ */
 export const boundAll = Effect.fn("Bounds.boundAll")(function* (
   results: ReadonlyArray<Result>,
   limits: Limits = defaultLimits
@@ -279,11 +284,12 @@ const toFileName = (callId: string): string => {
 /** Maximum number of stored results with one name. */
 const maxSameName = 1_000
 
-/** Length of time for which a stored result can be read. */
+/** Time for which a stored result can be read. */
 const keptFor = Duration.days(7)
 
 /**
- * A result in lines: the fields of an object one below the other, their texts with line ends. Any other text as it is.
+ * Formats a result as lines: the fields of an object, one below the other, with real line breaks in their texts. Any
+ * other text is unchanged.
  */
 const toLines = (text: string): string => {
   const value = text.startsWith("{") ? Option.getOrUndefined(Json.parse(text)) : undefined
@@ -297,7 +303,10 @@ const toLines = (text: string): string => {
     .join("\n")
 }
 
-/** A keeper for a directory, which is created when needed. Results older than a week are removed then. */
+/**
+ * Creates a keeper for a directory. The directory is created when it is first needed, and results older than a week are
+ * removed then.
+ */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -311,13 +320,13 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
         const now = yield* Clock.currentTimeMillis
         if (Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor)) yield* fs.remove(file)
       })
-    // An interrupt must not become what is remembered.
+    // An interruption must not become the cached result.
     const prepare = yield* Effect.cached(
       Effect.uninterruptible(
         Effect.gen(function* () {
           yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
           const names = yield* fs.readDirectory(root)
-          // Another process may be removing the same ones.
+          // Another process may be removing the same results.
           yield* Effect.forEach(
             names,
             (name) => Effect.catch(removeOld(name), (error) => Effect.logDebug(error.message)),
@@ -327,7 +336,7 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
       )
     )
 
-    /** Never over another result: ids are unique in an answer, and not in a home directory. */
+    /** Never overwrites another result: call ids are unique within an answer but not within a home directory. */
     const write = (callId: string, text: string, count: number): Effect.Effect<string, PlatformError> => {
       const file = path.join(root, toFileName(count === 1 ? callId : `${callId}-${count}`))
       return Effect.as(fs.writeFileString(file, text, { mode: 0o600, flag: "wx" }), file).pipe(
@@ -346,12 +355,12 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     const isThere = Effect.orElseSucceed(fs.exists(root), () => false)
     return {
       keep: (callId, text) => Effect.andThen(prepare, write(callId, toLines(text), 1)),
-      // Another program may have stored a result that a resumed conversation names.
+      // A resumed conversation may refer to a result that another program stored.
       kept: Effect.flatMap(isThere, (there) => (there ? place : Effect.undefined))
     }
   })
 
-/** A keeper for a directory. Results older than a week are removed with the first result. */
+/** Provides a keeper for a directory. Results older than a week are removed when the first result is stored. */
 export const layerFile = (directory: string): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(ResultKeeper, makeFileKeeper(directory))
 
@@ -361,7 +370,8 @@ export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | P
   Effect.gen(function* () {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
     let isMade = false
-    // Uses only this context: otherwise, the directory would be tied to the scope of the first run that needs it.
+    // The effect uses only this context. Otherwise the directory would belong to the scope of the first run that needs
+    // it.
     const keeper = yield* Effect.cached(
       Effect.uninterruptible(
         Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /**
- * The batch of tool calls of one assistant message: prepared in model order, scheduled, run, and each closed with
- * exactly one result; the results come back in model order. A failed call is an error result for the model, never a
- * failed run.
+ * Runs the tool calls of one assistant message as a batch. The calls are prepared in model order, scheduled and run,
+ * and each is closed with exactly one result; the results are returned in model order. A failed call produces an error
+ * result for the model and never fails the run.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
  */
@@ -33,25 +33,32 @@ import * as ResultText from "./ResultText.ts"
 import * as ToolSchedule from "./ToolSchedule.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
-/** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
+/** Calls of one answer, with the parts of their run. `E` is the error type of `begin` and `settled`. */
 interface Batch<E> extends Prepare.CallEnvironment {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
-  /** Bounds of the results that reach the model. */
+  /** Limits on the results that reach the model. */
   readonly limits: ResultText.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** Reports whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
+  /**
+   * Returns true if a call may start. A call that may not start waits until it is interrupted. By default, every call
+   * may start.
+   */
   readonly mayStart?: (() => boolean) | undefined
-  /** Tests whether results in the conversation contain a text; absent for calls outside a conversation. */
+  /**
+   * Returns true if a tool result in the conversation contains a text; `undefined` for calls outside a conversation.
+   */
   readonly history?: ((json: string) => boolean) | undefined
-  /** Stores the answer of the calls unless it is already stored. Only {@link Batch.begin} is notified earlier. */
+  /**
+   * Stores the answer that contains the calls, unless it is already stored. Only {@link Batch.begin} is called earlier.
+   */
   readonly stored?: Effect.Effect<void, E> | undefined
-  /** Notes calls that are about to start, before the first of them does. */
+  /** Records calls that are about to start, before any of them starts. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
-  /** Notes for the model, added to the results of calls that were changed before they came here. */
+  /** Notes for the model. They are added to the results of calls that were changed before they reached the batch. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /**
-   * Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record
-   * once it is stored. `reason` explains why a call did not run.
+   * Stores every result as soon as it exists, in order of completion. `told` records the end of the call; call it after
+   * the result is stored. `reason` explains why a call did not run.
    */
   readonly settled: (
     call: Prompt.ToolCallPart,
@@ -61,11 +68,11 @@ interface Batch<E> extends Prepare.CallEnvironment {
   ) => Effect.Effect<void, E>
 }
 
-/** A batch that ran. */
+/** Outcome of a batch. */
 export interface BatchOutcome {
-  /** In model order. */
+  /** Result messages, in model order. */
   readonly messages: ReadonlyArray<Prompt.ToolMessage>
-  /** Reason why the run must end, if a guard says so. */
+  /** Reason why the run must end, if a guard ends it. */
   readonly halted: string | undefined
   /** True if a call could not be attempted: its tool is unknown, or its arguments are not an object. */
   readonly invalid: boolean
@@ -74,11 +81,11 @@ export interface BatchOutcome {
 /** Settlement of one call, with the data needed to close it. */
 interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly call: Prompt.ToolCallPart
-  /** Reason why it did not run; absent of a call that ran. */
+  /** Reason why the call did not run; `undefined` if it ran. */
   readonly reason?: string | undefined
   readonly ran: boolean
   readonly durationMillis: number
-  /** The tool's own bound on its results. */
+  /** The tool's own limit on its results. */
   readonly bound: number | undefined
   /** Remark of the loop guard, added to the result. */
   readonly remark?: string | undefined
@@ -105,7 +112,7 @@ const closeCall = <E>(
     },
     reason
   )
-  // The end of a call with a stored result is reported in the same step, and only here.
+  // Stores a result and then emits `ToolFinished` in the same step. The event is emitted only here.
   const told =
     emit === undefined
       ? stored
@@ -150,12 +157,15 @@ const checkLoopGuard = (
   })
 
 /**
- * A call whose start is noted, so that it is never taken for one that did not run. Tools that were stated to be
- * read-only and that work on this machine are left out: repeating one changes nothing.
+ * Returns true if a call must be recorded as started, so that it is never mistaken for a call that did not run. Tools
+ * that are declared read-only and work on this machine are excluded: repeating such a call has no effect.
  */
 const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => facts.readonly !== true || facts.foreign
 
-/** Notes the starts of a batch: those that start together in one go, every other one right before it. */
+/**
+ * Plans when starts are recorded: calls that start together are recorded together, and every other call is recorded
+ * right before it starts.
+ */
 const planStarts = <E>(
   { begin }: Batch<E>,
   entries: ReadonlyArray<Prepare.PreparedCall>,
@@ -166,9 +176,9 @@ const planStarts = <E>(
     concurrency === 1
       ? []
       : entries.filter((entry): entry is Prepare.ReadyCall => entry._tag === "Ready" && canLeaveTraces(entry))
-  // Those that start together.
+  // Calls that start together.
   const together = noted.slice(0, concurrency)
-  // Calls that start together are written together, before the first of them does anything.
+  // Calls that start together are recorded together, before any of them runs.
   const recordStarts = (some: Iterable<Prepare.ReadyCall>): void => {
     if (recording !== undefined) for (const one of some) CallRecording.recordStart(recording, one)
   }
@@ -191,7 +201,7 @@ const planStarts = <E>(
   }
 }
 
-/** Tells of the files that a call changes, and writes them to the record. */
+/** Creates a sink that reports the files changed by a call and adds them to the record. */
 const makeChangeSink = (
   emit: Batch<never>["emit"],
   callId: string,
@@ -212,7 +222,7 @@ const makeChangeSink = (
   }
 }
 
-/** End of a call that was asked to stop, and that gave back what it had. */
+/** Marks the end of a call that was asked to stop and returned its results so far. */
 const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
   settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
 
@@ -261,7 +271,7 @@ const runReadyCall = <E>(
       : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
   })
 
-/** Tests whether hooks or middleware observe the end of a call or may change its result. */
+/** Returns true if hooks or middleware observe the end of a call or may change its result. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
@@ -327,7 +337,7 @@ const runPreparedCall = <E>(
           recording,
           prepared
         )(runReadyCall(batch, prepared, recording?.recorder))
-        // Calls side by side all begin before one of them ends, however quick it is.
+        // All parallel calls begin before any of them ends, even if one finishes immediately.
         return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
       })
     : Effect.succeed({
@@ -340,7 +350,7 @@ const runPreparedCall = <E>(
         bound: undefined
       })
 
-/** Number of calls that run at a time, reported to observers of the run. */
+/** Decides how many calls run at a time, and reports the number to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
   emit: Batch<never>["emit"],
   entries: ReadonlyArray<Prepare.PreparedCall>
@@ -369,12 +379,12 @@ const toResult = ({ bound, call, modelOutput, output }: SettledCall): ResultText
 })
 
 /**
- * Closes calls as they end, each result within its limit and all within the budget of the batch; the answers are in the
- * order of the work.
+ * Closes calls as they end and limits each result and the total to the budget of the batch. The results are returned in
+ * the order of the calls.
  *
- * The budget takes the largest results first, which are not known before all are there. But a result of no more than an
- * equal share of the budget is never one of them, and is closed at once, so that it outlives a crash of the process; a
- * larger one waits for the others. An interrupt closes those that wait.
+ * The budget shortens the largest results first, and they are known only when all results are present. A result within
+ * an equal share of the budget is never shortened, so it is closed at once and survives a crash of the process. A
+ * larger result waits for the others. An interruption closes the waiting results.
  *
  * Source: `hermes-llm.md` §19.9.
  */
@@ -404,7 +414,7 @@ const closeAllCalls = <E>(
         return closeWithText(index, ended, text)
       })
     }
-    // Whole or not at all: an interrupt would leave the rest open.
+    // Closes all waiting results or none: an interruption would leave the rest open.
     const closeWaiting = Effect.uninterruptible(
       Effect.suspend(() => {
         const late = waiting.splice(0)
@@ -437,7 +447,7 @@ const closeAllCalls = <E>(
     )
   })
 
-/** {@link closeAllCalls} of a single call: its share is the whole budget. */
+/** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
   work: Effect.Effect<SettledCall, E, ToolContext>,
@@ -479,9 +489,7 @@ const runBatch = Effect.fnUntraced(function* <E>(
   }
 })
 
-/**
- * Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path.
- */
+/** Runs a batch. Interruption interrupts every running call. An announced call is closed in all cases. */
 export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolContext> =>
   Effect.updateContext(Effect.scoped(runBatch(batch)), (context: Context.Context<ToolContext>) => {
     const { history } = batch
@@ -489,7 +497,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolCont
     return history === undefined ? nesting : Context.add(nesting, ConversationHistory, history)
   })
 
-/** A call that is not run for the model: its result is returned and not stored. */
+/** Runs a call that does not come from the model: its result is returned and not stored. */
 export const runOne = (
   batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored">,
   { params, ...call }: Prompt.ToolCallPart
@@ -511,8 +519,8 @@ export const runOne = (
 }
 
 /**
- * Calls that a tool of the batch makes: run like the batch's calls, but not reported as results of the model's calls.
- * The tool gets their complete results.
+ * Creates the function that runs calls made by a tool of the batch. They run like the batch's calls but are not
+ * reported as results of the model's calls. The tool receives their complete results.
  */
 const makeNestedRun =
   <E>(batch: Batch<E>): NestedRun =>

@@ -1,8 +1,8 @@
 /**
- * Context of a tool call, for the tool that serves it. The runtime provides it to every tool call; a tool asks for it
+ * Context of a tool call, for the tool that handles it. The runtime provides it to every tool call. A tool requests it
  * by listing it among the `dependencies` of its `Tool.make`, or reads it as an Effect.
  *
- * **Example** (A tool that knows whose call it serves)
+ * **Example** (Reading the context of a call)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -27,39 +27,39 @@ import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 
-/** Context of a tool call, for the tool that serves it. */
+/** Context of a tool call, for the tool that handles it. */
 export interface Service {
   readonly sessionId: SessionId
   readonly turnId: TurnId
   readonly taskId: TaskId
-  /** Absolute directory that relative paths of the model are resolved against. */
+  /** Absolute directory against which relative paths from the model are resolved. */
   readonly cwd: string
 }
 
-/** Context of a tool call, for the tool that serves it. */
+/** Context of a tool call, for the tool that handles it. */
 export class ToolContext extends Context.Service<ToolContext, Service>()("hermes-effect/tool/ToolContext") {}
 
 /**
- * Tests whether the conversation that the result of the call goes to holds a JSON text in one of its tool results.
- * Absent where the result goes elsewhere: to a script, a plugin or another program.
+ * Tests whether a tool result of the conversation that receives the result of this call contains a JSON text.
+ * `undefined` if the result goes to a script, a plugin or another program.
  */
 export const ConversationHistory = Context.Reference<((json: string) => boolean) | undefined>(
   "hermes-effect/tool/ConversationHistory",
   { defaultValue: () => undefined }
 )
 
-/** Outcome of a call that a tool made. */
+/** Outcome of a call made by a tool. */
 export interface NestedOutcome {
   readonly output: unknown
   readonly isFailure: boolean
 }
 
-/** Runs one call to its end. */
+/** Runs one call to completion. */
 export type NestedRun = (call: Prompt.ToolCallPart) => Effect.Effect<NestedOutcome, never, ToolContext>
 
 /**
- * The port to tool calls that are made by a tool. They take the way of every other call: middleware, hooks, guards,
- * approval. The batch that runs a tool provides it; absent outside of one.
+ * Port for tool calls made by a tool. They pass through middleware, hooks, guards and approval like every other call.
+ * The batch that runs a tool provides the port; `undefined` outside a batch.
  */
 export const NestedCalls = Context.Reference<NestedRun | undefined>("hermes-effect/tool/NestedCalls", {
   defaultValue: () => undefined
@@ -68,7 +68,7 @@ export const NestedCalls = Context.Reference<NestedRun | undefined>("hermes-effe
 /**
  * Completes when the user asks the run to stop. A running command then ends at once and returns its output so far with
  * exit code 130; the run waits briefly for it. The call is closed as `cancelled`, with that result. Each run provides
- * its own. Interruption of the fiber does not use it: the command is terminated and returns no result.
+ * its own effect. Interruption of the fiber does not complete it: the command is terminated and returns no result.
  */
 export const StopRequested = Context.Reference<Effect.Effect<void>>("hermes-effect/tool/builtin/StopRequested", {
   defaultValue: () => Effect.never

@@ -14,12 +14,12 @@ import * as PairedEvents from "../hooks/PairedEvents.ts"
 import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 
-/** An announced call that waits to be closed. */
+/** An announced call that is not yet closed. */
 export type AnnouncedCall = PairedEvents.Span<"pre_tool_call">
 
 /** End of a call, for its closing event. */
 export interface CallEnd {
-  /** Arguments that reached the tool, or would have in a call that never ran. */
+  /** Arguments that reached the tool, or would have reached it if the call had run. */
   readonly args: ToolArguments
   readonly result: string
   readonly durationMillis: number
@@ -35,7 +35,7 @@ const toEventIds = (context: ToolCallContext) => ({
   api_request_id: context.apiRequestId
 })
 
-/** The ids of a call, for events inside it. */
+/** Returns the ids of a call, for events inside it. */
 export const toCorrelation = (context: ToolCallContext): Ids => ({
   session_id: context.sessionId,
   task_id: context.taskId,
@@ -57,15 +57,15 @@ const toPostFields = (context: ToolCallContext, end: CallEnd): Fields<"post_tool
   middleware_trace: context.trace
 })
 
-/** Calls have listeners. */
+/** Returns true if tool calls have listeners. */
 export const hasListeners = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "pre_tool_call")
 
-/** A call without listeners. */
+/** A call that has no listeners. */
 export const unannounced: AnnouncedCall = PairedEvents.unheard
 
 const { result: cancelledResult, ...interrupted } = ToolOutcome.cancelled
 
-/** The observer's view of a call that an interrupt cut. */
+/** Outcome that observers receive for an interrupted call. */
 export const cancelled: ToolOutcome.ToolOutcome = interrupted
 
 /** Announces a call. If it is not closed, the scope closes it as cancelled. */
@@ -82,7 +82,7 @@ export const announce = (
     ]
   })
 
-/** Tells of a call that was never announced. */
+/** Reports a call that was never announced. */
 export const reportUnannounced = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
   hooks.emit("post_tool_call", () => toPostFields(context, end))
 
@@ -90,7 +90,7 @@ export const reportUnannounced = (hooks: Hooks, context: ToolCallContext, end: C
 export const close = (announced: AnnouncedCall, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
   announced.close(["post_tool_call", () => toPostFields(context, end)])
 
-/** The observer's view of how a call ended. */
+/** Returns the outcome of a call for observers. */
 export const toOutcome = (
   status: ToolStatus,
   result: string,
@@ -110,7 +110,7 @@ export const toOutcome = (
 
 const readErrorMessage = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
 
-/** The result that the model gets of a call that ran: the listeners' replacement, or the tool's own. */
+/** Returns the result of a completed call for the model: the listeners' replacement, or the tool's own result. */
 export const transformResult = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<string> =>
   hooks.has("transform_tool_result")
     ? Effect.map(

@@ -1,5 +1,5 @@
 /**
- * One tool call that may run: `wrap_tool_call` around `tool_execution` around the handler. It always ends in a
+ * Runs one permitted tool call: `wrap_tool_call` around `tool_execution` around the handler. The call always ends in a
  * settlement; no failure of a tool or of its wrappers fails the run.
  *
  * Source: `ARCHITECTURE.md` §4 and §6, `hermes-contract.md` §2.9.
@@ -26,17 +26,17 @@ import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-// Refuses calls that must never run, regardless of any flag, mode or approval. It is checked last, at the handler,
-// with the arguments that the tool receives.
+// Refuses calls that must never run, regardless of any flag, mode or approval. This check is the last one, at the
+// handler, with the arguments that the tool receives.
 //
 // Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
 
-/** A call that the floor stopped. */
+/** Error raised when the hardline floor stopped a call. */
 class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloor")("BelowFloor", {
   message: Schema.String
 }) {}
 
-/** Runs a call, unless it must never run. The judge is loaded with the first call of a tool that runs commands. */
+/** Runs a call, unless it must never run. The judge is loaded on the first call of a tool that runs commands. */
 const runAboveFloor = <A, E, R>(
   tool: string,
   facts: ApprovalReasons.RunArguments,
@@ -75,22 +75,22 @@ const serveRequests = <A, E, R>(
 /** End of a call, with its result as text. */
 export interface Settlement {
   readonly status: ToolStatus
-  /** The text of the result. */
+  /** Text of the result. */
   readonly output: string
-  /** The result as the tool gave it. */
+  /** Result as returned by the tool. */
   readonly raw: unknown
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
-  /** The component that stopped a call with the status `blocked`. */
+  /** Component that stopped a call with the status `blocked`. */
   readonly blockedBy: BlockReason | undefined
-  /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
+  /** Arguments that reached the tool. If a wrapper answered or stopped the call, the last known arguments. */
   readonly args: ToolArguments
 }
 
 /** Receives a tool's progress reports. */
 type OnProgress = (output: unknown) => Effect.Effect<void>
 
-/** End of a call, before its result is a text. */
+/** End of a call, before its result is rendered as text. */
 type RawSettlement = Omit<Settlement, "args" | "output" | "raw"> & Pick<ToolOutput, "output">
 
 const toFailure = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
@@ -109,7 +109,10 @@ const toSuccess = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlemen
   blockedBy: undefined
 })
 
-/** In words for the model; arguments that did not fit are described together with those that would. */
+/**
+ * Describes a failure in words for the model. For arguments that do not match, it also describes the expected
+ * parameters.
+ */
 const describeFailure = ({ definition }: ReadyCall["bound"], error: unknown): string =>
   error instanceof ToolFailed && error.phase === "parameters"
     ? new InvalidArguments({
@@ -128,13 +131,13 @@ const settleFailure = (bound: ReadyCall["bound"], error: unknown): RawSettlement
         ? toFailure("blocked", error.message, error.reason)
         : toFailure("error", describeFailure(bound, error))
 
-/** A call whose arguments were changed after its approval, and that was not approved again. */
+/** Error raised when the arguments of a call were changed after its approval and the changed call was not approved. */
 class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
   message: Schema.String,
   reason: Schema.Literals(["hardline", "approval_denied", "approval_timeout"])
 }) {}
 
-/** Longest time of a call of a tool that states none; `Annotations.Timeout` does. */
+/** Maximum duration of a call if the tool states none with `Annotations.Timeout`. */
 const defaultTimeout = Duration.minutes(5)
 
 const resolveTimeout = ({ facts }: ReadyCall["bound"]): Duration.Duration =>
@@ -162,7 +165,7 @@ const runHandler = (
   )
 }
 
-/** One tool call that may run. */
+/** Executes one tool call that may run. */
 export const execute = (
   stack: Stack,
   approvals: Approvals.Service,
@@ -177,7 +180,7 @@ export const execute = (
     const handle = runHandler(bound, given, call.id, onProgress)
     const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
     const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
-    // Compared at the moment of execution, so that the arguments cannot change in between.
+    // The arguments are compared at the moment of execution, so that they cannot change in between.
     const runIfPermitted = () =>
       approved.isSame(given)
         ? run
@@ -192,12 +195,12 @@ export const execute = (
           )
     return runAboveFloor(call.name, bound.facts, given, runIfPermitted)
   }
-  // A tool that bounds itself says nothing about its wrappers.
+  // A tool that limits its own duration does not limit its wrappers.
   const own = resolveTimeout(bound)
   const getDeadlineMillis = (): number => Duration.toMillis(Duration.isFinite(own) ? own : defaultTimeout)
   const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, callHandler, getDeadlineMillis)
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, getDeadlineMillis)
-  // The services of wrappers are provided where the stack was made.
+  // The services of wrappers were provided when the middleware stack was created.
   const wrapped = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
   const run = Chain.provideServices(
     stack.toolServices,
@@ -220,7 +223,7 @@ export const execute = (
       onFailure: (cause) => {
         const error = Cause.squash(cause)
         const ended = toSettlement(settleFailure(bound, error))
-        // Reported to the model and in the log of the program: a policy failed to do its work.
+        // The failure is reported to the model and in the program's log, because a policy could not do its work.
         return error instanceof MiddlewareFailure
           ? Effect.as(Effect.logWarning(error.message), ended)
           : Effect.succeed(ended)

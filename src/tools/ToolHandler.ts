@@ -1,11 +1,12 @@
 /**
- * Runs the handler of a tool of `effect/ai`: decodes the arguments, runs the handler in its own context, encodes the
- * result. The same checks and failures as `Toolkit.handle`, without its queue, fiber and stream for each call; the
- * codecs are made once for each tool.
+ * Runs the handler of an `effect/ai` tool: decodes the arguments, runs the handler in its own context and encodes the
+ * result. The checks and failures are the same as in `Toolkit.handle`, without a queue, fiber and stream for each call.
+ * The codecs are created once for each tool.
  *
  * **Details**
  *
- * A handler that reports a preliminary result waits until it is delivered; reports after its end are discarded.
+ * A handler that reports a preliminary result waits until the result is delivered; reports after the handler's end are
+ * discarded.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -20,19 +21,24 @@ import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 /** Receives preliminary results in their encoded form. */
 export type OnProgress = (output: unknown) => Effect.Effect<void>
 
-/** Decodes the arguments of one call and runs its handler; fails with the typed failures of both. */
+/**
+ * Decodes the arguments of one call and runs its handler. Fails with the typed failures of the decoding and the
+ * handler.
+ */
 export type Handle = (
   params: unknown,
   callId: string,
   onProgress: OnProgress | undefined
 ) => Effect.Effect<ToolOutput, unknown>
 
-/** A toolkit whose handlers are bound; looked up by run-time names, its exact type has no further use. */
+/** A toolkit with bound handlers. Tools are looked up by name at run time, so the exact type is not needed. */
 export type BoundToolkit = Toolkit.WithHandler<Record<string, Tool.Any>>
 
 type Encode = (value: unknown) => Effect.Effect<unknown, AiError.AiError>
 
-/** A preliminary result that its schema refuses: it ends the call, and no handler sees it as a failure. */
+/**
+ * A preliminary result that does not match its schema. It ends the call, and the handler cannot catch it as a failure.
+ */
 class UnfitProgress extends Error {
   override readonly name = "UnfitProgress"
   readonly error: AiError.AiError
@@ -78,7 +84,8 @@ const makeErrorNormalizer =
   }
 
 /**
- * Ends a call with its result, encoded; a failure is a result where the tool returns them (`failureMode: "return"`).
+ * Creates the functions that encode the result of a call. A failure is encoded as a result if the tool returns failures
+ * (`failureMode: "return"`).
  */
 const makeResultEncoders = (tool: Tool.Any) => {
   const { failureMode, name, toModelOutput } = tool
@@ -101,7 +108,7 @@ const makeResultEncoders = (tool: Tool.Any) => {
         return unfit === undefined ? Effect.failCause(cause) : Effect.fail(unfit.error)
       }
       const error = normalize(reason.error)
-      // A failure of the border (arguments, result) is not an answer of the tool's own.
+      // A failure to decode the arguments or encode the result is not an answer of the tool.
       return failureMode === "error" || AiError.isAiError(error)
         ? Effect.fail(error)
         : Effect.map(encodeFailure(error), (output) => ({ output, isFailure: true, modelOutput: undefined }))
@@ -112,8 +119,8 @@ const makeResultEncoders = (tool: Tool.Any) => {
 const ignoreProgress: OnProgress = () => Effect.void
 
 /**
- * Binds the handler that a toolkit's layer made for a tool. Services of the call win over `services`, and those over
- * the handler's own.
+ * Binds the handler that a toolkit's layer created for a tool. Services of the call take precedence over `services`,
+ * and `services` take precedence over the handler's own services.
  */
 export const make = (tool: Tool.Any, handlers: Context.Context<never>, services: Context.Context<never>): Handle => {
   const { name, parametersSchema } = tool
@@ -126,7 +133,8 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
     key: Context.Service<never, unknown>(name),
     service
   }))
-  // The call's context already contains most of it. Adding the missing services costs less than merging the two.
+  // The call's context already contains most services. Adding the missing services costs less than merging both
+  // contexts.
   const addServices = (call: Context.Context<never>): Context.Context<never> => {
     let all = call
     for (const { key, service } of members) {
@@ -140,7 +148,7 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   return (params, toolCallId, onProgress = ignoreProgress) => {
     let surroundings = own
     let over = false
-    // It may be reported from anywhere; those who read it are in the run.
+    // A handler may report from any fiber; the receivers of the report belong to the run.
     const reportPreliminary = (result: unknown): Effect.Effect<void> =>
       Effect.suspend(() =>
         over
@@ -174,7 +182,7 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   }
 }
 
-/** Runs a tool of a toolkit whose handlers only it knows. */
+/** Runs a tool of a toolkit that does not expose its handlers. */
 export const fromToolkit =
   (tool: Tool.Any, handled: BoundToolkit, services: Context.Context<never>): Handle =>
   (params, callId, onProgress) => {
@@ -191,8 +199,8 @@ export const fromToolkit =
         if (last === undefined) {
           return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
         }
-        // A tool that returns its failures also receives decoding and encoding failures (arguments, result), which are
-        // not its own answers.
+        // For a tool that returns its failures, `Toolkit.handle` also returns failures to decode the arguments or
+        // encode the result. These are not answers of the tool.
         if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
         return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
       }),

@@ -10,10 +10,10 @@
  *
  * **Gotchas**
  *
- * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of those tools once, at
+ * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of such tools once, at
  * level info.
  *
- * **Example** (What an agent may use)
+ * **Example** (The tools available to an agent)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -42,27 +42,28 @@ import type { TupleLike } from "../base/domain/TupleLike.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
-// Availability of a tool, determined by its own check: a service that answers, a program that is installed. An
-// unavailable tool is not offered to the model.
+// Availability of a tool, determined by the tool's own check, for example that a service answers or a program is
+// installed. An unavailable tool is not offered to the model.
 //
 // **Details**
 //
-// A result holds for {@link holds}. A failure soon after a success ({@link flake}) is taken for a flake, and the tool
-// stays. A check that fails, dies or takes longer than {@link deadline} says no.
+// A result is valid for {@link holds}. A failure soon after a success ({@link flake}) is ignored as transient, and the
+// tool stays available. A check that fails, dies or takes longer than {@link deadline} means that the tool is
+// unavailable.
 //
 // Source: `hermes-product.md` §2.1, case 38.
 
-/** Milliseconds that a result holds. */
+/** Time for which a result is valid, in milliseconds. */
 export const availabilityHolds = 30_000
-/** Milliseconds after a success in which a failure does not count. */
+/** Time after a success during which a failure is ignored, in milliseconds. */
 export const availabilityGrace = 60_000
-/** Time that a check may take. */
+/** Maximum duration of a check. */
 export const availabilityDeadline = "5 seconds"
 
-/** The current availability, possibly from a recent check. */
+/** Returns the current availability, possibly from a recent check. */
 export type AvailabilityWatch = Effect.Effect<boolean>
 
-/** Watches one tool. */
+/** Watches the availability of one tool. */
 export const watchAvailability = (tool: string, check: Effect.Effect<boolean, unknown>): AvailabilityWatch => {
   let known: { readonly at: number; readonly isAvailable: boolean } | undefined
   let succeeded: number | undefined
@@ -85,15 +86,18 @@ export const watchAvailability = (tool: string, check: Effect.Effect<boolean, un
   })
 }
 
-/** Choice of the registered tools that a run may use. */
+/** Selection of the registered tools that a run may use. */
 export interface Selection {
-  /** True when a toolset's tools are offered; absent means all are. */
+  /** Returns true if the tools of a toolset are offered. By default, all toolsets are offered. */
   readonly toolset?: ((name: string) => boolean) | undefined
-  /** True when a single tool is offered; absent means all are. */
+  /** Returns true if a single tool is offered. By default, all tools are offered. */
   readonly tool?: ((name: string) => boolean) | undefined
-  /** True for a toolset that the children of the run do not get; absent means they get all that it has. */
+  /**
+   * Returns true if the children of the run do not receive a toolset. By default, children receive every toolset of the
+   * run.
+   */
   readonly ofRunAlone?: ((name: string) => boolean) | undefined
-  /** Answer to a call of a tool that is registered and not offered; a fixed text when absent. */
+  /** Returns the answer to a call of a tool that is registered but not offered. The default is a fixed text. */
   readonly refusal?: ((name: string) => string) | undefined
 }
 
@@ -103,18 +107,18 @@ export interface Snapshot {
   /** Finds a tool by the exact name that the model received. */
   readonly get: (name: string) => BoundTool | undefined
   readonly names: ReadonlyArray<string>
-  /** Explains why a registered tool is not offered to this run; undefined for every other name. */
+  /** Explains why a registered tool is not offered to this run; `undefined` for every other name. */
   readonly withheld: (name: string) => string | undefined
 }
 
-/** Every tool that is registered. */
+/** Selects every registered tool. */
 export const everything: Selection = {}
 
 /** The tools of a runtime, in the order in which they were registered. */
 export interface Service {
-  /** Adds a toolset for as long as the scope lives. */
+  /** Adds a toolset until the scope closes. */
   readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
-  /** Adds a toolset whose tools take the place of others of their names, for as long as the scope lives. */
+  /** Adds a toolset until the scope closes. Its tools replace other tools with the same names. */
   readonly override: Service["register"]
   readonly snapshot: (selection: Selection) => Effect.Effect<Snapshot>
   /** The registered toolsets and their tools, for display. */
@@ -144,7 +148,7 @@ const selectTools = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: S
   return tools
 }
 
-/** Finds the refusals for the tools that a selection leaves out. */
+/** Returns the refusals for the tools that a selection excludes. */
 const explainWithheld = (
   sets: ReadonlyArray<ReadonlyArray<BoundTool>>,
   selection: Selection,
@@ -159,7 +163,7 @@ const explainWithheld = (
             `'${name}' is not available in this session. Available tools: ` +
               `${Array.from(tools.keys()).toSorted().join(", ") || "none"}`)
 
-/** Tools of a selection; `missing` are those that cannot be used now. */
+/** Tools of a selection; `missing` contains the tools that are currently unavailable. */
 interface ChosenTools {
   readonly tools: Tools
   readonly watched: ReadonlyArray<string>
@@ -180,7 +184,7 @@ const makeSnapshot = (all: Tools, missing: ReadonlyArray<string>, withheld: Snap
 /** The tools of a runtime, in the order in which they were registered. */
 export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {}
 
-/** An empty registry. */
+/** Creates an empty registry. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
   let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
   let chosen = new WeakMap<Selection, ChosenTools>()
@@ -221,7 +225,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     const now = missing.join(" ")
     if (now === before) return snapshot
     const made = { tools, watched, missing: now, snapshot: makeSnapshot(tools, missing, snapshot.withheld) }
-    // Tools registered meanwhile belong to the next snapshot.
+    // Tools registered in the meantime belong to the next snapshot.
     if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
     return made.snapshot
   })
@@ -283,7 +287,7 @@ const isAnnotated = ({
   pathArguments.length + commandArguments.length + inputArguments.length > 0
 
 /**
- * Names the tools of which nothing is stated: their calls are slower than they may have to be, and no call fails of it.
+ * Logs the names of tools without annotations. Their calls may be slower than necessary but do not fail because of it.
  */
 const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
   const names = (yield* list).flatMap(({ tools }) =>
@@ -297,13 +301,13 @@ const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
   )
 })
 
-/** A registry of these toolsets, in this order. */
+/** Provides a registry of these toolsets, in this order. */
 export const layer = <const Sets extends ReadonlyArray<Any>>(
   toolsets: Sets & ListOf<Sets>
 ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
   layerFromList<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
 
-/** The same of a list whose members are seen as one type. */
+/** Like {@link layer}, for a list whose members have one common type. */
 export const layerFromList = <E, R>(
   toolsets: ReadonlyArray<Toolset<E, R>>
 ): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>

@@ -1,15 +1,14 @@
 /**
- * Scheduling of the calls of one assistant message: side by side or one after another. Pure: calls in, a decision with
- * its reason out.
+ * Decides whether the calls of one assistant message run in parallel or one after another. Pure.
  *
  * **Details**
  *
  * A batch runs in parallel only if all of its calls can safely run at the same time: calls of tools declared read-only,
  * and of tools whose path arguments do not overlap with the paths of a writing call. Otherwise the whole batch is
- * sequential. The decision is the run event `ToolsScheduled`, shown with the tool lines when they are `verbose`;
- * {@link explain} summarises it in a line.
+ * sequential. The decision is reported as the run event `ToolsScheduled` and shown with the tool lines when they are
+ * `verbose`; {@link explain} summarizes it in one line.
  *
- * **Example** (Why two calls do not run side by side)
+ * **Example** (Two calls that cannot run in parallel)
  *
  * ```ts
  * import * as Tool from "effect/ai/Tool"
@@ -28,7 +27,7 @@
 import * as Predicate from "effect/Predicate"
 import type { ToolFacts } from "./Annotations.ts"
 
-/** Calls that run at the same time at most. */
+/** Maximum number of calls that run at the same time. */
 export const maxConcurrency = 8
 
 /** A call as the scheduler sees it. */
@@ -38,15 +37,15 @@ export interface Candidate {
   readonly params: unknown
 }
 
-/** Mode of a batch, with its reason. */
+/** Scheduling mode of a batch, with its reason. */
 export interface Decision {
   readonly mode: "parallel" | "sequential"
   readonly reason: string
 }
 
 /**
- * The components of an absolute, normalised path; symbolic links are not followed. `undefined` for a path that cannot
- * be placed without asking the system (`~`).
+ * Returns the components of an absolute, normalized path, without following symbolic links; `undefined` for a path that
+ * cannot be resolved without the operating system (`~`).
  */
 export const toPathComponents = (cwd: string, path: string): ReadonlyArray<string> | undefined => {
   if (path.trim() === "" || path.startsWith("~")) return undefined
@@ -58,7 +57,7 @@ export const toPathComponents = (cwd: string, path: string): ReadonlyArray<strin
   return out
 }
 
-/** The same path, or one inside the other. */
+/** Returns true if the paths are equal or one is inside the other. */
 export const isOverlapping = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean => {
   const shared = Math.min(a.length, b.length)
   for (let i = 0; i < shared; i++) {
@@ -75,7 +74,7 @@ interface Claim {
 
 const decideSequential = (reason: string): Decision => ({ mode: "sequential", reason })
 
-/** True when the calls of one assistant message may run side by side. */
+/** Decides whether the calls of one assistant message may run in parallel. */
 export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision => {
   if (calls.length < 2) return decideSequential("a single call")
   const claims: Array<Claim> = []
@@ -100,7 +99,7 @@ export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision =
   return { mode: "parallel", reason: "every call is read-only or has paths of its own" }
 }
 
-/** A decision in a line, for people. */
+/** Describes a decision in one line, for people. */
 export const explain = (calls: number, { mode, reason }: Decision): string =>
   `${calls === 1 ? "1 call" : `${calls} calls`} ${mode === "parallel" ? "side by side" : "one after another"}: ` +
   reason

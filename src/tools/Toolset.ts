@@ -1,9 +1,9 @@
 /**
  * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)`
- * work unchanged; a toolset binds each toolkit to its own handlers, so that two tools of one name never share a
+ * work unchanged; a toolset binds each toolkit to its own handlers, so that two tools with the same name never share a
  * handler.
  *
- * **Example** (A toolset of one tool)
+ * **Example** (A toolset with one tool)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -49,8 +49,8 @@ import * as ToolHandler from "./ToolHandler.ts"
 const TypeId = "~hermes-effect/tool/Toolset"
 
 /**
- * Findings about a call without those that an undo covers; the others of deletions say in their keys what it does not
- * cover.
+ * Removes the findings about a call that an undo covers. The keys of the remaining deletions name the parts that the
+ * undo does not cover.
  */
 export type Uncovered = (
   args: ToolArguments,
@@ -64,31 +64,35 @@ export interface BoundTool {
   readonly definition: ToolDefinition
   readonly facts: Annotations.ToolFacts
   /**
-   * Decodes the arguments and runs the handler. `onProgress` gets preliminary results; absent, they are not looked at.
+   * Decodes the arguments and runs the handler. `onProgress` receives preliminary results; without it, they are
+   * ignored.
    */
   readonly run: (
     params: unknown,
     callId: string,
     onProgress?: (output: unknown) => Effect.Effect<void>
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
-  /** Finds reasons to ask about a call, from its arguments and the state of this machine. No reasons when absent. */
+  /**
+   * Finds reasons to ask about a call, from its arguments and the state of this machine. By default, there are no such
+   * reasons.
+   */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
-  /** Selects the findings in one call that an undo does not cover; when absent, an undo covers nothing. */
+  /** Selects the findings about one call that an undo does not cover. By default, an undo covers no findings. */
   readonly uncovered?: Uncovered | undefined
-  /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
+  /** True if an environment decides what the tool's commands can do; see {@link inEnvironment}. */
   readonly isConfined?: boolean | undefined
   /**
-   * True when it reads addresses, from which its requests may be sent on to further hosts; `EgressGate` decides about
-   * those.
+   * True if the tool fetches addresses and its requests may be redirected to other hosts; `EgressGate` decides about
+   * those hosts.
    */
   readonly mayBeSentOn?: boolean | undefined
-  /** Hosts that its commands can reach inside the sandbox. */
+  /** Hosts that the tool's commands can reach inside the sandbox. */
   readonly reach?: CommandEnvironment.Service["reach"] | undefined
 }
 
 /**
- * Any toolset, as lists of them are typed: without `bind`, so that a list leaves the types of a toolset that is made in
- * place to be inferred from its handlers.
+ * Any toolset, as an element type of lists. It has no `bind`, so that the types of a toolset created inside a list are
+ * inferred from its handlers.
  */
 export interface Any {
   readonly [TypeId]: typeof TypeId
@@ -97,14 +101,14 @@ export interface Any {
 }
 
 /**
- * A named group of `effect/ai` tools with their handlers. `E` and `R` are what building its handlers can fail with and
- * needs.
+ * A named group of `effect/ai` tools with their handlers. `E` and `R` are the errors and requirements of building its
+ * handlers.
  */
 export interface Toolset<out E = never, out R = never> extends Any {
   readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
 }
 
-/** The services that a handler requires at call time and the runtime does not provide. */
+/** The services that a handler requires at call time and that the runtime does not provide. */
 export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
   Tool.HandlerServices<Tools[keyof Tools]>,
   ToolContext
@@ -134,7 +138,7 @@ const describeError = (error: unknown): string => {
   return Json.toText(error)
 }
 
-/** The one failure that a tool call has, of a defect or a typed error of a handler. */
+/** Fails a tool call with `ToolFailed`, for a defect or a typed error of its handler. */
 const failTool = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
   const error = Cause.squash(cause)
   return Effect.fail(
@@ -166,9 +170,7 @@ const bindWith = <Tools extends Record<string, Tool.Any>>(
     Object.values(tools).map((tool) => bindTool(name, tool, getHandle(tool, services as Context.Context<never>)))
   )
 
-/**
- * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
- */
+/** Creates a toolset whose handlers come from the surrounding context, as provided by `toolkit.toLayer(…)`. */
 export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
   name: string,
   toolkit: Toolkit.Toolkit<Tools>
@@ -182,7 +184,7 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
 })
 
 /**
- * Makes a toolset with its own handlers: the Layer is built for this toolset alone and closed with the registry.
+ * Creates a toolset with its own handlers. The Layer is built for this toolset alone and closed with the registry.
  *
  * **Gotchas**
  *
@@ -204,7 +206,7 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   })
 })
 
-/** A toolset from a toolkit whose handlers are bound already. */
+/** Creates a toolset from a toolkit whose handlers are already bound. */
 export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name: string,
   handled: Toolkit.WithHandler<Tools>
@@ -213,14 +215,14 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name,
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, (tool, services) =>
-    // Its tools are looked up by run-time name from here on: the record's exact type has no further use.
+    // From here on, tools are looked up by name at run time, so the exact type of the record is not needed.
     ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services)
   )
 })
 
 /**
- * The toolset with the processes and the files of the runtime's environment instead of this machine's. A call works in
- * the environment's directory that corresponds to its own, and may write there.
+ * Returns the toolset with the processes and files of the runtime's environment instead of this machine's. A call works
+ * in the environment's directory that corresponds to the call's own directory, and may write there.
  */
 export const inEnvironment = <E, R>(
   toolset: Toolset<E, R>
@@ -255,7 +257,7 @@ export const inEnvironment = <E, R>(
   })
 })
 
-/** The toolset with additional reasons to ask about its calls, created when it is bound. */
+/** Returns the toolset with additional reasons to ask about its calls. These are created when the toolset is bound. */
 export const withConcerns = <E, R, R2>(
   toolset: Toolset<E, R>,
   make: Effect.Effect<
@@ -281,7 +283,7 @@ export const withConcerns = <E, R, R2>(
   )
 })
 
-/** The toolset with an undo for losses of its calls. */
+/** Returns the toolset with an undo for losses caused by its calls. */
 export const withUndo = <E, R, R2>(
   toolset: Toolset<E, R>,
   make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>
@@ -292,7 +294,7 @@ export const withUndo = <E, R, R2>(
   )
 })
 
-/** Makes a toolset from tools that are already bound, for example by a plugin or by the server that offers them. */
+/** Creates a toolset from tools that are already bound, for example by a plugin or by an MCP server. */
 export const fromBound = <E, R>(
   name: string,
   tools: ReadonlyArray<Tool.Any>,

@@ -3,30 +3,30 @@
  *
  * **Details**
  *
- * A toolset has its own tools or is composed of others, to any depth; one that contains itself adds nothing twice.
- * Disabled tools are removed after everything was expanded, so that no composition restores them. `all` and `*` are
- * everything but the integrations that must be requested by name. A toolset that is not listed here (a plugin's, an MCP
- * server's) is chosen by its own name, and by `all`, `hermes-cli` and toolsets composed of them.
+ * A toolset has its own tools or is composed of other toolsets, to any depth; cyclic compositions are allowed. Disabled
+ * tools are removed after all compositions are expanded, so that no composition restores them. `all` and `*` select
+ * everything except the integrations that must be requested by name. A toolset that is not listed here (from a plugin
+ * or an MCP server) is selected by its own name, and by `all`, `hermes-cli` and toolsets composed of them.
  *
  * **Gotchas**
  *
- * A known name may have no tools in this version: that is a note for the user, and no error.
+ * A known name may have no tools in this version. The user is notified, and there is no error.
  *
  * Source: `hermes-product.md` §2.2.
  */
 import { findNearest } from "../base/domain/Similarity.ts"
 import type { Selection } from "./ToolRegistry.ts"
 
-/** One toolset: its tools, the toolsets that it is composed of, and those that it leaves out of them. */
+/** One toolset: its tools, the toolsets that it is composed of, and the tools that it excludes from them. */
 interface CatalogueEntry {
   readonly tools?: ReadonlyArray<string>
   readonly includes?: ReadonlyArray<string>
   readonly without?: ReadonlyArray<string>
-  /** Not part of `all`. */
+  /** True if the toolset is not part of `all`. */
   readonly optIn?: true
 }
 
-/** Everything that a program on a user's machine has. */
+/** Toolsets available to every program on a user's machine. */
 const core = [
   "web",
   "terminal",
@@ -85,7 +85,7 @@ export const catalogue: Catalogue = {
 
 const everyName = new Set(["all", "*"])
 
-/** A toolset of the catalogue; never a property that every object has. */
+/** Returns a toolset of the catalogue, and never a property inherited from `Object.prototype`. */
 const findEntry = (name: string, entries = catalogue): CatalogueEntry | undefined =>
   Object.hasOwn(entries, name) ? entries[name] : undefined
 
@@ -100,7 +100,7 @@ const expandToolset = (entries: Catalogue, name: string, inside: ReadonlySet<str
   return tools
 }
 
-/** The tools of a named toolset, compositions resolved; empty for a name that is not in the catalogue. */
+/** Returns the tools of a named toolset with compositions expanded; empty for a name that is not in the catalogue. */
 export const listTools = (name: string, entries = catalogue): ReadonlySet<string> => {
   if (!everyName.has(name)) return expandToolset(entries, name, new Set())
   const names = Object.entries(entries).flatMap(([name, entry]) => (entry.optIn === true ? [] : [name]))
@@ -115,13 +115,13 @@ export const findByTools = (tools: ReadonlySet<string>): ReadonlySet<string> =>
     )
   )
 
-/** A name that means no toolset, and the one that it may have meant. */
+/** A name that matches no toolset, and the most similar known name. */
 interface UnknownName {
   readonly name: string
   readonly nearest: string | undefined
 }
 
-/** Result of a choice of toolsets. */
+/** Result of resolving a selection of toolsets. */
 export interface ResolvedToolsets {
   readonly selection: Selection
   /** The recognized names as given, without duplicates. */
@@ -129,23 +129,21 @@ export interface ResolvedToolsets {
   readonly unknown: ReadonlyArray<UnknownName>
 }
 
-/** Lists that a choice is made from. */
+/** Lists from which toolsets are selected. */
 export interface ChoiceLists {
   readonly toolsets: ReadonlyArray<string>
   readonly disabled?: ReadonlyArray<string> | undefined
-  /**
-   * Names of toolsets that are registered and not of the catalogue. The bare name of an MCP server means its toolset.
-   */
+  /** Names of registered toolsets that are not in the catalogue. The bare name of an MCP server selects its toolset. */
   readonly foreign?: ReadonlyArray<string> | undefined
 }
 
 const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).flatMap(({ tools = [] }) => tools))
 
-/** True for a name that selects everything, including registered toolsets that are not listed here. */
+/** Returns true for a name that selects everything, including registered toolsets that are not listed here. */
 const canTakeForeign = (name: string): boolean =>
   everyName.has(name) || name === "hermes-cli" || findEntry(name)?.includes?.some(canTakeForeign) === true
 
-/** The registered toolsets that a name selects in addition to the catalogue. */
+/** Returns the registered toolsets that a name selects in addition to the catalogue. */
 const selectForeign = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
   canTakeForeign(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
 
@@ -176,22 +174,22 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists):
               (known.includes(name) || (entry.optIn !== true && known.some((other) => canTakeForeign(other))))
           : [...listTools(name)].some((tool) => tools.has(tool))
       },
-      // A tool that the catalogue does not name comes with its toolset.
+      // A tool that is not in the catalogue is selected with its toolset.
       tool: (name) => tools.has(name) || !catalogueTools.has(name)
     }
   }
 }
 
-/** Name of the toolset of an agent file's sub-agents. */
+/** Name of the toolset with the sub-agents from agent files. */
 export const ofSubAgents = "agents"
 
-/** The toolsets that are registered, with their tools. */
+/** The registered toolsets with their tools. */
 export type RegisteredToolsets = ReadonlyArray<{
   readonly toolset: string
   readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }>
 }>
 
-/** Selects registered tools by names of toolsets and of single tools. */
+/** Selects registered tools by the names of toolsets and of single tools. */
 export const choose = (
   given: ReadonlyArray<string>,
   registered: RegisteredToolsets,
@@ -221,7 +219,7 @@ export const choose = (
       tool: (name) => {
         if (single.has(name)) return !isOff(name)
         const toolset = tools.get(name)
-        // A toolset that is here for one of its tools brings no other one.
+        // A toolset that is selected for one of its tools does not add its other tools.
         return (
           (toolset === undefined || sets.selection.toolset?.(toolset) === true) && sets.selection.tool?.(name) === true
         )
@@ -230,6 +228,6 @@ export const choose = (
   }
 }
 
-/** The known names that select no available tool. */
+/** Returns the known names that select no available tool. */
 export const findEmptyNames = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
   names.filter((name) => findEntry(name) !== undefined && ![...listTools(name)].some((tool) => tools.has(tool)))

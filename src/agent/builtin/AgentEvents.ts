@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * Placed first in the list, it is notified last, so that events contain the results of the other middleware. Contents
+ * If it is first in the list, it is notified last, so that events contain the results of the other middleware. Contents
  * are redacted. A tool result that is not JSON emits no event. A run that failed, or whose conversation does not fit,
  * ends in `RUN_ERROR`.
  *
- * **Example** (To the log)
+ * **Example** (Writing events to the log)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -26,9 +26,9 @@ import * as Usage from "../../base/domain/Usage.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 
 interface RunEventFields {
-  /** Milliseconds since 1970. */
+  /** Time of the event, in milliseconds since 1970. */
   readonly timestamp: number
-  /** The session. */
+  /** Id of the session. */
   readonly thread_id: string
   readonly run_id: string
 }
@@ -43,13 +43,13 @@ export type Event =
 
 /** Options of {@link make}. */
 export interface Options<R> {
-  /** Takes an event; the run waits for it. */
+  /** Receives an event. The run waits for it. */
   readonly emit: (event: Event) => Effect.Effect<void, unknown, R>
 }
 
 const isError = (stopReason: string): boolean => stopReason === "ERROR_OCCURRED" || stopReason === "CONTEXT_TOKEN_LIMIT"
 
-/** A value as JSON text, or `undefined` if JSON cannot represent it. */
+/** Returns a value as JSON text, or `undefined` if JSON cannot represent it. */
 const toJsonText = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value)
@@ -58,7 +58,7 @@ const toJsonText = (value: unknown): string | undefined => {
   }
 }
 
-/** Makes the middleware. */
+/** Creates the middleware. */
 export const make = <R = never>({ emit }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
   const describeRun = ({ sessionId, turnId }: Middleware.RunFacts): Effect.Effect<RunEventFields> =>
     Effect.map(Clock.currentTimeMillis, (timestamp) => ({ timestamp, thread_id: sessionId, run_id: turnId }))

@@ -8,15 +8,15 @@
  * approval holds for a call with these arguments, once or for the session. A denied call is blocked, and the model
  * receives the reason. The middleware fails closed: a call that could not be checked does not run.
  *
- * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, every call of which needs
- * approval; `reason` is the text that people read. Calls are denied if the runtime has no approvals.
+ * In settings files its name is `approve`. `tools` lists names of tools, or globs such as `mcp_bank_*`, whose calls
+ * always need approval. `reason` is the text shown to people. Calls are denied if the runtime has no approvals.
  *
  * **Gotchas**
  *
- * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences
- * and the approvals of dangerous commands still apply.
+ * Put it last in the list, so that no other middleware changes the arguments after the approval. The command floor, the
+ * guards and the approvals of dangerous commands still apply.
  *
- * **Example** (Money needs a person)
+ * **Example** (Requiring approval for payments)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -69,7 +69,7 @@ export interface Call {
 
 /** Options of the middleware. */
 export interface Options {
-  /** The reason to ask about a call, in a few words for people; `undefined` if it may run. */
+  /** Returns the reason to ask about a call, in a few words for people, or `undefined` if it may run. */
   readonly when: (call: Call) => string | undefined
 }
 
@@ -101,7 +101,7 @@ const toolCallsBy = <R>(
         })
   })
 
-/** Asks before calls for which `when` returns a reason. */
+/** Requests approval for calls for which `when` returns a reason. */
 export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> =>
   toolCallsBy(options, Approvals)
 
@@ -110,7 +110,7 @@ const Params = Schema.Struct({
   reason: Schema.optional(Schema.NonEmptyString)
 })
 
-/** The approvals of the runtime, whose services a file cannot ask for by their types. */
+/** Approvals of the runtime, read from the context because a settings file cannot express service requirements. */
 const ofRuntime = Effect.flatMap(
   Effect.serviceOption(Approvals),
   Option.match({
@@ -125,7 +125,7 @@ const ofRuntime = Effect.flatMap(
   })
 )
 
-/** The middleware of parameters of any shape: `tools` and `reason`. */
+/** Creates the middleware from unvalidated parameters: `tools` and `reason`. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.read("approve", Params, parameters), ({ reason, tools }) =>
     toolCallsBy(

@@ -1,21 +1,21 @@
 /**
  * Writes an entry before and after each model call and each tool call. A call whose entry cannot be written does not
- * run: the middleware is closed.
+ * run: the middleware fails closed.
  *
  * **Details**
  *
  * Entries come in pairs with one `id`: `begin`, then `end` with its status, also for a call that fails or is
- * interrupted. They hold no conversation: of a model call the number of messages and the route that answered, of a tool
- * call its name and its final arguments, without secrets and cut at 2,000 characters.
+ * interrupted. Entries contain no conversation. A model call has the number of messages and the route that answered. A
+ * tool call has its name and its final arguments, without secrets and cut at 2,000 characters.
  *
- * In files it is `audit`, with `file_path`: entries are appended there, a line of JSON each with snake_case keys. A new
- * file can be read by its owner only.
+ * In settings files its name is `audit`, with `file_path`: each entry is appended to that file as a line of JSON with
+ * snake_case keys. A new file can be read by its owner only.
  *
  * **Gotchas**
  *
- * Put it first in the list, and it sees what every other entry let through or vetoed; put it last, and it sees what
- * really ran. Hooks (`Hooks.on`) are the way to observe without holding up a run; `RunRecord` has everything that
- * happened.
+ * Put it first in the list to record the calls before other middleware changes or vetoes them. Put it last to record
+ * the calls that really run. Use hooks (`Hooks.on`) to observe without delaying a run, and `RunRecord` for everything
+ * that happened.
  *
  * **Example** (An entry for each call)
  *
@@ -55,26 +55,26 @@ import * as Middleware from "../../middleware/Middleware.ts"
 import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
 import * as Parameters from "./Parameters.ts"
 
-/** An entry; times are milliseconds since 1970. */
+/** An audit entry. Times are milliseconds since 1970. */
 export interface Entry {
   readonly kind: "model_call" | "tool_call"
   readonly phase: "begin" | "end"
-  /** The same for both entries of a call. */
+  /** Id shared by both entries of a call. */
   readonly id: string
   readonly at: number
   readonly sessionId: string
   readonly turnId: string
-  /** Name of the tool; of a model call, the model that answered, and `model` before. */
+  /** Name of the tool. For a model call, `model` before the call and the model that answered after it. */
   readonly name: string
-  /** Arguments of a tool as JSON; `N messages` of a model call. */
+  /** Arguments of a tool as JSON, or `N messages` for a model call. */
   readonly input: string
-  /** Of `end` only. */
+  /** Status of the call, only in an `end` entry. */
   readonly status?: "ok" | "failed" | "interrupted" | undefined
-  /** Failure of a call in one line. */
+  /** Failure of the call, in one line. */
   readonly error?: string | undefined
 }
 
-/** Options of the middleware; `R` is what `write` needs. */
+/** Options of the middleware. `R` is the services that `write` requires. */
 export interface Options<R> {
   readonly write: (entry: Entry) => Effect.Effect<unknown, unknown, R>
 }
@@ -93,7 +93,7 @@ const auditCall = <A, E, R, R2>(
   run: Effect.Effect<A, E, R>,
   getName: (value: A) => string
 ): Effect.Effect<A, E, R | R2> => {
-  // An entry that cannot be written is a defect of the middleware, which is closed.
+  // A failed write is a defect, because the middleware fails closed.
   const writeEntry = (more: Pick<Entry, "phase" | "name" | "status" | "error">) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) => Effect.orDie(write({ ...call, ...more, at })))
   return Effect.andThen(
@@ -113,7 +113,7 @@ const auditCall = <A, E, R, R2>(
   )
 }
 
-/** Makes the middleware. */
+/** Creates the middleware. */
 export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
   let calls = 0
   return Middleware.lifecycle({
@@ -172,6 +172,6 @@ const appendTo =
       )
     }).pipe(Effect.provide(ChildProcesses.layerDefault()))
 
-/** The middleware of parameters of any shape: `file_path`. */
+/** Creates the middleware from unvalidated parameters: `file_path`. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("audit", Params, parameters), ({ filePath }) => make({ write: appendTo(filePath) }))

@@ -1,14 +1,16 @@
 /**
- * Tells the model before each call how many iterations and tokens are left, in words that harden towards the end.
+ * Reminds the model before each call how many iterations and tokens are left. The wording becomes more urgent towards
+ * the end.
  *
  * **Details**
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `desiredMaxTokens` | 16384 | tokens of one answer; the wording hardens when less than three of these are left |
+ * | `desiredMaxTokens` | 16384 | tokens of one answer; the wording becomes urgent below three times this number |
  * | `maxContextTokens` | none | window of the model; its unused part is also a limit |
  *
- * It begins with the second call of a conversation. The hint is a message of one call, which is never stored.
+ * The reminders begin with the second call of a conversation. A reminder is sent as a message with one call and is
+ * never stored.
  *
  * **Example** (A window of 128,000 tokens)
  *
@@ -33,7 +35,7 @@ const Options = Schema.Struct({
   maxContextTokens: Schema.optional(Parameters.Positive)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const renderIterationHint = (left: number): string =>
@@ -63,9 +65,9 @@ const buildMiddleware = ({ desiredMaxTokens = 16_384, maxContextTokens }: Option
     }
   })
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("budget-reminder", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

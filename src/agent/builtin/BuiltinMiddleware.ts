@@ -1,13 +1,14 @@
 /**
- * Bundled middleware by name, for files of settings: `middlewares: [{ import, params }]`.
+ * Finds bundled middleware by name, for settings files: `middlewares: [{ import, params }]`.
  *
  * **Details**
  *
- * A name is ours (`long-tool-output`) or a path of the lifecycle document
+ * A name is a short name (`long-tool-output`) or a path from the lifecycle document
  * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema.
- * `AgentEvents` and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
+ * `AgentEvents` and `ResponseCache` need code or a service of the application, and can only be passed to
+ * `Runtime.layer({ middleware })`.
  *
- * **Example** (An entry of a file)
+ * **Example** (An entry in a settings file)
  *
  * ```ts
  * import * as Result from "effect/Result"
@@ -60,7 +61,7 @@ const definitions: ReadonlyArray<Definition> = [
   { id: "approve", fromUnknown: Approve.fromUnknown }
 ]
 
-/** Paths of the lifecycle document. */
+/** Bundled names, by path of the lifecycle document. */
 const aliases: Readonly<Record<string, string>> = {
   "nexau.archs.main_sub.execution.hooks:LoggingMiddleware": "logging",
   "nexau.archs.main_sub.execution.middleware.logging:LoggingMiddleware": "logging",
@@ -69,29 +70,30 @@ const aliases: Readonly<Record<string, string>> = {
   "nexau.archs.main_sub.execution.middleware.context_compaction:ContextCompactionMiddleware": "context-compaction"
 }
 
-/** Names that a file can use. */
+/** Names that a settings file can use. */
 export const names: ReadonlyArray<string> = definitions.map(({ id }) => id)
 
-/** An entry of a file. */
+/** A middleware entry of a settings file. */
 export interface Entry {
   readonly import: string
   readonly params?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** An entry that was made, and its place in the file. */
+/** Middleware created from an entry, and the entry's place in the file. */
 export interface MadeMiddleware {
   readonly middleware: Middleware.Contained
   readonly source: string
 }
 
-/** The bundled middleware that a name or a path of the lifecycle document means. */
+/** Returns the bundled middleware for a name or a path of the lifecycle document. */
 export const find = (name: string): Definition | undefined => {
   const id = Object.hasOwn(aliases, name) ? aliases[name] : name
   return definitions.find((one) => one.id === id)
 }
 
 /**
- * The bundled name closest to an unknown one. A path of the lifecycle document is also compared by its last part.
+ * Returns the bundled name closest to an unknown name. For a path of the lifecycle document, its last part is also
+ * compared.
  */
 export const findNearest = (name: string): string | undefined => {
   const known = [...names, ...Object.keys(aliases)]
@@ -109,7 +111,7 @@ const makeUnknownError = (path: string, name: string): ConfigError => {
   })
 }
 
-/** Makes bundled middleware of entries, in their order; the first entry that is wrong is the failure, with its path. */
+/** Creates bundled middleware from entries, in order. Fails with the first invalid entry and its path. */
 export const read = (entries: ReadonlyArray<Entry>): Result.Result<ReadonlyArray<MadeMiddleware>, ConfigError> => {
   const made: Array<MadeMiddleware> = []
   for (const [index, { import: name, params }] of entries.entries()) {

@@ -6,32 +6,32 @@
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `maxContextTokens` | the model's | tokens that the model holds |
- * | `autoCompact` | true | false: nothing is made smaller, also when a provider refuses the conversation for its size |
- * | `emergencyCompactEnabled` | true | false: a conversation that a provider refuses for its size ends the run |
- * | `trigger`, `threshold` | `token_threshold`, 0.75 | from this share of the window on |
- * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | when the last answer is this old: the provider's cache has expired |
- * | `compactionStrategy` | `tool_result_compaction` | old results become a line; `llm_summary`: a summary |
+ * | `maxContextTokens` | the model's | context window of the model in tokens |
+ * | `autoCompact` | true | if false, the conversation is never compacted, even if a provider refuses it for its size |
+ * | `emergencyCompactEnabled` | true | if false, the run ends when a provider refuses the conversation for its size |
+ * | `trigger`, `threshold` | `token_threshold`, 0.75 | compacts when this share of the window is used |
+ * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | compacts if the last answer is so many minutes old that the cache has expired |
+ * | `compactionStrategy` | `tool_result_compaction` | shortens old tool results to one line; `llm_summary` writes a summary |
  * | `keepIterations` | 3 | newest answers that stay, with their results and the user's messages before them |
- * | `keepUserRounds` | 0 | above 0: so many of the user's messages stay with their answers, instead of iterations |
- * | `compactableTools` | all | tools whose results become a line; none for an empty list |
+ * | `keepUserRounds` | 0 | if above 0, this many user messages stay with their answers, instead of iterations |
+ * | `compactableTools` | all | tools whose results are shortened; an empty list selects no tools |
  * | `summaryLlmConfig` | the task `compression` | model for summaries: `model`, `base_url`, `api_key`, `api_type` |
- * | `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` | none | values that `summaryLlmConfig` lacks |
- * | `compactPromptPath` | the engine's | file with the instructions for the summary |
- * | `retryAttempts` | 3 | times that a summary is asked for |
- * | `saveHistory` | true | the stored session stays whole, always |
+ * | `summaryModel`, `summaryBaseUrl`, `summaryApiKey`, `summaryApiType` | none | values for keys that `summaryLlmConfig` does not set |
+ * | `compactPromptPath` | the engine's instructions | file with the instructions for the summary |
+ * | `retryAttempts` | 3 | maximum number of attempts to get a summary |
+ * | `saveHistory` | true | has no effect: the stored session always stays complete |
  *
- * `sliding_window` is an old name of `llm_summary`. At least one parameter must be given. Two entries can be layered: a
- * cheap time-based one before one with summaries. With one of them in the stack, the runtime's own
- * `compression.threshold` triggers nothing.
+ * `sliding_window` is an old name for `llm_summary`. At least one parameter must be given. Two entries can be layered:
+ * a cheap time-based entry before an entry with summaries. With such an entry in the stack, the runtime's own
+ * `compression.threshold` has no effect.
  *
  * **Gotchas**
  *
- * An unknown window triggers nothing. Before the first answer of a run an estimate of the tokens decides, afterwards the
- * provider's count. Only the process that received the last answer knows its age. If no summary can be made, the
- * conversation stays as it is.
+ * A window of unknown size never triggers compaction. Before the first answer of a run the decision uses an estimate of
+ * the tokens, afterwards the provider's count. Only the process that received the last answer knows the age of the
+ * answer. If no summary can be made, the conversation stays unchanged.
  *
- * **Example** (Summaries from two thirds of the window on)
+ * **Example** (Summaries when two thirds of the window are used)
  *
  * ```ts
  * import { ContextCompaction } from "hermes-effect/middleware"
@@ -86,7 +86,7 @@ const Options = Schema.Struct({
   saveHistory: Schema.optional(Schema.Boolean)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const failParameter = (name: string, message: string) =>
@@ -95,7 +95,10 @@ const failParameter = (name: string, message: string) =>
 const readText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-/** The values of the summary model. A key of the nested form, in either spelling, wins over the flat form. */
+/**
+ * Reads the values of the summary model. A key of the nested form, in either spelling, takes precedence over the flat
+ * form.
+ */
 const readSummaryFields = (options: Options) => {
   const config = options.summaryLlmConfig ?? {}
   const apiKey: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
@@ -134,7 +137,7 @@ const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefi
     : Result.succeed({ model, baseUrl, apiKey: Redacted.make(apiKey), apiMode })
 }
 
-/** Sessions whose last answer is remembered. */
+/** Maximum number of sessions whose last answer time is stored. */
 const maxSessions = 1_000
 
 const toCompactionPlan = (options: Options, summaryModel: SummaryModel | undefined): CompactionPlan => {
@@ -185,7 +188,7 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
 
   const isFull = Effect.fnUntraced(function* (input: Middleware.BeforeModelInput) {
     const window = plan.window ?? (yield* input.contextWindow)
-    // The conversation is examined before the first answer alone.
+    // The conversation is only measured before the first answer.
     return (
       window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
     )
@@ -225,7 +228,7 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.flatMap(Parameters.read(id, Options, parameters), (options) => {
     const { keepIterations = 3, keepUserRounds = 0, saveHistory } = options
@@ -244,5 +247,5 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
     return Result.map(readSummaryModel(options), (summaryModel) => buildMiddleware(options, summaryModel))
   })
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

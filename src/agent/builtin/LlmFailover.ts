@@ -3,20 +3,20 @@
  *
  * **Details**
  *
- * The call goes to the primary. A failure that matches the trigger (default: 500, 502, 503) leads to the fallbacks in
- * order, each with its own keys over the primary's configuration, in its own protocol; if a fallback fails for any
- * reason, the next one is tried, and the call fails with the last failure. A failure that does not match propagates
- * unchanged, as does every interruption. With a circuit breaker, a primary that has failed too often in a row is
- * skipped for a while; then one call tries it again, while the others still skip it.
+ * The call goes to the primary. A failure that matches the trigger (default: 500, 502, 503) is retried with the
+ * fallbacks in order, each with its own settings merged over the primary's configuration and in its own protocol; if a
+ * fallback fails for any reason, the next one is tried, and the call fails with the last failure. A failure that does
+ * not match propagates unchanged, as does every interruption. With a circuit breaker, a primary that has failed too
+ * often in a row is skipped for a while; then one call tries it again, while the others still skip it.
  *
- * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of the
- * call change: the router sends it, so that hooks, retries and other middleware see every provider's attempts. The
- * breaker belongs to this value: agents and children that share it share its state.
+ * The options are defined by the failover document, in camelCase or snake_case. Only the route and the parameters of
+ * the call change: the router sends it, so that hooks, retries and other middleware see every provider's attempts. The
+ * breaker belongs to this middleware value: agents and children that share the value share the breaker's state.
  *
  * **Gotchas**
  *
  * - A fallback on another server does not receive the primary's key, see `failover/FallbackRoute`.
- * - Only matching failures count for the breaker; the reference counts all of them.
+ * - Only matching failures count for the breaker. The reference implementation counts all failures.
  * - Text streamed before the failure was already shown. The answer consists of the fallback's parts alone, and a notice
  *   names both providers if a run listens.
  * - Invalid options throw a `ConfigError` when the middleware is created; {@link fromUnknown} returns it as a value.
@@ -64,17 +64,17 @@ const makeSkippedError = (): AiError.AiError =>
     })
   })
 
-/** The typed failure of a cause, unless the cause is an interruption or a defect. */
+/** Returns the typed failure of a cause, unless the cause is an interruption or a defect. */
 const findFailure = <E>(cause: Cause.Cause<E>): Cause.Fail<E> | undefined =>
   Cause.hasInterrupts(cause) ? undefined : cause.reasons.find(Cause.isFailReason)
 
 const describeRoute = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
-/** Failures of this middleware itself, besides those from below. */
+/** Failures of this middleware itself, in addition to the failures of the wrapped call. */
 type OwnFailure = AiError.AiError | Breakers.Rejected
 
-/** Part of a wrapper's `next` that is used here. */
+/** The wrapped call, reduced to the parameters that are used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
 
 const notifyFallback = (
@@ -114,7 +114,7 @@ const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settin
     return failure !== undefined && isMatch(failure.error) ? "failure" : "ignored"
   }
 
-  /** Asks the fallbacks from `index` on, after `from` has failed with `cause`. */
+  /** Asks the fallbacks starting at `index`, after `from` failed with `cause`. */
   const fallBack = <E, R>(
     ask: Ask<E, R>,
     context: Middleware.CallContext,
@@ -181,9 +181,9 @@ const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settin
   })
 }
 
-/** The middleware of options that came from a file: a wrong one is a line that names it. */
+/** Creates the middleware from options in a file. The error for invalid options names the invalid field in one line. */
 export const fromUnknown = (options: unknown): Result.Result<Middleware.WrapModelCall, ConfigError> =>
   Result.map(Options.read(options), buildMiddleware)
 
-/** Makes the failover middleware; throws where the options are wrong. */
+/** Creates the failover middleware. Throws a `ConfigError` if the options are invalid. */
 export const make = (options: Options.Options): Middleware.WrapModelCall => Result.getOrThrow(fromUnknown(options))

@@ -1,5 +1,5 @@
 /**
- * Logs the model calls and tool calls of a run; changes nothing. Texts are cut and redacted.
+ * Logs the model calls and tool calls of a run without changing them. Texts are cut and redacted.
  *
  * **Details**
  *
@@ -11,10 +11,10 @@
  * | `toolPreviewChars` | 500 | characters of tool input and output |
  * | `logModelCalls` | false | logs around each model call, also without `modelLogger` |
  *
- * Without parameters both are logged; when only one logger is named, only that one is used. Lines have the annotation
- * `logger`; pieces of a streamed answer are logged at debug level.
+ * Without parameters both kinds of calls are logged. If only one logger is named, only its calls are logged. Lines have
+ * the annotation `logger`. Parts of a streamed answer are logged at debug level.
  *
- * **Example** (Drop it in)
+ * **Example** (Logging with the defaults)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -50,10 +50,10 @@ const Options = Schema.Struct({
   logModelCalls: Schema.optional(Schema.Boolean)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
-/** A value in one line of at most `chars` characters, without secrets; a mark says that it was cut. */
+/** Renders a value in one line of at most `chars` characters, without secrets. A mark shows that the value was cut. */
 const renderPreview = (value: unknown, chars: number): string => {
   const text = typeof value === "string" ? value : Json.toText(value)
   const shown = Redaction.redactStart(text, chars)
@@ -63,7 +63,7 @@ const renderPreview = (value: unknown, chars: number): string => {
 const joinText = (parts: ReadonlyArray<{ readonly type: string }>): string =>
   parts.flatMap((part) => ("text" in part && part.type === "text" ? [String(part.text)] : [])).join("")
 
-/** Logs before and after a model call; pieces of a streamed answer are logged at debug level. */
+/** Logs before and after a model call. Parts of a streamed answer are logged at debug level. */
 const logAroundCall =
   (
     log: (line: string) => Effect.Effect<void>,
@@ -97,7 +97,7 @@ const buildMiddleware = ({
   const isDefault = (modelLogger ?? toolLogger) === undefined || (modelLogger === null && toolLogger === null)
   const modelName = modelLogger ?? (isDefault ? "hermes.model" : undefined)
   const toolName = toolLogger ?? (isDefault ? "hermes.tool" : undefined)
-  // Adding this middleware is a request for its lines, so that the log level of the program does not hide them.
+  // Adding this middleware requests its log lines, so the log level of the program does not hide them.
   const makeLogger = (logger: string) => (line: string) =>
     Effect.logInfo(line).pipe(
       Effect.annotateLogs({ logger }),
@@ -145,9 +145,9 @@ const buildMiddleware = ({
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("logging", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -9,16 +9,17 @@
  * | `maxOutputChars` | 10000 | a longer result is cut |
  * | `headLines`, `tailLines` | 50, 30 | lines that are retained from its start and its end |
  * | `tempDir` | `/tmp/nexau_tool_outputs` | directory of the files; null cuts without storing a file |
- * | `bypassToolNames` | none | tools whose results are never cut; `LoadSkill` always is one |
+ * | `bypassToolNames` | none | tools whose results are never cut, in addition to `LoadSkill` |
  * | `headChars`, `tailChars` | 5000, 5000 | characters that are retained if lines are too long |
  *
- * The middleware checks the text for the model if another one has set it, else the result of the tool. In an object the
- * text `content`, else `result`, is cut and the other fields stay; an object without one becomes `{ content }`. Images
- * pass. The result is always bounded: by lines if they are short enough, else by characters, also when `headChars` and
- * `tailChars` are 0. A default of `headChars` or `tailChars` shrinks so that both fit into `maxOutputChars`.
+ * The middleware checks the text for the model if another middleware has set it, else the result of the tool. In an
+ * object the text field `content`, or else `result`, is cut and the other fields stay. An object without either becomes
+ * `{ content }`. Images are not changed. The size of the result is always limited: by lines if they are short enough,
+ * or else by characters, also when `headChars` and `tailChars` are 0. The defaults of `headChars` and `tailChars` are
+ * reduced so that both fit into `maxOutputChars`.
  *
  * Files hold the redacted text, are named by tool, call, time and a random part, and can be read by their owner only.
- * If the file cannot be written, the result says so and is cut anyway.
+ * If the file cannot be written, the result is cut and contains a note about the failure.
  *
  * **Example** (As in the lifecycle document)
  *
@@ -61,10 +62,10 @@ const Options = Schema.Struct({
   bypassToolNames: Schema.optional(Schema.NullOr(Schema.Array(Schema.String)))
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
-/** Bounds of a shortened text. */
+/** Limits of a shortened text. */
 interface Bounds {
   readonly maxOutputChars: number
   readonly headLines: number
@@ -90,7 +91,7 @@ const resolveBounds = ({
   }
 }
 
-/** Lines with their ends. */
+/** Splits a text into lines that include their line breaks. */
 const splitLines = (text: string): ReadonlyArray<string> =>
   text.match(/[^\n\v\f\r\u0085\u2028\u2029]*(?:\r\n|[\n\v\f\r\u0085\u2028\u2029])|[^\n\v\f\r\u0085\u2028\u2029]+$/g) ??
   []
@@ -115,7 +116,10 @@ const cutByChars = (text: string, head: number, tail: number): string | undefine
   return start + renderGap(text.length - start.length - end.length, "characters") + end
 }
 
-/** Cuts a text by lines and by characters. Returns the longer result within the bound, else the shorter one. */
+/**
+ * Cuts a text by lines and by characters. Returns the longer of the results that are within the limit, or the shorter
+ * result if neither is.
+ */
 const cutText = (text: string, bounds: Bounds): string => {
   const { headChars, headLines, maxOutputChars, tailChars, tailLines } = bounds
   const candidates = [cutByLines(text, bounds), cutByChars(text, headChars, tailChars)].flatMap((one) =>
@@ -127,7 +131,7 @@ const cutText = (text: string, bounds: Bounds): string => {
     (a, b) => (a === undefined || b.length < a.length ? b : a),
     undefined
   )
-  // The separator may go beyond the bound; a line that is too long may not.
+  // The separator may exceed the limit, but a line that is too long may not.
   if (shortest !== undefined && shortest.length <= maxOutputChars + 100) return shortest
   const heads = headLines + tailLines + headChars + tailChars === 0 || headLines + headChars > 0
   return TextCut.cutMiddle(text, maxOutputChars, heads ? 0.6 : 0)
@@ -220,7 +224,7 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
       return Effect.map(
         directory === null ? Effect.succeed(undefined) : saveText(directory, toolName, toolCallId, whole),
         (path) => {
-          // Redacted before it is cut, because a part of a secret cannot be recognised.
+          // Secrets are redacted before the cut, because a partial secret cannot be recognised.
           const safe = Redaction.redactText(text)
           const short =
             (safe.length > bounds.maxOutputChars ? cutText(safe, bounds) : safe) +
@@ -236,7 +240,7 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.flatMap(Parameters.read("long-tool-output", Options, parameters), (options) => {
     const { headChars, maxOutputChars, tailChars } = resolveBounds(options)
@@ -252,5 +256,5 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
         )
   })
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

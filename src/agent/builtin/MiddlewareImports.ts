@@ -1,21 +1,22 @@
 /**
- * Middleware that a file names: `middlewares: [{ import, params }]` of `config.yaml` and of agent files.
+ * Creates the middleware named in a file: `middlewares: [{ import, params }]` in `config.yaml` and in agent files.
  *
  * **Details**
  *
  * | `import` | is |
  * | --- | --- |
- * | `long-tool-output` | a bundled one, by its name |
- * | `nexau.…long_tool_output:LongToolOutputMiddleware` | a bundled one, by its name in the lifecycle document |
+ * | `long-tool-output` | bundled middleware, by its name |
+ * | `nexau.…long_tool_output:LongToolOutputMiddleware` | bundled middleware, by its name in the lifecycle document |
  * | `./audit.ts#audit`, `lib/audit.ts#audit` | an export of a file, relative to the file that names it |
  * | `./audit.ts` | the default export of a file |
- * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts`, else of a package |
- * | `@acme/agents#audit`, `pkg/middleware#audit` | an export of a package, found as an import in that file would be |
+ * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts`, or else of a package |
+ * | `@acme/agents#audit`, `pkg/middleware#audit` | an export of a package, resolved like an import in that file |
  *
- * A dotted path is relative to the file that names it, with one of the endings `.ts`, `.mts`, `.js`, `.mjs` and `.cjs`.
+ * A dotted path is relative to the file that names it and has one of the extensions `.ts`, `.mts`, `.js`, `.mjs` and
+ * `.cjs`.
  *
- * Exports are made into middleware by `MiddlewareDefinition`. `${this_file_dir}` in parameters is the folder of the
- * file. Relative texts of parameters whose names end in `_path` or `_file` are resolved against it.
+ * `MiddlewareDefinition` converts exports to middleware. `${this_file_dir}` in parameters is replaced by the folder of
+ * the file. Relative paths in parameters whose names end in `_path` or `_file` are resolved against that folder.
  *
  * An import is code that runs with the user's rights: modules are loaded from the program's home directory and from
  * trusted folders (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and the
@@ -53,13 +54,13 @@ import * as MiddlewareDefinition from "../../middleware/MiddlewareDefinition.ts"
 import * as PluginModules from "../../base/platform/PluginModules.ts"
 import * as BuiltinMiddleware from "./BuiltinMiddleware.ts"
 
-/** An entry of a file. */
+/** A middleware entry of a settings file. */
 export type Entry = BuiltinMiddleware.Entry
 
-/** An entry that was made, and its place in the file. */
+/** Middleware created from an entry, and the entry's place in the file. */
 export type Made = BuiltinMiddleware.MadeMiddleware
 
-/** An error about a part of an entry. */
+/** An error in a part of an entry. */
 interface Mistake {
   readonly at: ReadonlyArray<string>
   readonly message: string
@@ -69,7 +70,7 @@ const makeMistake = (at: ReadonlyArray<string>, message: string): Mistake => ({ 
 
 /** The module and the export that an import names. */
 interface NamedExport {
-  /** As it was written. */
+  /** Import text as written in the file. */
   readonly text: string
   readonly module: string
   readonly name: string
@@ -141,7 +142,7 @@ const locateModule = Effect.fnUntraced(function* (
   })
 })
 
-/** The export of a module, from a folder that is trusted. */
+/** Loads an export of a module from a trusted folder. */
 const loadExport = Effect.fnUntraced(function* (
   named: NamedExport,
   folder: string
@@ -163,7 +164,7 @@ const loadExport = Effect.fnUntraced(function* (
     makeMistake(["import"], `${path} cannot be loaded: ${Faults.describeError(error).split("\n")[0] ?? ""}`)
   )
   const members = Predicate.isObject(exports) ? exports : {}
-  // Modules that were CommonJS have their exports below the default.
+  // An imported CommonJS module has its exports in `default`.
   const main: unknown = members["default"]
   const within = Predicate.isObjectOrArray(main) && Object.hasOwn(main, name) ? Reflect.get(main, name) : undefined
   const exported: unknown = members[name] ?? within
@@ -174,7 +175,7 @@ const loadExport = Effect.fnUntraced(function* (
   )
 })
 
-/** Place of a parameter in the file, by the name in its Schema. */
+/** Returns the place of a parameter in the file, by its name in the Schema. */
 const findParameterPath = (
   params: MiddlewareDefinition.Params | undefined,
   [first, ...rest]: ReadonlyArray<string>
@@ -188,7 +189,7 @@ const toMistake =
   ({ message, path }: MiddlewareDefinition.Problem): Mistake =>
     makeMistake(["params", ...findParameterPath(params, path)], message)
 
-/** Relative paths of parameters, from the folder of the file. */
+/** Resolves relative paths in parameters against the folder of the file. */
 const resolvePaths = (params: MiddlewareDefinition.Params | undefined, folder: string, paths: Path.Path) =>
   params === undefined
     ? undefined
@@ -235,8 +236,8 @@ const makeOne = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the middleware of a file, in its order; the first entry that is wrong is the failure. Modules stay loaded as
- * long as the scope lives.
+ * Creates the middleware of a file, in order. Fails with the first invalid entry. Modules stay loaded until the scope
+ * closes.
  */
 export const make = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
@@ -257,7 +258,7 @@ export const make = Effect.fnUntraced(function* (
   return made
 })
 
-/** Makes the middleware of `config.yaml`. */
+/** Creates the middleware of `config.yaml`. */
 export const fromSettings = (
   entries: ReadonlyArray<Entry>
 ): Effect.Effect<ReadonlyArray<Made>, ConfigError, Needs | Home> =>

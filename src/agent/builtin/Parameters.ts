@@ -1,6 +1,6 @@
 /**
- * Parameters of bundled middleware as users write them, in code (camelCase) or in a file (snake_case), decoded by the
- * middleware's own Schema. A wrong one is a line that names the field and the shape that it should have.
+ * Decodes the parameters of bundled middleware as users write them, in code (camelCase) or in a file (snake_case), with
+ * the Schema of the middleware. The error for an invalid parameter names the field and its expected type in one line.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -8,11 +8,11 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type * as Middleware from "../../middleware/Middleware.ts"
 import * as MiddlewareDefinition from "../../middleware/MiddlewareDefinition.ts"
 
-/** Middleware that a file can name. Its parameters may have any shape; `fromUnknown` decodes them. */
+/** Middleware that a settings file can name. `fromUnknown` decodes its parameters. */
 export interface Definition {
-  /** Name in files: `long-tool-output`. */
+  /** Name in settings files, such as `long-tool-output`. */
   readonly id: string
-  /** Makes the middleware of parameters of any shape. */
+  /** Creates the middleware from unvalidated parameters. */
   readonly fromUnknown: (parameters: unknown) => Result.Result<Middleware.Contained, ConfigError>
 }
 
@@ -23,13 +23,13 @@ export const read = <A>(id: string, schema: Schema.Decoder<A>, given: unknown): 
     return new ConfigError({ path, message: `${path}: ${problem.message}` })
   })
 
-/** Parameters of middleware that is for model calls or for calls of tools. */
+/** Parameters of middleware that applies to model calls or to tool calls. */
 export const calls = {
   calls: Schema.optional(Schema.Literals(["model", "tool"])),
   tools: Schema.optional(Schema.Array(Schema.String))
 }
 
-/** {@link read} for parameters that have {@link calls}; refuses `tools` unless `calls` is `tool`. */
+/** {@link read} for parameters that include {@link calls}. Rejects `tools` unless `calls` is `tool`. */
 export const readCalls = <
   A extends { readonly calls?: string | undefined; readonly tools?: ReadonlyArray<string> | undefined }
 >(
@@ -43,15 +43,15 @@ export const readCalls = <
       : Result.fail(makeParameterError(id, "tools", "only for calls of tools: add calls: tool, or remove it"))
   )
 
-/** The error of a parameter that does not go with the others. */
+/** Creates the error for a parameter that conflicts with the others. */
 export const makeParameterError = (id: string, name: string, message: string): ConfigError =>
   new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` })
 
-/** A positive number of seconds. */
+/** Schema of a positive number of seconds. */
 export const Seconds = Schema.Finite.check(Schema.isGreaterThan(0))
 
-/** A positive whole number. */
+/** Schema of a positive integer. */
 export const Positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
-/** A whole number from 0. */
+/** Schema of a non-negative integer. */
 export const NotNegative = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

@@ -5,16 +5,16 @@
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `kinds` | all | of `email`, `phone`, `credit_card`, `iban`, `ssn`, `ip` |
- * | `patterns` | none | regular expressions of your own, by name |
+ * | `kinds` | all | some of `email`, `phone`, `credit_card`, `iban`, `ssn`, `ip` |
+ * | `patterns` | none | additional regular expressions, by name |
  * | `input` | true | masks the user's message before it is stored, and every message of a request |
  * | `toolOutput` | true | masks tool results before the model and the store see them |
- * | `output` | true | masks answers; they are then shown when they are whole, not while they stream |
+ * | `output` | true | masks answers; they are then shown when they are complete, not while they stream |
  *
- * A finding becomes its kind in brackets: `[EMAIL]`. Numbers of cards and accounts count when their check digits are
- * right. The middleware is closed: if it fails, the call or the run fails.
+ * A match is replaced by its kind in brackets: `[EMAIL]`. Card and account numbers are masked only if their check
+ * digits are valid. The middleware fails closed: if it fails, the call or the run fails.
  *
- * **Example** (Numbers of customers too)
+ * **Example** (Masking customer numbers too)
  *
  * ```ts
  * import { PiiRedaction } from "hermes-effect/middleware"
@@ -25,7 +25,7 @@
  * // => write to [EMAIL]
  * ```
  *
- * **Example** (Under its name in the kit)
+ * **Example** (By its name in the kit)
  *
  * ```ts
  * import { Runtime } from "hermes-effect"
@@ -55,7 +55,7 @@ const Options = Schema.Struct({
   output: Schema.optional(Schema.Boolean)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 interface Rule {
@@ -66,7 +66,7 @@ interface Rule {
 
 const extractDigits = (text: string): string => text.replaceAll(/\D/g, "")
 
-/** Check digit of numbers of cards (Luhn). */
+/** Validates the check digit of a card number (Luhn). */
 const isCard = (found: string): boolean => {
   const number = extractDigits(found)
   if (number.length < 13 || number.length > 19) return false
@@ -79,7 +79,7 @@ const isCard = (found: string): boolean => {
   return sum % 10 === 0
 }
 
-/** Check digits of numbers of accounts (ISO 7064, modulo 97). */
+/** Validates the check digits of an account number (ISO 7064, modulo 97). */
 const isAccount = (found: string): boolean => {
   const text = found.replaceAll(/\s/g, "").toUpperCase()
   let rest = 0
@@ -102,10 +102,10 @@ const rules: Readonly<Record<typeof Kind.Type, Rule>> = {
   }
 }
 
-/** All kinds, those that others could be a part of last. */
+/** All kinds. Kinds that can match a part of another kind come last. */
 const order: ReadonlyArray<typeof Kind.Type> = ["email", "iban", "credit_card", "ssn", "ip", "phone"]
 
-/** Compiles the rules of some parameters; throws where a pattern is not a regular expression. */
+/** Compiles the rules for the parameters. Throws if a pattern is not a valid regular expression. */
 const compileRules = ({ kinds = order, patterns = {} }: Options): ReadonlyArray<Rule> => [
   ...Object.entries(patterns).map(([name, source]): Rule => ({
     name: name.toUpperCase(),
@@ -123,7 +123,7 @@ const makeMask =
       text
     )
 
-/** A text without the personal data that the parameters name. */
+/** Returns a text without the kinds of personal data that the parameters name. */
 export const maskText = (text: string, options: Options = {}): string => makeMask(compileRules(options))(text)
 
 type Mask = (text: string) => string
@@ -135,7 +135,7 @@ const maskValue = (mask: Mask, value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(mask, item)]))
 }
 
-/** A message whose texts are masked, or the message itself if nothing was masked. */
+/** Returns a message with masked texts, or the same message if nothing was masked. */
 const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
   if (message.role === "system") return message
   if (message.role === "user") {
@@ -204,7 +204,7 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.flatMap(Parameters.read("pii-redaction", Options, parameters), (options) =>
     Result.try({
@@ -219,5 +219,5 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
     })
   )
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -1,6 +1,6 @@
 /**
- * Bounds the number of model calls and tool calls in a time, by the `RateLimiter` of `effect/persistence`: in memory
- * for one process, in Redis for several.
+ * Limits the number of model calls and tool calls per time window, with the `RateLimiter` of `effect/persistence`: in
+ * memory for one process, in Redis for several.
  *
  * **Details**
  *
@@ -10,16 +10,17 @@
  * | `window` | – | length of the window |
  * | `key` | one for all calls | key of a separate count: by session, platform or tool |
  * | `exceeded` | `delay` | `delay` waits for the next window, `refuse` vetoes the call with `ExecutionBlocked` |
- * | `tools` | all | names of the tools that count |
+ * | `tools` | all | names of the tools whose calls are counted |
  * | `onFailure` | `open` | `closed` fails a call that could not be counted |
  *
- * In files it is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`, and `limit`,
- * `exceeded`, `tools` and `on_failure` are as above. Its calls are counted together, in the memory of the process.
+ * In settings files its name is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`,
+ * and `limit`, `exceeded`, `tools` and `on_failure` are as above. All its calls share one count, in the memory of the
+ * process.
  *
  * **Gotchas**
  *
- * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers
- * do not need this: routes respect the limits that a provider states.
+ * Waits count as the middleware's own time: a wait that exceeds the deadline of a call ends the call. This middleware
+ * is not needed for the rate limits of providers: routes respect the limits that a provider states.
  *
  * **Example** (One call an hour)
  *
@@ -57,11 +58,11 @@ import { type ConfigError, ExecutionBlocked } from "../../base/domain/AgentError
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Parameters from "./Parameters.ts"
 
-/** The counter by its key: the module of `effect` is loaded by the application that provides one. */
+/** Service key of the limiter. The application that provides the limiter loads the `effect` module. */
 const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> =
   Context.Service<RateLimiter.RateLimiter>("~effect/persistence/RateLimiter")
 
-/** Options of a limit; see the table above. `Context` is the information about a call that middleware receives. */
+/** Options of a rate limit; see the table above. `Context` is the information about a call that middleware receives. */
 export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
   readonly limit: number
   readonly window: Duration.Input
@@ -127,12 +128,12 @@ const limitToolCalls = <R>(
         : Effect.andThen(countCall("tool calls", options, context, counter), next(args))
   })
 
-/** Bounds model calls. */
+/** Limits model calls. */
 export const modelCalls = (
   options: Options<Middleware.CallContext>
 ): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> => limitModelCalls(options, Limiter)
 
-/** Bounds calls of tools. */
+/** Limits tool calls. */
 export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
   limitToolCalls(options, Limiter)
 
@@ -144,7 +145,7 @@ const Params = Schema.Struct({
   onFailure: Schema.optional(Schema.Literals(["open", "closed"]))
 })
 
-/** A counter in memory, made at its first use. */
+/** Creates an in-memory limiter at its first use. */
 const makeMemoryCounter = (): Effect.Effect<RateLimiter.RateLimiter> => {
   let made: RateLimiter.RateLimiter | undefined
   const make = Effect.flatMap(
@@ -157,7 +158,8 @@ const makeMemoryCounter = (): Effect.Effect<RateLimiter.RateLimiter> => {
 }
 
 /**
- * The middleware of parameters of any shape: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and `on_failure`.
+ * Creates the middleware from unvalidated parameters: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and
+ * `on_failure`.
  */
 export const fromUnknown = (
   parameters: unknown

@@ -1,13 +1,13 @@
 /**
- * Adds a text to the conversation of model calls, which is never stored.
+ * Adds a text to the requests of model calls. The text is never stored.
  *
  * **Details**
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `text` | required | said to the model |
- * | `every` | 1 | calls from one reminder to the next |
- * | `from` | 0 | the first call of a run that gets it, from 0 |
+ * | `text` | required | text for the model |
+ * | `every` | 1 | number of calls from one reminder to the next |
+ * | `from` | 0 | index, from 0, of the first call of a run that gets the reminder |
  *
  * **Example** (As in the lifecycle document)
  *
@@ -32,7 +32,7 @@ const Options = Schema.Struct({
   from: Schema.optional(Parameters.NotNegative)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const buildMiddleware = ({ every = 1, from = 0, text }: Options): Middleware.LifecycleMiddleware => {
@@ -46,9 +46,9 @@ const buildMiddleware = ({ every = 1, from = 0, text }: Options): Middleware.Lif
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("reminder", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -8,9 +8,9 @@
  * | `timeToLiveSeconds` | 3600 | time for which an answer is stored |
  * | `storeId` | `hermes_responses` | name of the store |
  *
- * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only complete
- * answers (`stop`, `tool-calls`) are stored, except those with files or with apparent secrets. An answer from the store
- * uses no tokens and costs nothing. If the store fails, a warning is logged and the provider is asked.
+ * Two calls are the same if their messages, tools, tool choice, response format, limits and route are equal. Only
+ * complete answers (`stop`, `tool-calls`) are stored, except those with files or with apparent secrets. An answer from
+ * the store uses no tokens and costs nothing. If the store fails, a warning is logged and the provider is asked.
  *
  * **Example** (In memory, for a test)
  *
@@ -29,7 +29,7 @@
  * // => hello
  * ```
  *
- * **Example** (Under its name in the kit)
+ * **Example** (By its name in the kit)
  *
  * ```ts
  * import { Runtime } from "hermes-effect"
@@ -60,7 +60,7 @@ import * as Digest from "../../base/platform/Digest.ts"
 import * as Faults from "../../middleware/Faults.ts"
 import * as Parameters from "./Parameters.ts"
 
-/** The store by its key: the module of `effect` is loaded by the application that provides one. */
+/** Service key of the store. The application that provides the store loads the `effect` module. */
 const Store: Context.Service<Persistence.Persistence, Persistence.Persistence["Service"]> = Context.Service<
   Persistence.Persistence,
   Persistence.Persistence["Service"]
@@ -71,7 +71,7 @@ const Options = Schema.Struct({
   storeId: Schema.optional(Schema.NonEmptyString)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const Stored = Schema.Struct({
@@ -104,7 +104,7 @@ const Answer = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
-/** The text of an answer for the store, or `undefined` if the answer must not be stored. */
+/** Returns the text of an answer for the store, or `undefined` if the answer must not be stored. */
 const serializeAnswer = ({
   response: { finishReason, model, parts },
   route
@@ -116,14 +116,14 @@ const serializeAnswer = ({
   return Redaction.redactText(text) === text ? text : undefined
 }
 
-/** The stored answer, or `undefined` if the text cannot be decoded. */
+/** Returns the stored answer, or `undefined` if the text cannot be decoded. */
 const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
   const decoded = decode(text)
   if (decoded._tag === "None") return undefined
   const { finishReason, model, parts, route } = decoded.value
   return {
     response: {
-      // The store holds what `serializeAnswer` wrote: parts of an answer, as they were.
+      // The store contains the answer parts that `serializeAnswer` wrote.
       parts: parts as unknown as ReadonlyArray<ContentPart>,
       finishReason,
       usage: Usage.toResponse({ input: 0, output: 0 }),
@@ -175,12 +175,12 @@ const buildMiddleware = ({
       )
   })
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (
   parameters: unknown
 ): Result.Result<Middleware.WrapModelCall<never, never, Persistence.Persistence>, ConfigError> =>
   Result.map(Parameters.read("response-cache", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
   Result.getOrThrow(fromUnknown(options))

@@ -6,24 +6,25 @@
  *
  * | option | default | |
  * | --- | --- | --- |
- * | `times` | 2 | repetitions after the first call |
- * | `schedule` | from 500 ms, doubled, at most 30 s, with jitter | waits between calls |
- * | `while` | retryable model errors; every failed tool | decides if a failure is worth another call |
+ * | `times` | 2 | maximum number of repetitions after the first call |
+ * | `schedule` | from 500 ms, doubled each time, up to 30 s, with jitter | waits between calls |
+ * | `while` | retryable model errors; every failed tool | decides whether a failed call is repeated |
  * | `tools` | – | names of the tools whose calls may be repeated; required for tools |
  *
- * In files it is `retry`: `calls` is `model` (default) or `tool`; `times` and `tools` are as above, the others are for
- * code alone.
+ * In settings files its name is `retry`: `calls` is `model` (default) or `tool`, and `times` and `tools` are as above.
+ * The other options can only be set in code.
  *
- * Only a provider's failure (`AiError`) and a tool's (`ToolFailed`) are repeated. A veto, a translation and a policy's
- * failure go up.
+ * Only calls that fail with a provider's failure (`AiError`) or a tool's failure (`ToolFailed`) are repeated. A veto, a
+ * translated failure and a failure of a policy propagate unchanged.
  *
  * **Gotchas**
  *
- * A route repeats its own attempts, with keys and `Retry-After`, before a model call fails: this repeats the whole call
- * with all of that. A tool that failed may have changed something: name tools only that can be called twice. The waits
- * count as the wrapper's own time, so that a schedule longer than the deadline of the call ends it.
+ * A route repeats its own attempts, with keys and `Retry-After`, before a model call fails: this middleware repeats the
+ * whole call, including those attempts. A tool that failed may have changed something: only name tools that can be
+ * called twice. The waits count as the middleware's own time, so that a schedule that exceeds the deadline of the call
+ * ends the call.
  *
- * **Example** (A tool that answers at the second call)
+ * **Example** (A tool that succeeds at the second call)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -63,7 +64,7 @@ import { ToolFailed } from "../../base/domain/ToolOutput.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Parameters from "./Parameters.ts"
 
-/** Options of retries of failures `E`; see the table above. */
+/** Options for retrying failures `E`; see the table above. */
 export interface Options<E> {
   readonly times?: number | undefined
   readonly schedule?: Schedule.Schedule<unknown> | undefined
@@ -110,7 +111,7 @@ export const toolCalls = ({
 
 const Params = Schema.Struct({ ...Parameters.calls, times: Schema.optional(Parameters.NotNegative) })
 
-/** The middleware of parameters of any shape: `calls`, `tools` and `times`. */
+/** Creates the middleware from unvalidated parameters: `calls`, `tools` and `times`. */
 export const fromUnknown = (
   parameters: unknown
 ): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>

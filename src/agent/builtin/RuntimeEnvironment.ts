@@ -10,8 +10,8 @@
  * | `operatingSystem` | none | |
  * | `shell` | `SHELL` of the environment | |
  *
- * Lines of unknown values are left out. Nothing is added when no value is known, when there is no system prompt, and
- * when the text is already part of it. The stored prompt of the session does not change.
+ * Template lines with unknown values are omitted. Nothing is added if no value is known, if there is no system prompt,
+ * or if the prompt already contains the text. The stored prompt of the session does not change.
  *
  * **Example** (A sandbox)
  *
@@ -38,7 +38,7 @@ const Options = Schema.Struct({
   shell: Schema.optional(Schema.String)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const defaultTemplate = [
@@ -49,7 +49,7 @@ const defaultTemplate = [
 
 const marker = "# Runtime environment"
 
-/** The template with its values; undefined when none of them is known. */
+/** Returns the template with its values filled in, or `undefined` if no value is known. */
 const fillTemplate = (template: string, values: Readonly<Record<string, string | undefined>>): string | undefined => {
   let isKnown = false
   const lines = template.split("\n").filter((line) => {
@@ -75,7 +75,7 @@ const buildMiddleware = ({
   template = defaultTemplate,
   workingDirectory
 }: Options): Middleware.LifecycleMiddleware => {
-  /** System messages by their original message, so that all runs of a session share one. */
+  /** Extended system messages by their original message, so that all runs of a session share one message object. */
   const made = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
   return Middleware.lifecycle({
     name: "RuntimeEnvironment",
@@ -97,9 +97,9 @@ const buildMiddleware = ({
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("runtime-environment", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -3,21 +3,21 @@
  *
  * **Details**
  *
- * - {@link attempts}: one request to a provider. It fails as a broken connection does, so that the route tries again or
- *   the next one is taken.
+ * - {@link attempts}: one request to a provider. It fails like a broken connection, so that the route retries it or the
+ *   next route is used.
  * - {@link modelCalls}: the whole model call with retries and fallbacks.
  * - {@link toolCalls}: the tool's result is an error for the model.
  *
- * In files it is `timeout`: `seconds`, `calls` (`attempt`, `model`, which is the default, or `tool`) and, for tools,
- * `tools`.
+ * In settings files its name is `timeout`, with `seconds`, `calls` (`attempt`, `model`, which is the default, or
+ * `tool`) and, for tools, `tools`.
  *
- * The call below is interrupted. An `AiError` has the reason `NetworkError`, a tool's failure is a `ToolFailed` of its
- * handler.
+ * The wrapped call is interrupted. A model call fails with an `AiError` whose reason is `NetworkError`, and a tool call
+ * with `ToolFailed`.
  *
  * **Gotchas**
  *
  * An interrupted tool may have changed something. `timeout` of a registered tool and `stale_timeout_seconds` of a route
- * stay as they are: whichever is shorter ends the call.
+ * still apply: the shortest time limit ends the call.
  *
  * **Example** (No tool takes longer than ten seconds)
  *
@@ -63,7 +63,7 @@ const makeTimeoutError = (what: string, duration: Duration.Input, url: string | 
     })
   })
 
-/** Bounds each request to a provider. */
+/** Limits the time of each request to a provider. */
 export const attempts = ({ duration }: Options): Middleware.LlmExecution =>
   Middleware.llmExecution({
     name: "Timeout",
@@ -76,7 +76,7 @@ export const attempts = ({ duration }: Options): Middleware.LlmExecution =>
         })
   })
 
-/** Bounds each whole model call. */
+/** Limits the time of each whole model call. */
 export const modelCalls = ({ duration }: Options): Middleware.WrapModelCall =>
   Middleware.wrapModelCall({
     name: "Timeout",
@@ -87,7 +87,7 @@ export const modelCalls = ({ duration }: Options): Middleware.WrapModelCall =>
       })
   })
 
-/** Bounds each call of a tool: of all tools, or of the named ones. */
+/** Limits the time of each tool call: of all tools, or of the named tools. */
 export const toolCalls = ({
   duration,
   tools
@@ -118,7 +118,7 @@ const Params = Schema.Struct({
   seconds: Parameters.Seconds
 })
 
-/** The middleware of parameters of any shape: `seconds`, `calls` and `tools`. */
+/** Creates the middleware from unvalidated parameters: `seconds`, `calls` and `tools`. */
 export const fromUnknown = (
   parameters: unknown
 ): Result.Result<Middleware.LlmExecution | Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>

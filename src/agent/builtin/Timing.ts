@@ -1,15 +1,15 @@
 /**
- * Measures a run: how long its model calls and tool calls took, logged in one line when the run ends.
+ * Measures how long the model calls and tool calls of a run take, and logs the totals in one line when the run ends.
  *
  * **Details**
  *
  * | parameter | default | |
  * | --- | --- | --- |
- * | `slowMillis` | none | a call that takes longer is logged at once, as a warning |
+ * | `slowMillis` | none | a call that takes longer is logged immediately as a warning |
  *
  * The time of a model call includes its retries and fallbacks. Each run has its own figures.
  *
- * **Example** (Warn of calls over ten seconds)
+ * **Example** (Warn about calls over ten seconds)
  *
  * ```ts
  * import { Timing } from "hermes-effect/middleware"
@@ -30,7 +30,7 @@ import * as Parameters from "./Parameters.ts"
 
 const Options = Schema.Struct({ slowMillis: Schema.optional(Parameters.Positive) })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 interface Sum {
@@ -75,7 +75,7 @@ const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddlewar
                   `model ${model.count}× ${model.millis} ms` +
                   (each.length === 0 ? "" : `, ${each.join(", ")}`)
               )
-              // Adding this middleware is a request for its line: the program's log level does not hide it.
+              // Adding this middleware requests its log line, so the log level of the program does not hide it.
               return Effect.provideService(line, References.MinimumLogLevel, "Info")
             })
         }
@@ -83,9 +83,9 @@ const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddlewar
       })
   })
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("timing", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

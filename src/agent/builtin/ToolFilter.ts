@@ -7,11 +7,11 @@
  * | parameter | default | |
  * | --- | --- | --- |
  * | `deny` | none | tools that are never called |
- * | `allow` | all | when given, only these are called |
+ * | `allow` | all | if set, the only tools that can be called |
  * | `feedback` | none | text for the model after a call was removed; the run then continues |
  *
- * A call that is removed gets an error as its result. A run whose answer has no call left ends, unless there is
- * `feedback`. The filter fails closed: if it fails, the call is refused.
+ * A removed call gets an error as its result. A run ends if all calls of its answer were removed, unless `feedback` is
+ * set. The filter fails closed: if it fails, the call is refused.
  *
  * **Example** (Without shell commands)
  *
@@ -36,7 +36,7 @@ const Options = Schema.Struct({
   feedback: Schema.optional(Schema.String)
 })
 
-/** See the table above. */
+/** Options of the middleware; see the table above. */
 export type Options = typeof Options.Type
 
 const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.LifecycleMiddleware => {
@@ -58,15 +58,15 @@ const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.Li
             }
       return Middleware.withModifications({ parsedResponse: { ...parsedResponse, toolCalls }, ...told })
     },
-    // Names that were repaired since, and calls that scripts and plugins make.
+    // Refuses calls whose tool name was repaired after the answer, and calls from scripts and plugins.
     beforeTool: ({ toolName }) =>
       isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
   })
 }
 
-/** The middleware of parameters of any shape. */
+/** Creates the middleware from unvalidated parameters. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.map(Parameters.read("tool-filter", Options, parameters), buildMiddleware)
 
-/** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
+/** Creates the middleware. Throws a `ConfigError` if a parameter is invalid. */
 export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -6,19 +6,19 @@ import type { Plugin } from "./Plugin.ts"
 /** Source of a plugin. `git` is a user's plugin that is a git checkout. */
 export type Source = "bundled" | "user" | "git" | "project" | "package" | "application"
 
-/** Origin of its code. */
+/** Origin of the plugin's code. */
 export type Origin =
-  /** A directory and its module; `undefined` if it contains no module. */
+  /** A directory and its module, which is `undefined` if the directory contains no module. */
   | { readonly _tag: "Directory"; readonly directory: string; readonly module: string | undefined }
-  /** Code of this program or of an application. */
+  /** Value in the code of this program or of an application. */
   | { readonly _tag: "Value"; readonly load: Effect.Effect<Plugin<unknown>, unknown> }
 
 /** A plugin that was found and not loaded yet. */
 export interface Candidate {
-  /** `category/directory`, or the plugin's name; unique among those that were found. */
+  /** `category/directory`, or the plugin's name. Unique among the discovered plugins. */
   readonly key: string
   readonly name: string
-  /** Names for it in the lists of the configuration: its key, its name, its directory. */
+  /** Names that identify the plugin in the configuration lists: its key, its name and its directory. */
   readonly names: ReadonlyArray<string>
   readonly source: Source
   readonly kind: Manifest.Kind

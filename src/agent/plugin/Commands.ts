@@ -1,30 +1,30 @@
 /**
- * The commands that plugins bring: their names as users type them, and which of several counts.
+ * Normalizes the names of plugin commands, and selects one of several commands with the same name.
  *
  * Source: `hermes-contract.md` §3.5 (`register_command`, `register_cli_command`).
  */
 
-/** Fields of commands of either sort. */
+/** Fields shared by slash commands and program commands. */
 interface CommandFields {
   readonly name: string
   readonly description?: string | undefined
   readonly argsHint?: string | undefined
 }
 
-/** The usable commands, and warnings about the others. */
+/** The usable commands, and warnings about the rejected ones. */
 interface AcceptedCommands<C> {
   readonly commands: ReadonlyArray<C>
   readonly warnings: ReadonlyArray<string>
 }
 
-/** `/MyCmd ` as `mycmd`. */
+/** Normalizes a command name, for example `/MyCmd ` to `mycmd`. */
 export const normalizeName = (given: string): string =>
   given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
 
-/** Help of a command that brings none. */
+/** Help text of a command without a description. */
 const defaultDescription = "Plugin command"
 
-/** The commands of one plugin under the names that they get; `reserved` are the names of the program's own. */
+/** Returns the commands of one plugin under their final names. `reserved` are the names of built-in commands. */
 export const acceptCommands = <C extends CommandFields>(
   given: ReadonlyArray<C>,
   reserved: ReadonlyArray<string>
@@ -52,7 +52,7 @@ export const acceptCommands = <C extends CommandFields>(
   return { commands, warnings }
 }
 
-/** Of several commands with one name, the last: by name, in order. */
+/** Returns the last of the commands with each name, ordered by name. */
 export const dropDuplicates = <C extends CommandFields>(commands: ReadonlyArray<C>): ReadonlyArray<C> =>
   Array.from(new Map(commands.map((command) => [command.name, command])).values()).toSorted((a, b) =>
     a.name < b.name ? -1 : 1

@@ -1,13 +1,13 @@
 /**
- * Context engines of plugins: they compact conversations instead of the runtime's own engine if the setting
- * `context.engine` names one.
+ * Adapts the context engines of plugins. If the setting `context.engine` names a plugin's engine, it compacts
+ * conversations instead of the runtime's own engine.
  *
  * **Details**
  *
  * An engine is foreign code: it receives copies, has two minutes, and its answer is used only if it is a smaller
- * conversation that can continue: it contains the system prompt and the newest user message, and every tool call has
- * its result and every result its call. Otherwise, or if the engine fails, the conversation stays unchanged and the
- * user is notified.
+ * conversation that can continue: it contains the system prompt and the newest user message, and each tool call has a
+ * result and each result a call. Otherwise, or if the engine fails, the conversation stays unchanged and the user is
+ * notified.
  *
  * Source: `hermes-contract.md` §3.5 (`register_context_engine`).
  */
@@ -20,10 +20,10 @@ import * as IsolatedCall from "../../base/domain/IsolatedCall.ts"
 import * as LifecycleStack from "../../middleware/LifecycleStack.ts"
 import type * as CompactionPort from "../../models/routing/CompactionPort.ts"
 
-/** An engine with its name, as `context.engine` has it. */
+/** A context engine and its name in the setting `context.engine`. */
 export interface ContextEngine {
   readonly name: string
-  /** Returns the smaller conversation. `undefined` or the same messages leave it unchanged. */
+  /** Returns the smaller conversation. With `undefined` or the same messages, the conversation stays unchanged. */
   readonly compact: (
     request: CompactionPort.Request
   ) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
@@ -31,18 +31,21 @@ export interface ContextEngine {
   readonly threshold?: number | undefined
 }
 
-/** An engine of plain functions, under the contract's names too. They may return values, promises or Effects. */
+/**
+ * An engine of plain functions, also under the names in the contract. The functions may return values, promises or
+ * Effects.
+ */
 export interface PlainContextEngine {
   readonly name: string
   readonly threshold?: number
   /**
-   * `messages` are copies of the conversation, the system message first; the answer contains some of them, or
-   * `{ role, content }` objects.
+   * Compacts a conversation. `messages` are copies of its messages, the system message first. The result contains some
+   * of them, or `{ role, content }` objects.
    */
   readonly compress: (messages: ReadonlyArray<Prompt.Message>, info: PlainRequest) => unknown
 }
 
-/** The reason of a compaction, for plain functions. */
+/** Request to compact a conversation, with its reason, for plain functions. */
 export interface PlainRequest {
   readonly session_id: string
   readonly reason: CompactionPort.Request["reason"]
@@ -55,7 +58,10 @@ const deadline = Duration.minutes(2)
 
 const isShare = (value: unknown): value is number => typeof value === "number" && value > 0 && value <= 1
 
-/** Reads an engine of plain functions, whose results `call` runs. Returns `undefined` if the value is not an engine. */
+/**
+ * Reads an engine of plain functions. `call` runs a function and its result. Returns `undefined` if the value is not an
+ * engine.
+ */
 export const readEngine = (
   given: unknown,
   call: (run: () => unknown) => Effect.Effect<unknown, unknown>
@@ -74,7 +80,7 @@ export const readEngine = (
     threshold,
     compact: ({ focus, messages, reason, sessionId, tokens, window }) => {
       const info: PlainRequest = Object.freeze({ session_id: sessionId, reason, window, tokens, focus_topic: focus })
-      // The answer is read as messages by who asks.
+      // The caller validates that the result is a list of messages.
       return call(() => Reflect.apply(compress, given, [messages, info])) as Effect.Effect<
         ReadonlyArray<Prompt.Message> | undefined,
         unknown
@@ -91,7 +97,7 @@ const collectCallIds = (
     typeof content === "string" ? [] : content.flatMap((part) => (part.type === type && "id" in part ? [part.id] : []))
   )
 
-/** Returns the reason why the conversation of an engine cannot be used, or `undefined` if it can. */
+/** Returns the reason why the conversation returned by an engine cannot be used, or `undefined` if it can. */
 const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
   const [system] = before
   if (system?.role === "system" && after[0] !== system) return "it does not begin with the system prompt"
@@ -105,7 +111,7 @@ const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<P
   return JSON.stringify(after).length < JSON.stringify(before).length ? undefined : "it is not smaller"
 }
 
-/** The port over an engine of a plugin. */
+/** Creates the compaction port for a plugin's engine. */
 export const makePort = ({ compact, name, threshold }: ContextEngine): CompactionPort.Service => ({
   trigger: (window) => Math.floor(window * (isShare(threshold) ? threshold : 0.5)),
   compact: (request) => {

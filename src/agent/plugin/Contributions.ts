@@ -1,6 +1,4 @@
-/**
- * Reads the contribution of code on disk. The types of a plugin describe it, but the code was not checked against them.
- */
+/** Validates the contribution of a plugin on disk, whose code was not type-checked. */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { findNearest } from "../../base/domain/Similarity.ts"
@@ -28,7 +26,7 @@ const middlewareKinds: ReadonlySet<unknown> = new Set([
   "lifecycle"
 ])
 
-/** The parts of a contribution, and how each is known. */
+/** Parts of a contribution, each with its name for warnings and its type guard. */
 const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is: (value: unknown) => boolean] } = {
   tools: [
     "a toolset: see Toolset.make",
@@ -73,7 +71,7 @@ type ContributionResult =
 
 const rejectContribution = (message: string): ContributionResult => ({ _tag: "Wrong", message })
 
-/** Reads the contribution that a plugin returned. */
+/** Validates the contribution that a plugin returned. */
 export const readContribution = (value: unknown): ContributionResult => {
   if (!Predicate.isObject(value) || Array.isArray(value)) {
     return rejectContribution("its build gave no contribution: return { tools, hooks, middleware, … }")
@@ -93,6 +91,6 @@ export const readContribution = (value: unknown): ContributionResult => {
     const index = given.findIndex((item) => !is(item))
     if (index >= 0) return rejectContribution(`${key}[${index}] is not ${what}`)
   }
-  // The form of each part was checked; its content is checked when it is used.
+  // The type of each part was checked. The content of a part is checked when it is used.
   return { _tag: "Contribution", contribution: value as Contribution<unknown>, warnings }
 }

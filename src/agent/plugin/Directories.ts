@@ -1,10 +1,10 @@
 /**
- * Plugins of a directory: `<root>/<plugin>/plugin.yaml`, or one category deeper,
- * `<root>/<category>/<plugin>/plugin.yaml`. Their code is not run.
+ * Finds the plugins in a directory: `<root>/<plugin>/plugin.yaml`, or below a category,
+ * `<root>/<category>/<plugin>/plugin.yaml`. Does not run their code.
  *
  * **Details**
  *
- * Names are in ascending order. A directory without a manifest is a category if it contains plugins, and is ignored
+ * Plugins are sorted by name. A directory without a manifest is a category if it contains plugins, and is ignored
  * otherwise. Deeper levels are not searched. A plugin whose manifest cannot be read is left out with a warning.
  *
  * Source: `hermes-contract.md` §3.1 and §3.2.
@@ -17,24 +17,24 @@ import type { PlatformError } from "effect/PlatformError"
 import type { Candidate, Origin, Source } from "./Candidate.ts"
 import * as Manifest from "./Manifest.ts"
 
-/** A directory to look in. */
+/** A directory in which plugins are searched. */
 export interface Root {
   readonly path: string
   readonly source: Source
-  /** Directories that others read. */
+  /** Names of directories to skip, which are read elsewhere. */
   readonly without?: ReadonlyArray<string> | undefined
 }
 
-/** Plugins that were found, in order, and warnings about them. */
+/** Discovered plugins in order, and warnings about them. */
 export interface DiscoveredPlugins {
   readonly candidates: ReadonlyArray<Candidate>
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Modules that a plugin may be, the first that is there counts. */
+/** File names of a plugin's module. The first existing file is used. */
 export const modules = ["index.ts", "index.mts", "index.js", "index.mjs", "index.cjs"] as const
 
-/** Node strips no types below `node_modules`. */
+/** Node does not strip types below `node_modules`. */
 const listModuleNames = (path: string): ReadonlyArray<string> =>
   /[\\/]node_modules[\\/]/.test(path) ? modules.filter((name) => !name.endsWith("ts")) : modules
 
@@ -46,10 +46,10 @@ const catchMissing = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<O
     Effect.catchIf(isMissing, () => Effect.succeedNone)
   )
 
-/** A name that can be a key: one line of text that is not a path. */
+/** Tests whether a name can be a plugin key: one line of text that is not a path. */
 const isKey = (name: string): boolean => /^[^\s/\\.\p{C}][^/\\\p{C}]*$/u.test(name)
 
-/** The first of some files of a directory that is there. */
+/** Returns the first of the named files that exists in a directory. */
 const findFirstFile = Effect.fnUntraced(function* (directory: string, names: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -66,7 +66,7 @@ const determineKind = Effect.fnUntraced(function* (manifest: Manifest.Manifest, 
   return Manifest.guessKind(yield* fs.readFileString(module))
 })
 
-/** Reads a directory with a manifest. A directory without one is skipped. */
+/** Reads a directory with a manifest. A directory without a manifest is skipped. */
 export const readPluginDirectory = Effect.fnUntraced(function* (
   directory: string,
   source: Source,
@@ -95,7 +95,7 @@ export const readPluginDirectory = Effect.fnUntraced(function* (
   return Option.some({ candidate, warnings: warnings.map((warning) => `plugin ${key}: ${warning}`) })
 })
 
-/** The directories in a directory that may be plugins or categories. */
+/** Lists the directories in a directory that may be plugins or categories. */
 const listDirectories = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -109,7 +109,7 @@ const listDirectories = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** Everything in one directory. Fails when the directory itself cannot be read; one that is not there is empty. */
+/** Finds all plugins in one directory. Fails if the directory cannot be read. A missing directory is empty. */
 export const scanRoot = Effect.fnUntraced(function* ({
   path,
   source,
@@ -119,7 +119,7 @@ export const scanRoot = Effect.fnUntraced(function* ({
   const candidates: Array<Candidate> = []
   const warnings: Array<string> = []
 
-  /** True when it is a plugin, also one that cannot be used. */
+  /** Returns true if the directory is a plugin, even one that cannot be used. */
   const addCandidate = (directory: string, category: string | undefined) =>
     readPluginDirectory(directory, source, category).pipe(
       Effect.map(

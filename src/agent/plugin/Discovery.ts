@@ -1,6 +1,6 @@
 /**
- * Finds plugins in four sources, in this order. Of two plugins with the same key, the later one takes the position of
- * the earlier one.
+ * Finds plugins in the four sources below, in order. If two plugins have the same key, the later one replaces the
+ * earlier one at its position.
  *
  * **Details**
  *
@@ -10,7 +10,8 @@
  *    trusted, because the author of a project is often not its user.
  * 4. npm packages named in the configuration, see `Packages`.
  *
- * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
+ * With `HERMES_SAFE_MODE` no plugins are found. No code of a plugin runs here, and no variable of the environment
+ * enables one.
  *
  * Source: `hermes-contract.md` §3.1.
  */
@@ -27,35 +28,35 @@ import * as Manifest from "./Manifest.ts"
 import * as Packages from "./Packages.ts"
 import type { Plugin } from "./Plugin.ts"
 
-/** A plugin of this program: described here, loaded when it is enabled. */
+/** A plugin of this program, described here and loaded when it is enabled. */
 export interface Bundled {
-  /** `category/name`, or a name. */
+  /** Key of the plugin: `category/name`, or a name. */
   readonly key: string
   readonly version: string
   readonly description: string
-  /** `standalone` when absent: loaded when the user enables it. */
+  /** Kind of the plugin. Defaults to `standalone`, which is loaded when the user enables it. */
   readonly kind?: Manifest.Kind | undefined
   readonly load: Effect.Effect<Plugin<unknown>, unknown>
 }
 
-/** Places to look in. */
+/** Places in which plugins are searched. */
 export interface Places {
   readonly bundled: ReadonlyArray<Bundled>
-  /** `HERMES_HOME/plugins`. */
+  /** The user's plugin directory: `HERMES_HOME/plugins`. */
   readonly user: string
   /** The working directory. */
   readonly cwd: string
-  /** Trust of the working directory. */
+  /** Service that knows whether the working directory is trusted. */
   readonly trust: Pick<FolderTrust.Service, "isTrusted" | "findOwnProject">
-  /** `plugins.packages` of the configuration. */
+  /** Value of `plugins.packages` in the configuration. */
   readonly packages: ReadonlyArray<string>
   readonly variable: (name: string) => string | undefined
 }
 
-/** Directories of a bundled directory that are not plugins of this kind. */
+/** Directories below a bundled directory that contain other kinds of plugins. */
 const without = ["memory", "context_engine", "model-providers", "platforms"]
 
-/** True when a variable says yes. */
+/** Returns true if the value of a variable means yes. */
 export const isTruthy = (value: string | undefined): boolean =>
   value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
 
@@ -72,13 +73,13 @@ const toBundledCandidate = ({ description, key, kind, load, version }: Bundled):
   }
 }
 
-/** The later of two with one key, at the place of the earlier. */
+/** Removes duplicate keys: the later candidate replaces the earlier one at its position. */
 const mergeByKey = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
   Array.from(new Map(candidates.map((candidate) => [candidate.key, candidate])).values())
 
 const nothing: DiscoveredPlugins = { candidates: [], warnings: [] }
 
-/** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
+/** Finds the plugins of all four sources. Fails if a plugin directory exists but cannot be read. */
 export const discover = Effect.fnUntraced(function* ({
   bundled,
   cwd,

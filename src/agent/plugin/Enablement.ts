@@ -1,33 +1,33 @@
 /**
- * Decides whether a plugin that was found is loaded. Pure.
+ * Decides whether a discovered plugin is loaded. Pure.
  *
  * Source: `hermes-contract.md` §3.3.
  */
 import type { Candidate } from "./Candidate.ts"
 
-/** The lists of the configuration: keys or bare names. */
+/** The `enabled` and `disabled` lists of the configuration, with plugin keys or bare names. */
 export interface Lists {
   readonly enabled: ReadonlyArray<string>
   readonly disabled: ReadonlyArray<string>
 }
 
-/** Decision on a plugin. */
+/** Decision whether a plugin is loaded. */
 type Decision =
   | { readonly _tag: "Load" }
-  /** `enabled` is what the plugin counts as, `reason` why its code is left alone. */
+  /** The plugin is not loaded, for `reason`. `enabled` is the state that is displayed for it. */
   | { readonly _tag: "Leave"; readonly enabled: boolean; readonly reason: string | undefined }
 
 const load: Decision = { _tag: "Load" }
 
 const skipPlugin = (reason: string | undefined): Decision => ({ _tag: "Leave", enabled: reason === undefined, reason })
 
-/** True when a list names a plugin. */
+/** Returns true if a list names a plugin. */
 const isListed = (list: ReadonlyArray<string>, { names }: Pick<Candidate, "names">): boolean =>
   list.some((entry) => names.includes(entry.trim()))
 
 /**
- * Decides whether a plugin is loaded. The first rule that fits decides: no beats yes, whichever name either of them
- * uses.
+ * Decides whether a plugin is loaded. The first matching rule decides. `disabled` takes precedence over `enabled`, even
+ * if the lists use different names for the plugin.
  */
 export const decideLoading = (candidate: Candidate, { disabled, enabled }: Lists): Decision => {
   const { key, kind, source } = candidate
@@ -41,10 +41,10 @@ export const decideLoading = (candidate: Candidate, { disabled, enabled }: Lists
     : skipPlugin(`not enabled in config (run \`hermes plugins enable ${key}\` to activate)`)
 }
 
-/** Label in `hermes plugins list`. */
+/** Status label in `hermes plugins list`. */
 export type Status = "enabled" | "disabled" | "not enabled"
 
-/** See {@link Status}. */
+/** Returns the {@link Status} of a plugin. */
 export const describeStatus = (candidate: Candidate, lists: Lists): Status => {
   if (isListed(lists.disabled, candidate)) return "disabled"
   const decision = decideLoading(candidate, lists)

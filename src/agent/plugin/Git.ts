@@ -1,6 +1,6 @@
 /**
- * The `git` binary, for fetching plugins. It runs no code of a repository, never prompts for a password, and limits
- * each command to one minute.
+ * Runs the `git` binary to fetch plugins. Git runs no code of a repository, never prompts for a password, and each
+ * command is limited to one minute.
  *
  * Source: `hermes-contract.md` §3.6.
  */
@@ -17,10 +17,13 @@ import type { Variables } from "../../base/platform/ProcessVariables.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 import { PluginError } from "./PluginError.ts"
 
-/** Longest time for one command. */
+/** Time limit of one command. */
 const deadline = Duration.seconds(60)
 
-/** Hooks, helpers that are named by addresses, and watchers stay off; transports are those that `isUrl` knows. */
+/**
+ * Settings that disable hooks, file watchers, submodule recursion and `ext` transports. `isUrl` limits the other
+ * transports.
+ */
 const settings = [
   "core.hooksPath=/dev/null",
   "core.fsmonitor=false",
@@ -28,7 +31,9 @@ const settings = [
   "submodule.recurse=false"
 ].flatMap((setting) => ["-c", setting])
 
-/** The user's variables, with the tokens of forges that credential helpers read (`GH_TOKEN`), and no other secret. */
+/**
+ * Selects the user's variables, including the tokens that credential helpers read (`GH_TOKEN`), but no other secret.
+ */
 const selectInheritedVariables = (variables: Variables): Variables =>
   Object.fromEntries(
     Object.entries(variables).filter(
@@ -45,7 +50,7 @@ const environment = {
 
 const readLastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
-/** Output of a command. `subject` is the plugin that it is about, for errors. */
+/** Returns the output of a git command. `subject` names the plugin in errors. */
 const runGit = (
   subject: string,
   args: ReadonlyArray<string>
@@ -57,7 +62,7 @@ const runGit = (
     const git = yield* TrustedPrograms.find("git")
     const handle = yield* spawner.spawn(
       ChildProcess.make(git, [...settings, ...args], {
-        // Git starts ssh and helpers for credentials by their names.
+        // Git finds ssh and credential helpers by name in `PATH`.
         env: {
           ...selectInheritedVariables(yield* ProcessVariables),
           ...environment,
@@ -88,11 +93,11 @@ const runGit = (
   )
 }
 
-/** An address that a plugin may be fetched from. */
+/** Tests whether a text is an address from which a plugin may be fetched. */
 export const isUrl = (text: string): boolean =>
   /^(?:https|ssh|file):\/\/[^\s-]\S*$/.test(text) || /^[\w.-]+@[\w.-]+:[^\s-]\S*$/.test(text)
 
-/** Copies the last state of a repository into a directory that does not exist yet. */
+/** Clones the latest commit of a repository into a directory that does not exist yet. */
 export const cloneRepository = (subject: string, url: string, directory: string) =>
   runGit(subject, [
     "clone",

@@ -1,11 +1,11 @@
 /**
- * Installs plugins into the user's `plugins` directory and removes them. No code of a plugin is run.
+ * Installs plugins into the user's `plugins` directory and removes them. Runs no code of a plugin.
  *
  * **Details**
  *
  * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is checked in a directory
  * next to its destination, and moved there if it is valid: it has a manifest and a valid name, and no symbolic links. A
- * file `x.example` is copied to `x` if that is missing.
+ * file `x.example` is copied to `x` if `x` does not exist.
  *
  * Source: `hermes-contract.md` §3.6.
  */
@@ -22,15 +22,15 @@ import * as Git from "./Git.ts"
 import * as Manifest from "./Manifest.ts"
 import { PluginError } from "./PluginError.ts"
 
-/** Source and target of an installation. */
+/** Source and destination of an installation. */
 interface Request {
-  /** A folder, the address of a repository, or `owner/repo` of GitHub. */
+  /** A folder, the address of a repository, or `owner/repo` on GitHub. */
   readonly source: string
-  /** Base of a relative folder. */
+  /** Base directory for a relative folder. */
   readonly cwd: string
-  /** `HERMES_HOME/plugins`. */
+  /** The user's plugin directory: `HERMES_HOME/plugins`. */
   readonly plugins: string
-  /** True when a plugin of that name is replaced. */
+  /** True if an existing plugin with the same name is replaced. */
   readonly force: boolean
 }
 
@@ -43,7 +43,7 @@ const toRefusal =
   <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
     Effect.mapError(self, (error) => new PluginError({ plugin, message: error.message }))
 
-/** A name that is a single directory below `plugins`. */
+/** Tests whether a name can be a single directory below `plugins`. */
 const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,99}$/.test(name) && name !== "node_modules"
 
 const deriveNameFromSource = (source: string): string =>
@@ -57,7 +57,7 @@ interface Entry {
   readonly type: FileSystem.File.Type
 }
 
-/** Everything in a directory, without the repository's own. */
+/** Lists all entries below a directory, except the files of its git repository. */
 const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -76,7 +76,7 @@ const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, Platform
     return yield* walkDirectory(root)
   })
 
-/** Refuses what is neither a file nor a directory: a link may lead anywhere, now or after the next update. */
+/** Rejects entries that are neither files nor directories: a link may lead anywhere, now or after the next update. */
 const refuseLinks = Effect.fnUntraced(function* (source: string, root: string) {
   const paths = yield* Path.Path
   const foreign = (yield* toRefusal(source)(listEntries(root))).find(({ type }) => type !== "File")
@@ -88,7 +88,7 @@ const refuseLinks = Effect.fnUntraced(function* (source: string, root: string) {
   )
 })
 
-/** Copies a folder without its repository. */
+/** Copies a folder without its git repository. */
 const copyFolder = Effect.fnUntraced(function* (source: string, from: string, to: string) {
   yield* refuseLinks(source, from)
   const fs = yield* FileSystem.FileSystem
@@ -101,7 +101,7 @@ const copyFolder = Effect.fnUntraced(function* (source: string, from: string, to
   )
 })
 
-/** Gets what `source` means into `directory`. */
+/** Fetches the folder or repository that `source` names into `directory`. */
 const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -131,7 +131,7 @@ const copyExamples = Effect.fnUntraced(function* (directory: string) {
   }
 })
 
-/** A fetched directory. */
+/** Validates a fetched directory and returns its plugin. */
 const inspectFetched = Effect.fnUntraced(function* (source: string, directory: string) {
   const read = Effect.mapError(Directories.readPluginDirectory(directory, "user", undefined), ({ message }) =>
     makeRefusal(source, message)
@@ -162,7 +162,7 @@ interface InstalledPlugin {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Installs a plugin; it is not enabled by that. */
+/** Installs a plugin without enabling it. */
 export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   request: Request
 ): Effect.fn.Return<InstalledPlugin, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
@@ -171,7 +171,8 @@ export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   const paths = yield* Path.Path
   const tidy = toRefusal(source)
   yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
-  // Beside its destination, so that moving it is one step, and hidden, so that it is not found as a plugin.
+  // The staging directory is next to the destination, so that a single move installs the plugin, and hidden, so that it
+  // is not discovered as a plugin.
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".install-" }))
   const fetched = paths.join(staging, "new")
   yield* fetchSource(request, fetched)
@@ -194,7 +195,7 @@ export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   return { name, directory, manifest: candidate.manifest, warnings }
 })
 
-/** Takes away a plugin of the user's: its directory, or the link to it. */
+/** Removes an installed plugin: its directory, or the link to it. */
 export const removePlugin = Effect.fn("Installer.removePlugin")(function* (
   candidate: Candidate
 ): Effect.fn.Return<string, PluginError, Platform> {

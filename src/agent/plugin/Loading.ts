@@ -5,7 +5,7 @@
  * **Details**
  *
  * A plugin has {@link deadline} in total to import, build and bind its tools. A slower plugin is abandoned, and its
- * later registrations are removed at once. When its scope closes, it has {@link unloadDeadline} to clean up.
+ * later registrations are removed immediately. When its scope closes, it has {@link unloadDeadline} to clean up.
  *
  * **Gotchas**
  *
@@ -45,10 +45,10 @@ import type { Host } from "./RegisterContext.ts"
 import * as Registration from "./Registration.ts"
 import type { PluginToolAccess } from "./PluginToolAccess.ts"
 
-/** Longest time for loading one plugin. */
+/** Time limit for loading one plugin. */
 const deadline = Duration.seconds(10)
 
-/** Longest time for a plugin to clean up. */
+/** Time limit for a plugin to clean up. */
 const unloadDeadline = Duration.seconds(10)
 
 /** State of a plugin, loaded or not. */
@@ -59,22 +59,22 @@ export interface PluginInfo {
   readonly version: string
   readonly description: string
   readonly source: Source
-  /** Undefined for code of the program or of an application. */
+  /** Path of the plugin on disk, `undefined` for code of the program or of an application. */
   readonly path: string | undefined
   readonly enabled: boolean
   readonly tools: number
   readonly hooks: number
   readonly middleware: number
   readonly commands: number
-  /** Reason why it is not loaded. */
+  /** Reason why the plugin is not loaded. */
   readonly error: string | undefined
 }
 
-/** Contributions of all loaded plugins of a runtime. Their tools and hooks are registered. */
+/** Contributions of all loaded plugins of a runtime. The plugins' tools and hooks are already registered. */
 export interface LoadedPlugins {
   /** By key. */
   readonly plugins: ReadonlyArray<PluginInfo>
-  /** In the order in which they were loaded: outermost in the stack of an agent. */
+  /** Middleware in load order. It is outermost in the stack of an agent. */
   readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
   readonly memoryProviders: ReadonlyArray<MemoryProvider>
@@ -83,15 +83,15 @@ export interface LoadedPlugins {
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
 
-/** Options of loading. */
+/** Options for loading plugins. */
 interface Options {
   readonly lists: Enablement.Lists
-  /** `plugins.entries` of the configuration: the settings of each plugin, by key. */
+  /** Value of `plugins.entries` in the configuration: the settings of each plugin, by key. */
   readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly reserved: Registration.ReservedNames
   readonly injection: MessageInjection
   readonly toolAccess: PluginToolAccess
-  /** Number of times plugins were loaded before, see `importModule`. */
+  /** Number of times that plugins were loaded before; see `importModule`. */
   readonly generation: number
 }
 
@@ -137,7 +137,7 @@ const makeOutcome = (
   }
 })
 
-/** Makes the host of a plugin; it reports each of its faults once. */
+/** Creates the host of a plugin. It reports each fault of the plugin once. */
 const makeHost = Effect.fnUntraced(function* (
   { key }: Candidate,
   config: Host["config"],
@@ -164,7 +164,7 @@ const makeHost = Effect.fnUntraced(function* (
   } satisfies Host
 })
 
-/** Bounds of the source files of a plugin that are examined, besides its module. */
+/** Limits on the source files of a plugin that are examined in addition to its module. */
 const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
 
 const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
@@ -191,7 +191,7 @@ const listSourceFiles = (
     // A path that is not a directory, or cannot be read, has no source files.
   }).pipe(Effect.orElseSucceed(() => []))
 
-/** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */
+/** Extracts the names of variables that a source reads, in any of the ways in which code accesses `process.env`. */
 const extractVariableNames = (source: string): ReadonlyArray<string> =>
   /\benv\b/.test(source) ? (source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? []) : []
 
@@ -201,8 +201,8 @@ const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
 )
 
 /**
- * Secrets that are set, that the code of a plugin on disk names and that its manifest does not declare: it finds them
- * unset, be they hidden or in `.env`.
+ * Finds secrets that are set and that the code of a plugin on disk names without declaring them in its manifest. The
+ * plugin sees them as unset, whether they are hidden or in `.env`.
  */
 const findUndeclaredVariables = Effect.fnUntraced(function* ({ manifest, origin }: Candidate) {
   const hidden = yield* HiddenVariables
@@ -229,7 +229,7 @@ const findUndeclaredVariables = Effect.fnUntraced(function* ({ manifest, origin 
     .sort()
 })
 
-/** Everything that loading a plugin means, in the scope that it gets. */
+/** Performs all steps of loading a plugin in its scope. */
 const loadCandidate = Effect.fnUntraced(function* (
   candidate: Candidate,
   { toolAccess, entries, generation, injection, reserved }: Options
@@ -237,7 +237,7 @@ const loadCandidate = Effect.fnUntraced(function* (
   const { key } = candidate
   const config = Object.hasOwn(entries, key) ? (entries[key] ?? {}) : {}
   const host = yield* makeHost(candidate, config, { toolAccess, injection })
-  // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
+  // Code from disk reads `process.env`, which contains the variables declared in its manifest and no other secrets.
   yield* (yield* HiddenVariables).lend(
     candidate.manifest.requiresEnv.map(({ name }) => name),
     yield* environment
@@ -249,8 +249,8 @@ const loadCandidate = Effect.fnUntraced(function* (
     )
   }
   const plugin = yield* Opening.openPlugin(candidate, host, generation)
-  // The loader provides the services in a plugin's type. A plugin from disk has no known type: a missing service makes
-  // it fail.
+  // The loader provides the services in a plugin's type. A plugin from disk has no known type, and fails if a service
+  // is missing.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
   const read = Contributions.readContribution(built)
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })

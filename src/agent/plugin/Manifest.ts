@@ -1,13 +1,13 @@
 /**
- * `plugin.yaml`: the identity of a plugin on disk. It is descriptive only: the module's contribution determines what is
- * registered.
+ * Reads `plugin.yaml`, the identity of a plugin on disk. The manifest is only descriptive: the module's contribution
+ * determines the registered parts.
  *
  * **Details**
  *
  * The fields are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks`
  * (or `hooks`), `manifest_version` and `api_version`, the version of the plugin contract that the plugin is written
- * for. A plugin for another version is not loaded. A field of the wrong form counts as absent, and all other fields
- * belong to the plugin. A manifest that is not a YAML mapping is an error.
+ * for. A plugin for another version is not loaded. A field of the wrong type counts as absent, and unknown fields are
+ * left to the plugin. A manifest that is not a YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
  */
@@ -20,10 +20,10 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 /** Purpose of a plugin. Only `standalone`, `backend` and `platform` are loaded here. */
 const kinds = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const
 
-/** See {@link kinds}. */
+/** Kind of a plugin; see {@link kinds}. */
 export type Kind = (typeof kinds)[number]
 
-/** A variable that a plugin wants to be set. */
+/** An environment variable that a plugin requires. */
 interface RequiredVariable {
   readonly name: string
   readonly description: string | undefined
@@ -31,25 +31,25 @@ interface RequiredVariable {
 
 /** Fields of a `plugin.yaml`. */
 export interface Manifest {
-  /** `undefined` if the manifest has no name. The directory's name is used then. */
+  /** Name of the plugin. `undefined` if the manifest has no name; the directory's name is then used. */
   readonly name: string | undefined
   readonly version: string
   readonly description: string
   readonly author: string
-  /** Absent where the manifest does not say. */
+  /** Kind of the plugin, absent if the manifest does not state it. */
   readonly kind: Kind | undefined
   readonly requiresEnv: ReadonlyArray<RequiredVariable>
   readonly providesTools: ReadonlyArray<string>
   readonly providesHooks: ReadonlyArray<string>
   readonly manifestVersion: number
-  /** Version of the plugin contract in the manifest, if given. */
+  /** Version of the plugin contract stated in the manifest, if any. */
   readonly apiVersion: string | undefined
 }
 
-/** The names that a manifest may have, the first that is there counts. */
+/** Possible file names of a manifest. The first existing file is used. */
 export const fileNames = ["plugin.yaml", "plugin.yml"] as const
 
-/** The latest layout of a manifest that is known here. */
+/** Latest supported version of the manifest format. */
 export const latestVersion = 2
 
 /**
@@ -59,8 +59,9 @@ export const latestVersion = 2
 export const contractVersion = 1
 
 /**
- * Explains why a plugin cannot be used that states this version of the contract: a number, or a name with one
- * (`hermes.middleware.v1`). Undefined for the version that the program has, and for a plugin that states none.
+ * Returns the reason why a plugin with the stated contract version cannot be used. The version is a number or a name
+ * that contains one (`hermes.middleware.v1`). `undefined` if the program supports the version or the plugin states no
+ * version.
  */
 export const findContractProblem = (stated: unknown): string | undefined => {
   if (stated === undefined || stated === null || stated === "") return undefined
@@ -76,7 +77,7 @@ export const findContractProblem = (stated: unknown): string | undefined => {
   )
 }
 
-/** A manifest that says nothing. */
+/** A manifest without any fields. */
 export const empty: Manifest = {
   name: undefined,
   version: "",
@@ -92,7 +93,7 @@ export const empty: Manifest = {
 
 type Mapping = Readonly<Record<string, unknown>>
 
-/** A text, also where YAML made a number of it (`version: 1.0`). */
+/** Returns a value as text, including values that YAML parsed as a number (`version: 1.0`). */
 const readText = (value: unknown): string =>
   typeof value === "string"
     ? value.trim()
@@ -120,7 +121,7 @@ const describeUnknownKind = (kind: string): string => {
   )
 }
 
-/** A manifest, and warnings about fields that were not understood. */
+/** A decoded manifest, and warnings about invalid fields. */
 interface DecodedManifest {
   readonly manifest: Manifest
   readonly warnings: ReadonlyArray<string>
@@ -155,7 +156,7 @@ const decodeManifest = (value: Mapping): DecodedManifest => {
   }
 }
 
-/** Reads the text of a manifest; `file` names it in errors. */
+/** Decodes the text of a manifest. `file` names the manifest in errors. */
 export const readManifest = (text: string, file: string): Effect.Effect<DecodedManifest, ConfigError> =>
   Effect.flatMap(Yaml.read(text, file), (value) => {
     if (value === undefined || value === null) return Effect.succeed({ manifest: empty, warnings: [] })
@@ -168,8 +169,8 @@ export const readManifest = (text: string, file: string): Effect.Effect<DecodedM
 const markerChars = 8192
 
 /**
- * Infers the kind of a plugin that does not state it from the functions that it calls. A memory or model provider is
- * loaded by its user, not as a plugin.
+ * Infers the kind of a plugin without a stated kind from the functions that it calls. A memory or model provider is
+ * loaded by the part that uses it, not as a plugin.
  */
 export const guessKind = (module: string): Kind => {
   const head = module.slice(0, markerChars)

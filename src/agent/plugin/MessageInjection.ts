@@ -6,24 +6,24 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** A conversation that takes messages. */
+/** A conversation that accepts messages. */
 export interface Conversation {
   readonly isRunning: () => boolean
-  /** Stops the run that is under way, and continues with this. */
+  /** Stops the running run, and continues with this text. */
   readonly interrupt: (text: string) => void
   /** Queues a text as the next prompt, as if the user had typed it. */
   readonly queue: (text: string) => void
 }
 
-/** Messages of plugins into the conversation of a terminal. */
+/** Sends messages of plugins to the conversation in a terminal. */
 export interface MessageInjection {
-  /** The conversation that takes messages, for as long as the scope lives. */
+  /** Sets the conversation that accepts messages, until the scope closes. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
   /** Injects a message. Returns `false` if no conversation accepts it. */
   readonly inject: (content: string, role: string) => boolean
 }
 
-/** Makes the injection, at first without a conversation. */
+/** Creates the injection without a conversation. */
 export const make = (): MessageInjection => {
   let conversation: Conversation | undefined
   return {

@@ -1,5 +1,5 @@
 /**
- * Gets the plugin from a candidate: imports its module and reads the exports. This is where plugin code first runs.
+ * Opens the plugin of a candidate: imports its module and reads the exports. This is where plugin code first runs.
  *
  * **Details**
  *
@@ -29,19 +29,24 @@ type Register = (context: RegisterContext.RegisterContext) => unknown
 const readMember = (value: unknown, key: string): unknown =>
   Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
 
-/** Exports of a module, the likeliest place first: modules that were CommonJS have all of it below their default. */
+/**
+ * Lists the exports of a module, the most likely first. An imported CommonJS module has all exports in its default
+ * export.
+ */
 const listOfferedExports = (module: unknown): ReadonlyArray<unknown> => {
   const main = readMember(module, "default")
   return [main, readMember(main, "default"), readMember(module, "register"), readMember(main, "register")]
 }
 
-/** Version of the contract that a module says itself. */
+/** Returns the contract version that a module states. */
 const readStatedVersion = (module: unknown): unknown =>
   [module, readMember(module, "default")]
     .flatMap((place) => ["apiVersion", "api_version"].map((key) => readMember(place, key)))
     .find((stated) => stated !== undefined)
 
-/** A function of any other form throws when it is called, which is the plugin's own trouble. */
+/**
+ * A function that is not a `register` function throws when it is called, which is reported as a failure of the plugin.
+ */
 const isRegister = (value: unknown): value is Register => Predicate.isFunction(value)
 
 const runUnloadHandler = (key: string, run: () => unknown) =>
@@ -49,7 +54,7 @@ const runUnloadHandler = (key: string, run: () => unknown) =>
     Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`)
   )
 
-/** Contributions of `register(ctx)`, as the build of a plugin. */
+/** Collects the contributions of `register(ctx)` as the build effect of a plugin. */
 const collectContributions = Effect.fnUntraced(function* (
   candidate: Candidate,
   register: Register,
@@ -93,7 +98,7 @@ const selectPlugin = (
 
 const formatMessage = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
 
-/** The plugin of a candidate. `generation` counts how often plugins were loaded, see `importModule`. */
+/** Opens the plugin of a candidate. `generation` counts how often plugins were loaded; see `importModule`. */
 export const openPlugin = Effect.fnUntraced(function* (
   candidate: Candidate,
   host: RegisterContext.Host,

@@ -1,14 +1,14 @@
 /**
- * Plugins that are npm packages, named by `plugins.packages` of the configuration. A package identifies itself in a
- * `plugin.yaml` or, without one, in its `package.json`.
+ * Finds plugins that are npm packages, named by `plugins.packages` in the configuration. A package identifies itself in
+ * a `plugin.yaml` or, without one, in its `package.json`.
  *
  * **Details**
  *
- * They are resolved as Node would resolve them: from the user's `plugins` directory (`npm install --prefix
- * ~/.hermes/plugins …`), from the project if project plugins are enabled, and next to this program. Naming a package
- * makes it known, but does not enable it.
+ * Packages are resolved by Node's rules: from the user's `plugins` directory
+ * (`npm install --prefix ~/.hermes/plugins …`), from the project if project plugins are enabled, and next to this
+ * program. Naming a package makes it available, but does not enable it.
  *
- * Source: `hermes-contract.md` §3.1, where entry points of installed packages take this place.
+ * Source: `hermes-contract.md` §3.1, where entry points of installed packages have this role.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -22,7 +22,7 @@ import * as Manifest from "./Manifest.ts"
 
 const isName = (name: string): boolean => /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/.test(name)
 
-/** A directory and those that it is in, from the inside out. */
+/** Lists a directory and its ancestors, innermost first. */
 const listAncestors = (paths: Path.Path, from: string): ReadonlyArray<string> => {
   const parent = paths.dirname(from)
   return parent === from ? [from] : [from, ...listAncestors(paths, parent)]
@@ -49,7 +49,7 @@ const readTextField = (json: Mapping, key: string): string => {
 
 const conditions: ReadonlySet<string> = new Set(["node", "import", "module-sync", "default"])
 
-/** The target of an export under the conditions of an `import` in Node: the first that fits, as Node takes it. */
+/** Resolves the target of a package export for an `import` in Node: the first matching condition. */
 const resolveExportTarget = (value: unknown): string | undefined => {
   if (typeof value === "string") return value
   if (!Predicate.isObject(value)) return undefined
@@ -60,7 +60,7 @@ const resolveExportTarget = (value: unknown): string | undefined => {
   return undefined
 }
 
-/** The module resolved when the package is imported by its name. */
+/** Returns the module to which the package name resolves. */
 const findEntryPoint = (json: Mapping): string | undefined => {
   const { exports } = json
   if (exports === undefined || exports === null) return readTextField(json, "main") || "index.js"
@@ -97,7 +97,7 @@ const buildCandidate = Effect.fnUntraced(function* (name: string, directory: str
   return { candidates: [candidate], warnings: own?.warnings ?? [] }
 })
 
-/** The packages of these names, looked for from each of some directories in turn. */
+/** Finds the packages with these names, searching each of some directories in turn. */
 export const findPackages = Effect.fnUntraced(function* (
   names: ReadonlyArray<string>,
   bases: ReadonlyArray<string>

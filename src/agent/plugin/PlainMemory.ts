@@ -1,5 +1,5 @@
 /**
- * External memories of plugins as plain functions, which may return values, promises or Effects.
+ * Adapts external memories that plugins define as plain functions, which may return values, promises or Effects.
  *
  * Source: the middleware document, `hermes-contract.md` §3.5.
  */
@@ -10,12 +10,12 @@ import * as Frozen from "../../middleware/Frozen.ts"
 import * as PlainReturn from "../../middleware/PlainReturn.ts"
 
 /**
- * An external memory of plain functions, under the contract's names too (`sync_turn`, …). They may return values,
- * promises or Effects.
+ * An external memory of plain functions, also under the names in the contract (`sync_turn`, …). The functions may
+ * return values, promises or Effects.
  */
 export interface PlainMemory {
   readonly name: string
-  /** Text that fits to a message. */
+  /** Returns the text that is relevant to a message. */
   readonly prefetch: (text: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
   readonly syncTurn?: (
     text: string,
@@ -24,7 +24,10 @@ export interface PlainMemory {
   ) => unknown
   readonly systemPromptBlock?: () => unknown
   readonly onPreCompress?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
-  /** `action` is add, replace or remove, `target` memory or user; `content` is the new entry, "" of a removal. */
+  /**
+   * Receives a write to the memory files. `action` is add, replace or remove, and `target` is memory or user. `content`
+   * is the new entry, or "" for a removal.
+   */
   readonly onMemoryWrite?: (
     action: string,
     target: string,
@@ -34,7 +37,7 @@ export interface PlainMemory {
   readonly onSessionEnd?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
-/** A text that is not blank, trimmed. */
+/** Returns the trimmed text, or `undefined` if the value is not a text or is blank. */
 export const readText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
@@ -43,11 +46,11 @@ export const runPlain = (run: () => unknown): Effect.Effect<unknown, unknown> =>
   // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
 
-/** Reads a memory of plain functions as a provider. Returns `undefined` if it is not a memory. */
+/** Adapts a memory of plain functions to a provider. Returns `undefined` if the value is not a memory. */
 export const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
   if (!Predicate.isObject(given)) return undefined
   const name = readText(given["name"])
-  /** A member by one of its names, called as a method. */
+  /** Finds a method under one of its names. */
   const findMethod = (...names: ReadonlyArray<string>) => {
     const found = names.find((one) => Predicate.isFunction(given[one]))
     return found === undefined

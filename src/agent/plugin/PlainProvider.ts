@@ -1,12 +1,13 @@
 /**
- * A provider as plain functions, the form in which plugins on disk register it: `execute` answers a request of a
- * protocol with a body of that protocol, which the runtime's own provider of the protocol prepares and reads.
+ * Adapts providers that plugins on disk register as plain functions: `execute` sends a request of a protocol and
+ * returns a body of that protocol. The runtime's own provider for the protocol prepares the request and decodes the
+ * body.
  *
  * **Details**
  *
  * Every member may return a value, a promise or an Effect. `prepare` and `decode` default to the route's protocol.
  * `execute` returns a body of the protocol, or an answer with `parts` like typed providers. An exception becomes an
- * `AiError` that retries and fallbacks treat as unknown; an `AiError` is passed on unchanged.
+ * `AiError` that retries and fallbacks treat as unknown. An `AiError` propagates unchanged.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-contract.md` §3.5.
  */
@@ -31,12 +32,12 @@ export interface PlainProvider {
   readonly decode?: ((raw: unknown) => unknown) | undefined
 }
 
-/** Providers of a name that settings may choose. */
+/** A source of providers under a name that settings may choose. */
 export interface PlainSource {
-  /** As users write it: `model.provider: my-cloud`. */
+  /** Name in the settings, as in `model.provider: my-cloud`. */
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
-  /** Opens the provider of a route: a value, a promise or an Effect. */
+  /** Opens the provider of a route. Returns a value, a promise or an Effect. */
   readonly open: (route: Route) => unknown
 }
 
@@ -52,7 +53,7 @@ const toProviderError = (name: string, method: string, error: unknown): AiError.
 const isResponse = (value: unknown): value is ModelResponse =>
   Predicate.isObject(value) && Array.isArray(value["parts"]) && Predicate.isObject(value["usage"])
 
-/** A typed provider says what it is. */
+/** Tests for the marker of a typed provider. */
 const isTyped = (value: unknown): value is Service =>
   Predicate.isObject(value) &&
   Predicate.isObject(value["info"]) &&
@@ -63,7 +64,7 @@ const isTyped = (value: unknown): value is Service =>
 const isPlain = (value: unknown): value is PlainProvider =>
   Predicate.isObject(value) && Predicate.isFunction(value["execute"])
 
-/** A plain provider on top of the runtime's provider of the same protocol. */
+/** Adapts a plain provider on top of the runtime's provider for the same protocol. */
 const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: Service): Service => {
   const callPlainMethod = (method: string, run: () => unknown): Effect.Effect<unknown, AiError.AiError> =>
     // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
@@ -108,7 +109,10 @@ const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: S
   }
 }
 
-/** Converts a source of plain providers to one of typed providers; a typed provider that it opens is used unchanged. */
+/**
+ * Converts a source of plain providers to a source of typed providers. A typed provider that the source opens is used
+ * unchanged.
+ */
 export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource<unknown> => ({
   name,
   aliases,
@@ -126,7 +130,7 @@ export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource
           message: `The provider "${name}" has no execute method. Choose another provider, or disable its plugin.`
         })
       }
-      // The base prepares and decodes; the plugin sends, and may need no address.
+      // The base provider prepares and decodes. The plugin sends the request and may not need an address.
       const base = yield* OpenRoute.open({ ...route, baseUrl: route.baseUrl ?? "http://provider.invalid" })
       return adaptProvider(name, opened, route, base)
     })

@@ -1,6 +1,6 @@
 /**
- * A tool as a plain function, the form in which plugins on disk register it: a JSON Schema of its arguments, and a
- * handler that gets them and returns a value, a promise or an Effect.
+ * Adapts tools that plugins on disk register as plain functions: a JSON Schema of the arguments, and a handler that
+ * receives the arguments and returns a value, a promise or an Effect.
  *
  * **Gotchas**
  *
@@ -32,29 +32,29 @@ interface Call {
   readonly turn_id: string
   readonly tool_call_id: string
   readonly cwd: string
-  /** Aborted when the call is interrupted. */
+  /** Signal that is aborted when the call is interrupted. */
   readonly signal: AbortSignal
 }
 
 /** A tool as a plugin on disk registers it. */
 export interface PlainTool {
   readonly name: string
-  /** The plugin's name when absent. */
+  /** Name of the toolset. Defaults to the plugin's name. */
   readonly toolset?: string | undefined
   readonly description?: string | undefined
-  /** JSON Schema of the arguments, an object; without it the tool takes none. */
+  /** JSON Schema of the arguments, an object. Without a schema the tool takes no arguments. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
   readonly handler: (args: Readonly<Record<string, unknown>>, call: Call) => unknown
   readonly readonly?: boolean | undefined
   readonly destructive?: boolean | undefined
   readonly idempotent?: boolean | undefined
-  /** Seconds that a call may take; 300 when absent. */
+  /** Time limit of a call, in seconds. Defaults to 300. */
   readonly timeout?: number | undefined
-  /** Arguments that hold paths, for the scheduler. */
+  /** Names of arguments that contain paths, for the scheduler. */
   readonly pathArguments?: ReadonlyArray<string> | undefined
   /**
-   * Reports whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can
-   * when absent.
+   * Returns true if the tool can currently be used, as a value, a promise or an Effect. Without this function the tool
+   * is always available.
    */
   readonly available?: (() => unknown) | undefined
 }
@@ -71,7 +71,10 @@ const readTimeout = (tool: string, value: unknown): number | undefined => {
   throw new TypeError(`registerTool: timeout of the tool "${tool}" is a number of seconds above 0`)
 }
 
-/** Reads what a plugin gave; throws what is wrong with it. `schema` may be the contract's function schema. */
+/**
+ * Validates a tool that a plugin registered. Throws a description of the first error. `schema` may be the contract's
+ * function schema.
+ */
 export const readPlainTool = (given: unknown): PlainTool => {
   if (!Json.isFields(given))
     throw new TypeError("registerTool takes one object: { name, description, parameters, handler }")
@@ -94,14 +97,14 @@ export const readPlainTool = (given: unknown): PlainTool => {
     toolset: readTextField(given["toolset"]),
     description: readTextField(given["description"]) ?? readTextField(schema["description"]),
     parameters,
-    // A plain function may return anything; it is examined when it does.
+    // A plain function may return any value, which is checked after the call.
     handler: handler as PlainTool["handler"],
     readonly: readFlag(given["readonly"]),
     destructive: readFlag(given["destructive"]),
     idempotent: readFlag(given["idempotent"]),
     timeout: readTimeout(name, given["timeout"]),
     pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined,
-    // Its return value is checked when it returns.
+    // The return value is checked after the call.
     available: available as PlainTool["available"]
   }
 }
@@ -140,14 +143,14 @@ const makeAvailabilityCheck = ({ available }: PlainTool): Effect.Effect<boolean,
   available === undefined
     ? undefined
     : Effect.map(
-        // As with the handler, nothing says what a returned Effect asks for.
+        // As for the handler, the services required by a returned Effect are unknown.
         PlainReturn.call(() => available()) as Effect.Effect<unknown, PlainReturn.Thrown>,
         (answer) => answer === true
       )
 
 const maxDepth = 32
 
-/** A JSON value with every string changed; the names of members stay. */
+/** Returns a JSON value with every string changed. Member names are unchanged. */
 const mapStrings = (value: unknown, change: (text: string) => string, depth = 0): unknown => {
   if (typeof value === "string") return change(value)
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
@@ -155,18 +158,18 @@ const mapStrings = (value: unknown, change: (text: string) => string, depth = 0)
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapStrings(item, change, depth + 1)]))
 }
 
-/** Text about a tool as a model gets it, without keys. */
+/** Returns the definition of a tool for the model, without secrets. */
 const redactDefinition = (
   { description, name, parameters }: BoundTool["definition"],
   secrets: Registry
 ): BoundTool["definition"] => ({
   name,
   description: redactKeys(description, secrets),
-  // Strings became strings.
+  // Strings are only replaced by strings, so the type is unchanged.
   parameters: mapStrings(parameters, (text) => redactKeys(text, secrets)) as BoundTool["definition"]["parameters"]
 })
 
-/** The toolset of one plain tool. */
+/** Creates the toolset for one plain tool. */
 export const makeToolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
   const { description = "", idempotent, name, parameters = noParameters, pathArguments = [], readonly } = plain
   const tool = Tool.dynamic(name, { description, parameters: { ...parameters } })

@@ -6,14 +6,14 @@
  *
  * The requirements of `build` and of its tools, hooks and middleware are in the type of the plugin; the application
  * that loads it provides them. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails,
- * dies or takes too long, nothing of the plugin is registered.
+ * dies or takes too long, no part of the plugin is registered.
  *
  * **Gotchas**
  *
  * Middleware of a plugin must not add failures, because they would not appear in the agent's type. A veto is
  * `ExecutionBlocked`, which is always part of `AgentError`.
  *
- * **Example** (A value, and one that is built)
+ * **Example** (A plugin as a value, and a plugin that is built)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -54,14 +54,14 @@ export type { RegisterContext } from "./RegisterContext.ts"
 
 const TypeId = "~hermes-effect/plugin/Plugin"
 
-/** A slash command of a conversation: `/name args`. */
+/** A slash command in a conversation: `/name args`. */
 export interface Command<out R = never> {
-  /** Without the slash. Lower case, with `-` for spaces. */
+  /** Name without the slash, in lower case, with `-` for spaces. */
   readonly name: string
   readonly description?: string | undefined
-  /** Arguments after the name, for help: `<file>`. */
+  /** Argument hint for help, such as `<file>`. */
   readonly argsHint?: string | undefined
-  /** Receives the unparsed text after the name. A returned text is shown. */
+  /** Runs the command with the unparsed text after the name. A returned text is shown. */
   readonly run: (args: string) => Effect.Effect<string | void, unknown, R>
 }
 
@@ -69,33 +69,33 @@ export interface Command<out R = never> {
 export interface CliCommand<out R = never> {
   readonly name: string
   readonly description?: string | undefined
-  /** Receives the words after the name; a returned number is the exit code. */
+  /** Runs the command with the words after the name. A returned number is the exit code. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<number | void, unknown, R>
 }
 
-/** Providers of a name that settings may choose. */
+/** A source of providers under a name that settings may choose. */
 export interface ProviderSource<out R = never> {
-  /** As users write it: `model.provider: my-cloud`. */
+  /** Name in the settings, as in `model.provider: my-cloud`. */
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
   readonly open: (route: Route) => Effect.Effect<Provider.Service, AiError | ConfigError, R | Scope.Scope>
 }
 
-/** Contributions of a plugin; `R` is what its parts need. */
+/** Contributions of a plugin. `R` is the services that its parts require. */
 export interface Contribution<out R = never> {
   readonly tools?: ReadonlyArray<Toolset<unknown, R>> | undefined
   readonly hooks?: ReadonlyArray<Hook<R>> | undefined
   readonly middleware?: ReadonlyArray<Middleware.Any> | undefined
   readonly providers?: ReadonlyArray<ProviderSource<R>> | undefined
-  /** External memories; `memory.provider` names the one that is used. */
+  /** External memories. The setting `memory.provider` names the memory that is used. */
   readonly memoryProviders?: ReadonlyArray<MemoryProvider> | undefined
-  /** Engines that make conversations smaller; `context.engine` names the one that is used. */
+  /** Engines that compact conversations. The setting `context.engine` names the engine that is used. */
   readonly contextEngines?: ReadonlyArray<ContextEngine> | undefined
   readonly commands?: ReadonlyArray<Command<R>> | undefined
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
 }
 
-/** Identity of a plugin. A manifest next to it states the same and takes precedence. */
+/** Identity of a plugin. A manifest next to the plugin's module has the same fields and takes precedence. */
 export interface Details {
   readonly name: string
   readonly version?: string | undefined
@@ -104,7 +104,7 @@ export interface Details {
 
 /** A plugin as a value. `R` is the set of services required to load it. */
 export interface Plugin<out R = never> extends Details {
-  /** Version of the plugin contract of the package that made it. */
+  /** Version of the plugin contract in the package that created the plugin. */
   readonly [TypeId]: number
   readonly build: Effect.Effect<Contribution<unknown>, unknown, R | Scope.Scope>
 }
@@ -116,7 +116,7 @@ type OfCliCommands<C> = C extends { readonly cliCommands?: ReadonlyArray<CliComm
 type OfProviders<C> = C extends { readonly providers?: ReadonlyArray<ProviderSource<infer R>> | undefined } ? R : never
 type MiddlewareOf<C> = C extends { readonly middleware: infer M extends ReadonlyArray<Middleware.Any> } ? M : []
 
-/** Services that the parts of a contribution need. */
+/** Services that the parts of a contribution require. */
 export type NeedsOf<C extends Contribution<unknown>> =
   | ("tools" extends keyof C ? OfTools<C> : never)
   | ("hooks" extends keyof C ? OfHooks<C> : never)
@@ -128,12 +128,12 @@ export type NeedsOf<C extends Contribution<unknown>> =
 /** Accepts contributions whose middleware adds no failure, and rejects all others. */
 type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
 
-/** A plugin that is built by an Effect. */
+/** Creates a plugin that is built by an Effect. */
 export const make = <const C extends Contribution<unknown>, E = never, R = never>(
   options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
   const { build, ...details } = options
-  // The plugin also requires the services of the contribution's parts; the type of `build` names only its own.
+  // The plugin also requires the services of the contribution's parts, which the type of `build` does not name.
   return {
     [TypeId]: contractVersion,
     ...details,
@@ -141,7 +141,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
   }
 }
 
-/** A plugin that is there already, without an Effect to build it. */
+/** Creates a plugin from an existing contribution, without an Effect to build it. */
 export const fromValue = <const C extends Contribution<unknown> & Partial<Details>>(
   options: Details & C & AddsNoFailure<C>
 ): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
@@ -156,7 +156,7 @@ export const fromValue = <const C extends Contribution<unknown> & Partial<Detail
   }
 }
 
-/** Makes a plugin with an untyped contribution, as collected by `register(ctx)` of a module. */
+/** Creates a plugin with an untyped contribution, as collected by `register(ctx)` of a module. */
 export const makeUntyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
   [TypeId]: contractVersion,
   ...details,
@@ -167,5 +167,5 @@ export const makeUntyped = (details: Details, build: Plugin<unknown>["build"]): 
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])
 
-/** Version of the plugin contract that a plugin was made for. */
+/** Returns the version of the plugin contract that a plugin was made for. */
 export const readContractVersion = (plugin: Plugin<unknown>): unknown => plugin[TypeId]

@@ -1,11 +1,11 @@
 /**
- * Adapts plugins to the runtime: their middleware and tools get the services that were present at loading, and fail
- * only with errors that every run can have.
+ * Adapts plugins to the runtime: their middleware and tools get the services that were present at load time, and fail
+ * only with errors that are part of every run.
  *
  * **Details**
  *
- * Code on disk can fail with errors outside the types of a run. They become `TranslatedFailure` if a layer below had
- * failed, and `ExecutionBlocked` otherwise. A tool that is not marked harmless counts as destructive.
+ * Code on disk can fail with errors outside the types of a run. Such an error becomes `TranslatedFailure` if an inner
+ * layer had failed, and `ExecutionBlocked` otherwise. A tool that is not marked harmless counts as destructive.
  *
  * Source: `ARCHITECTURE.md` §5 and §6.
  */
@@ -26,23 +26,23 @@ const isAgentError = Schema.is(AgentError)
 
 /**
  * Provides plugin code with the services that were present when it was loaded. Services of a call take precedence. The
- * needs of code from disk are unknown: a missing service makes that code fail.
+ * requirements of code from disk are unknown: a missing service makes that code fail.
  */
 export const provideContext =
   (context: Context.Context<never>) =>
   <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
-    // An application that loads a plugin provides the services in its type.
+    // The application that loads a plugin provides the services that the plugin's type requires.
     Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
       Context.merge(context, input)
     )
 
-/** Returns the message of a failure, or its JSON without a message. */
+/** Returns the message of a failure, or the failure as JSON if it has no message. */
 const describeReason = (thrown: unknown): string =>
   Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
     ? thrown["message"]
     : Json.toText(thrown)
 
-/** Converts an unknown failure to an error that every run can have. */
+/** Converts an unknown failure to an error that is part of every run. */
 const toKnownError = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
   below.length === 0
     ? new ExecutionBlocked({ reason: describeReason(thrown), metadata: { checked_by: name } })
@@ -97,7 +97,7 @@ const adaptRewriter = <Payload, Info>(
   rewrite: (payload, info) => provideContext(context)(Effect.suspend(() => given.rewrite(payload, info)))
 })
 
-/** Lifecycle middleware: each method as the wrapper or rewriter of its place is. */
+/** Adapts lifecycle middleware: each method like the wrapper or rewriter at the same place. */
 const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: string): Entry => {
   const makeMethodWrapper = (
     kind: "wrap_model_call" | "wrap_tool_call",
@@ -107,7 +107,7 @@ const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: str
     name,
     onFailure: given.onFailure,
     singleUse: false,
-    // The method is a wrapper: its types were checked where the plugin was made.
+    // The method is a wrapper, whose types were checked when the plugin was created.
     wrap: method as Wrapper<unknown, unknown, unknown, unknown>["wrap"]
   })
   const provideIfEffect = (result: unknown): unknown =>
@@ -131,7 +131,7 @@ const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: str
   }
 }
 
-/** An entry of a plugin as the stack may run it. `name` is said in warnings, errors and traces. */
+/** Adapts a middleware entry of a plugin to the stack. `name` identifies the plugin in warnings, errors and traces. */
 export const adaptMiddleware = (
   entry: Middleware.Any,
   context: Context.Context<never>,
@@ -162,7 +162,7 @@ const requireApproval = (tool: BoundTool): BoundTool => ({
   facts: { ...tool.facts, ownApproval: false, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
 })
 
-/** A toolset of a plugin as the registry may have it. */
+/** Adapts a toolset of a plugin to the registry. */
 export const adaptToolset = <E, R>(given: Toolset<E, R>): Toolset<E, R> => ({
   ...given,
   bind: Effect.map(given.bind, (tools) => tools.map(requireApproval))

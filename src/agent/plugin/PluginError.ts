@@ -1,5 +1,5 @@
 /**
- * Failure of a plugin that cannot be used: one line that says what to do.
+ * Failure of a plugin that cannot be used, with a one-line message that suggests a remedy.
  *
  * **Example** (Telling the user)
  *
@@ -16,10 +16,10 @@ import * as Schema from "effect/Schema"
 
 /** Reports why a plugin cannot be used. */
 export class PluginError extends Schema.TaggedError<PluginError>("hermes-effect/PluginError")("PluginError", {
-  /** The plugin, by key or as the user named it. */
+  /** Plugin key, or the name that the user entered. */
   plugin: Schema.String,
   message: Schema.String,
-  /** The plugin asked for cannot be used: another name or source is needed. */
+  /** True if the requested plugin cannot be used and another name or source is needed. */
   input: Schema.optional(Schema.Boolean),
   cause: Schema.optional(Schema.Defect())
 }) {}

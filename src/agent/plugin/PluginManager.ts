@@ -1,11 +1,11 @@
 /**
- * Discovers, checks and loads the plugins of a runtime when it is made. Their tools and hooks are registered with the
- * others; their middleware is outermost in the agent's stack, in load order.
+ * Discovers, checks and loads the plugins of a runtime when the runtime is created. Their tools and hooks are
+ * registered with the others; their middleware is outermost in the agent's stack, in load order.
  *
  * **Details**
  *
  * Plugins are loaded once. `reload` removes all their registrations and loads them again from disk. A failed scan of
- * the directories is not cached: the next one tries again. `HERMES_PLUGINS_DEBUG` reports the result for each plugin.
+ * the directories is not cached: the next scan tries again. `HERMES_PLUGINS_DEBUG` reports the result for each plugin.
  *
  * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
  */
@@ -32,15 +32,15 @@ import { Plugins, type Service } from "./Plugins.ts"
 import type { ReservedNames } from "./Registration.ts"
 import * as PluginToolAccess from "./PluginToolAccess.ts"
 
-/** Options of the plugins of a runtime. `R` are the services required by the application's plugins. */
+/** Options of the plugins of a runtime. `R` is the services required by the application's plugins. */
 export interface Options<out R = never> {
-  /** Values of the application, loaded first, in this order. */
+  /** Plugins of the application, loaded first, in this order. */
   readonly plugins?: ReadonlyArray<Plugin<R>> | undefined
-  /** Places to look for others; none when absent. */
+  /** Places in which other plugins are searched. No plugins are searched if absent. */
   readonly places?: Discovery.Places | undefined
-  /** `plugins` of the configuration. */
+  /** Value of `plugins` in the configuration. */
   readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined
-  /** Names of commands that plugins cannot have. */
+  /** Command names that plugins cannot use. */
   readonly reserved?: ReservedNames | undefined
 }
 
@@ -66,13 +66,13 @@ const toApplicationCandidate = (plugin: Plugin<unknown>): Candidate => ({
 interface LoadedGeneration {
   readonly scope: Scope.Closeable
   readonly loaded: Loading.LoadedPlugins
-  /** True when every place could be looked at. */
+  /** True if all places could be searched. */
   readonly isWhole: boolean
 }
 
 type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path
 
-/** Plugins for as long as the scope lives. */
+/** Loads the plugins until the scope closes. */
 export const make = Effect.fnUntraced(function* <R = never>({
   places,
   plugins = [],
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* <R = never>({
   let current: LoadedGeneration | undefined
   let generation = 0
 
-  /** Undefined when the directories could not be read. */
+  /** `undefined` if the directories could not be read. */
   const found =
     places === undefined
       ? Effect.succeed<ReadonlyArray<Candidate>>([])
@@ -140,7 +140,7 @@ export const make = Effect.fnUntraced(function* <R = never>({
   }
 })
 
-/** The plugins of a runtime, loaded. */
+/** Layer that loads the plugins of a runtime. */
 export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, RunContext.AtBuild<R> | Services> =>
   Layer.effect(
     Plugins,

@@ -1,10 +1,10 @@
 /**
- * Writes a new plugin into the user's `plugins` directory: a typed one with a tool, a hook and middleware that runs
- * unchanged, and a `tsconfig.json` through which an editor finds the types of this program.
+ * Writes a new plugin into the user's `plugins` directory: a typed plugin with a tool, a hook and middleware that runs
+ * unchanged, and a `tsconfig.json` that lets an editor find the types of this program.
  *
  * **Details**
  *
- * The files are written next to their destination and moved there at once: an existing directory is never changed.
+ * The files are written next to their destination and moved there in one step. An existing directory is never changed.
  *
  * **Gotchas**
  *
@@ -57,7 +57,7 @@ export default Plugin.fromValue({
     )
   ],
   hooks: [
-    // Told after each tool call; changes nothing.
+    // Runs after each tool call without changing it.
     Hooks.on("post_tool_call", ({ duration_ms, tool_name }) => Effect.logDebug(\`\${tool_name} took \${duration_ms} ms\`))
   ],
   middleware: [
@@ -112,7 +112,7 @@ const toPluginError =
   <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
     Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
 
-/** Writes a plugin of a name below `plugins` and returns its directory. */
+/** Writes a plugin with this name below `plugins` and returns its directory. */
 export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   name: string,
   plugins: string

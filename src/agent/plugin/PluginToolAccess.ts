@@ -1,13 +1,15 @@
 /**
- * Lets plugins call the tools of the runtime that they are loaded in, and ask its model for side tasks.
+ * Lets plugins call the tools of the runtime that they are loaded in, and ask the runtime's model questions as side
+ * tasks.
  *
  * **Details**
  *
- * Plugins are loaded before the agent exists; a call before that returns an error result. Hooks, middleware, fences and
- * approvals apply as to a model's call. If a call needs an approval and no user can be asked, it is denied.
+ * Plugins are loaded before the agent exists; a call by a plugin returns an error result until then. Hooks, middleware,
+ * guards and approvals apply as they do to a model's call. If a call needs an approval and no user can be asked, it is
+ * denied.
  *
  * The model of the side task `plugin` (`auxiliary.plugin` of the settings) answers a plugin's questions; the plugin
- * cannot choose another.
+ * cannot choose another model.
  *
  * Source: `hermes-contract.md` §3.5 (`dispatch_tool`, `llm`).
  */
@@ -17,7 +19,7 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
 
-/** One call. */
+/** A tool call by a plugin. */
 interface ToolCallRequest {
   readonly name: string
   readonly args: unknown
@@ -25,10 +27,10 @@ interface ToolCallRequest {
   readonly cwd?: string | undefined
 }
 
-/** Makes calls. */
+/** Runs tool calls. */
 type Dispatcher = (call: ToolCallRequest) => Effect.Effect<{ readonly output: unknown; readonly isFailure: boolean }>
 
-/** A question to a model; `maxOutputTokens` undefined leaves the limit to the model. */
+/** A question to a model. If `maxOutputTokens` is `undefined`, the model's own limit applies. */
 export interface Question {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly maxOutputTokens: number | undefined
@@ -42,13 +44,14 @@ export interface PluginServices {
 
 /** Tool calls and model questions of plugins, as plain functions. */
 export interface PluginToolAccess {
-  /** Sets the services that do the work, for as long as the scope lives. */
+  /** Sets the services that run the calls and answer the questions, until the scope closes. */
   readonly attach: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Returns the model's answer to a text. `options` may contain `system` and `max_tokens`. Rejects without an answer.
+   * Returns the model's answer to a text. `options` may contain `system` and `max_tokens`. Rejects if there is no
+   * answer.
    */
   readonly complete: (prompt: unknown, options?: unknown) => Promise<string>
-  /** Returns the text of the result or of the failure. `extra` may contain `session_id` and `cwd`. */
+  /** Calls a tool and returns the text of its result or failure. `extra` may contain `session_id` and `cwd`. */
   readonly call: (name: string, args: unknown, extra?: unknown) => Promise<string>
 }
 
@@ -80,7 +83,7 @@ const buildQuestion = (prompt: unknown, options: unknown): Question => {
   }
 }
 
-/** Makes the access of plugins, at first without services to call. */
+/** Creates the access without services: calls return errors until {@link PluginToolAccess.attach}. */
 export const make = (): PluginToolAccess => {
   let services:
     | {

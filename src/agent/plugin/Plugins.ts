@@ -1,7 +1,7 @@
 /**
- * The plugins of a runtime, as the rest of it sees them. `PluginManager` loads them.
+ * Service that gives the rest of a runtime access to its plugins. `PluginManager` loads them.
  *
- * **Example** (What is loaded)
+ * **Example** (Listing the loaded plugins)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -31,16 +31,14 @@ export interface Service {
   readonly loaded: Effect.Effect<LoadedPlugins>
   /** Unloads and loads the plugins again. The stack of an existing agent retains its original middleware. */
   readonly reload: Effect.Effect<LoadedPlugins>
-  /** The conversation that takes the messages of plugins, for as long as the scope lives. */
+  /** Sets the conversation that receives the messages of plugins, until the scope closes. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /**
-   * Sets the services that make the tool calls of plugins and answer their questions, for as long as the scope lives.
-   */
+  /** Sets the services that run the tool calls of plugins and answer their questions, until the scope closes. */
   readonly serve: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**
- * The plugins of a runtime.
+ * Service of the plugins of a runtime.
  *
  * @see {@link Service} for its members.
  */
@@ -56,5 +54,5 @@ const nothing = Effect.succeed<LoadedPlugins>({
   cliCommands: []
 })
 
-/** A runtime without plugins. */
+/** Service of a runtime without plugins. */
 export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void, serve: () => Effect.void }

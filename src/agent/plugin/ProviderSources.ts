@@ -1,6 +1,4 @@
-/**
- * Providers that plugins bring, as settings name them.
- */
+/** Finds providers of plugins by the names used in settings. */
 import * as Directory from "../../models/routing/ProviderDirectory.ts"
 import type { ProviderSource } from "./Plugin.ts"
 
@@ -12,6 +10,6 @@ const normalizeName = (name: string): string => name.trim().toLowerCase()
 export const findSource = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined =>
   Directory.findNamed(sources, name)
 
-/** The name of a provider of the program's own that a source would take, if it would. */
+/** Returns the name of a built-in provider that a source also uses, or `undefined` if there is no conflict. */
 export const findTakenName = (source: ProviderSource<unknown>): string | undefined =>
   listNames(source).find((name) => Directory.findProvider(name) !== undefined || normalizeName(name) === "auto")

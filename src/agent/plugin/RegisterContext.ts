@@ -1,19 +1,20 @@
 /**
- * Argument of `register(ctx)` of a plugin module: the plain-function API of plugins, with the contract's names.
+ * Argument of `register(ctx)` in a plugin module: the plain-function API of plugins, with the contract's names.
  * Registrations are collected and take effect only if `register` succeeds.
  *
  * **Details**
  *
- * Every member has a camelCase and a snake_case name. Callbacks get one frozen object with the contract's fields and
- * may return values, promises or Effects. An unknown kind or an invalid callback causes a warning that names the
+ * Every member has a camelCase and a snake_case name. Callbacks receive one frozen object with the contract's fields
+ * and may return values, promises or Effects. An unknown kind or an invalid callback causes a warning that names the
  * nearest valid one; a part that this runtime does not support causes a warning too. An unusable tool is an error,
  * because the plugin would be incomplete without it.
  *
  * **Gotchas**
  *
  * In the program, `process.env` does not contain variables with secrets. A plugin can read only the secrets, including
- * values of `.env`, that `requires_env` of its manifest names. Loading warns about a variable that its code names but
- * the manifest does not. Processes that it starts without an explicit environment inherit them too.
+ * values of `.env`, that `requires_env` of its manifest names. Loading logs a warning for a variable that the code
+ * names but the manifest does not. Processes that the plugin starts without an explicit environment inherit its secrets
+ * too.
  *
  * Source: the middleware document, the observer document ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
  */
@@ -37,25 +38,28 @@ import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin
 
 /** Options of a callback. */
 export interface CallbackOptions {
-  /** `"closed"` for a policy: its failure is a refusal. */
+  /** Meaning of a failure. `"closed"` is for a policy: its failure refuses the call. */
   readonly onFailure?: "open" | "closed" | undefined
 }
 
 /** Options of a hook. */
 export interface HookOptions extends CallbackOptions {
-  /** `"queued"` for an observer that the run does not wait for: its events wait in a queue and are handled in order. */
+  /**
+   * Delivery of events. `"queued"` is for an observer that the run does not wait for: its events wait in a queue and
+   * are handled in order.
+   */
   readonly delivery?: "inline" | "queued" | undefined
-  /** Events that wait at most; 1024 when absent. */
+  /** Maximum number of waiting events. Defaults to 1024. */
   readonly capacity?: number | undefined
 }
 
-/** Help of a command. */
+/** Help text of a command. */
 export interface CommandOptions {
   readonly description?: string | undefined
   readonly argsHint?: string | undefined
 }
 
-/** Members of the `register(ctx)` argument; each member has its snake_case name too, which is the contract's. */
+/** Members of the `register(ctx)` argument. Each member also has a snake_case name, which is the contract's. */
 export interface Members {
   readonly registerMiddleware: <const Kind extends string>(
     kind: Kind,
@@ -63,8 +67,9 @@ export interface Members {
     options?: CallbackOptions
   ) => void
   /**
-   * Registers methods for the phases of a run, in either spelling: an object, a class or a function that makes one for
-   * each run. A method receives one frozen object with fields in snake_case, and returns the fields that it changes.
+   * Registers methods for the phases of a run, in either spelling: an object, or a class or function that creates an
+   * object for each run. A method receives one frozen object with fields in snake_case, and returns the fields that it
+   * changes.
    */
   readonly registerLifecycle: (
     methods: PlainLifecycle.PlainLifecycleSource,
@@ -88,24 +93,25 @@ export interface Members {
     options?: CommandOptions
   ) => void
   /**
-   * `open` returns a provider, or a promise or an Effect of one; a plain one is `{ execute }`, see
-   * {@link PlainProvider.PlainProvider}.
+   * Registers a provider. `open` returns a provider, or a promise or an Effect of a provider. A plain provider is
+   * `{ execute }`; see {@link PlainProvider.PlainProvider}.
    */
   readonly registerProvider: (source: PlainProvider.PlainSource) => void
-  /** An external memory; the setting `memory.provider` names the one that is used. */
+  /** Registers an external memory. The setting `memory.provider` names the memory that is used. */
   readonly registerMemoryProvider: (provider: PlainMemory.PlainMemory) => void
   /**
-   * Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used.
+   * Registers an engine that compacts conversations, at most one per plugin. The setting `context.engine` names the
+   * engine that is used.
    */
   readonly registerContextEngine: (engine: ContextEngines.PlainContextEngine) => void
-  /** Sends text to the conversation in a terminal. Returns `false` without one. */
+  /** Sends text to the conversation in a terminal. Returns `false` if there is no such conversation. */
   readonly injectMessage: (content: string, role?: string) => boolean
   /**
-   * Calls a tool like a model, including approvals and hooks, and returns the text of its result. `extra` may contain
+   * Calls a tool as a model would, with approvals and hooks, and returns the text of its result. `extra` may contain
    * `session_id` and `cwd`. Not available while `register` runs.
    */
   readonly dispatchTool: (name: string, args?: unknown, extra?: unknown) => Promise<string>
-  /** Called when the plugin goes. */
+  /** Registers a callback that runs when the plugin is unloaded. */
   readonly onUnload: (callback: () => unknown) => void
 }
 
@@ -121,31 +127,34 @@ type Aliases = { readonly [Name in keyof Members as Snake<Name>]: Members[Name] 
 export interface RegisterContext extends Members, Aliases {
   readonly key: string
   readonly manifest: Manifest
-  /** `plugins.entries.<key>` of the configuration. */
+  /** Value of `plugins.entries.<key>` in the configuration. */
   readonly config: Readonly<Record<string, unknown>>
-  /** The model for side tasks of plugins; `options` may hold `system` and `max_tokens`. Not while `register` runs. */
+  /**
+   * Model for side tasks of plugins. `options` may contain `system` and `max_tokens`. Not available while `register`
+   * runs.
+   */
   readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
 }
 
-/** Functions that the runtime lends to a plugin. */
+/** Functions that the runtime provides to a plugin. */
 export interface Host {
   readonly config: Readonly<Record<string, unknown>>
-  /** Receives warnings. `inject` returns `false` if no conversation accepts messages. */
+  /** Receives warnings. */
   readonly warn: (line: string) => void
   readonly inject: (content: string, role: string) => boolean
   readonly dispatch: (name: string, args: unknown, extra: unknown) => Promise<string>
   readonly complete: (prompt: unknown, options: unknown) => Promise<string>
 }
 
-/** Contributions registered so far, and the end of registration. */
+/** Collects the registrations of a plugin until registration ends. */
 export interface Collector {
   readonly context: RegisterContext
-  /** From now on nothing can be registered. */
+  /** Ends registration and returns the contribution. Nothing can be registered afterwards. */
   readonly finish: () => Contribution<unknown>
   readonly unload: ReadonlyArray<() => unknown>
 }
 
-/** Members of the contract that need what this runtime does not have. */
+/** Members of the contract that this runtime does not support. */
 const unsupported = [
   "register_skill",
   "register_auxiliary_task",
@@ -212,7 +221,7 @@ interface Registrations {
 const formatLabel = ({ key }: Registrations, callback: { readonly name: string }): string =>
   callback.name === "" ? key : `${key}:${callback.name}`
 
-/** Makes a member that works until `register` returns. */
+/** Creates a member that only works until `register` returns. */
 const guardRegistration =
   <Args extends ReadonlyArray<unknown>>(
     registrations: Registrations,
@@ -273,7 +282,7 @@ const registerHook = (
     }
     warn(`hook ${name} may answer, so that it cannot be queued: the run waits for it`)
   }
-  // The one hook whose failure can be a refusal.
+  // This is the only hook whose failure can refuse a call.
   hooks.push(
     name === "pre_tool_call"
       ? Hook.fromPlain(name, callback, { label, onFailure: readOnFailure(options) })
@@ -377,7 +386,7 @@ const makeMembers = (registrations: Registrations, host: Host) => ({
   onUnload: guardRegistration(registrations, "onUnload", onUnload)
 })
 
-/** The context of one plugin. */
+/** Creates the context of one plugin. */
 export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, host: Host): Collector => {
   const registrations = makeRegistrations(key, host.warn)
   const members = makeMembers(registrations, host)
@@ -398,7 +407,8 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     llm: Object.freeze({ complete: (prompt: unknown, options?: unknown) => host.complete(prompt, options) })
   })
   return {
-    // The values of callbacks are checked when they run, regardless of their types; every member has its alias.
+    // Return values of callbacks are checked when the callbacks run, regardless of their types. Every member has its
+    // alias.
     context: context as unknown as RegisterContext,
     unload: registrations.unload,
     finish: () => {

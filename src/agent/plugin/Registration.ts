@@ -1,5 +1,5 @@
 /**
- * Puts what a plugin contributes into the registries of a runtime, for as long as the scope lives.
+ * Registers the contributions of a plugin in a runtime until the scope closes.
  *
  * Source: `hermes-contract.md` §3.5.
  */
@@ -20,7 +20,7 @@ import * as Commands from "./Commands.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
 import * as ProviderSources from "./ProviderSources.ts"
 
-/** Names that the program has for itself. */
+/** Names that are reserved for the program. */
 export interface ReservedNames {
   readonly commands: ReadonlyArray<string>
   readonly cliCommands: ReadonlyArray<string>
@@ -30,7 +30,7 @@ export interface ReservedNames {
 interface Registrant {
   readonly key: string
   readonly reserved: ReservedNames
-  /** True when its tools may take the place of others (`plugins.entries.<key>.allow_tool_override`). */
+  /** True if its tools may replace other tools (`plugins.entries.<key>.allow_tool_override`). */
   readonly mayOverride: boolean
 }
 
@@ -69,10 +69,10 @@ const registerTools = Effect.fnUntraced(function* ({ key, mayOverride }: Registr
   return allowed.map(({ tool }) => tool.name)
 })
 
-/** Longest time for a plugin to open a provider. */
+/** Time limit for a plugin to open a provider. */
 const openDeadline = Duration.seconds(30)
 
-/** A provider that a plugin opens; one that hangs or interrupts itself is a provider that cannot be used. */
+/** Opens a plugin's provider. A provider that hangs or interrupts itself counts as unusable. */
 const openWithDeadline = <A, E>(
   plugin: string,
   name: string,
@@ -92,7 +92,8 @@ const openWithDeadline = <A, E>(
   )
 
 /**
- * Registers a contribution for the lifetime of the scope. The services of its parts are taken once from the context.
+ * Registers a contribution for the lifetime of the scope. The services that its parts require are read once from the
+ * context.
  */
 export const registerContribution = Effect.fnUntraced(function* (
   registrant: Registrant,

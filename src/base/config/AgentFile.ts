@@ -3,25 +3,25 @@
  *
  * **Details**
  *
- * | key | is |
+ * | key | meaning |
  * | --- | --- |
  * | `type` | `agent` |
  * | `name`, `description` | its name (required), and a one-line description |
- * | `system_prompt`, `system_prompt_suffix` | its identity in the system prompt: a text or a list of texts; an addition |
- * | `system_prompt_type` | `string` (default), or `file`: `system_prompt` is the path of the text |
- * | `llm_config` | see {@link llmKeys}; an absent part comes from the user's settings, if the route remains consistent |
- * | `tools` | names of toolsets and tools; the user's settings apply when absent |
- * | `sub_agents` | `{ name, config_path }`: agent files that it may delegate to |
- * | `middlewares` | `{ import, params }`, or the import alone; they follow the middlewares of `config.yaml` |
- * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: additional servers to `config.yaml`, for all agents of the run; `sandbox` is `workspace-write` when absent |
+ * | `system_prompt`, `system_prompt_suffix` | the agent's identity in the system prompt (a text or a list of texts), and text that is added after it |
+ * | `system_prompt_type` | `string` (default), or `file`, with which `system_prompt` is the path of a text file |
+ * | `llm_config` | see {@link llmKeys}; missing keys come from the user's settings if the route remains consistent |
+ * | `tools` | names of toolsets and tools; without this key the user's settings apply |
+ * | `sub_agents` | `{ name, config_path }`: agent files that this agent may delegate to |
+ * | `middlewares` | `{ import, params }`, or only the import; they run after the middlewares of `config.yaml` |
+ * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: servers in addition to those in `config.yaml`, for all agents of the run; `sandbox` defaults to `workspace-write` |
  * | `variables` | values for `${variables.…}` |
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
  *
- * A file counts only when its folder is trusted (`FolderTrust`); until then it is not read. Paths are relative to the
- * file. All mistakes in a file are reported at once, each with file, line and place.
+ * A file is read only if its folder is trusted (`FolderTrust`). Paths are relative to the file. All mistakes in a file
+ * are reported together, each with file, line and place.
  *
- * **Example** (The agent of a file, with the trust of the user's home directory)
+ * **Example** (Loading an agent file with the trusted folders of the user's home directory)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -56,14 +56,14 @@ export interface MiddlewareEntry {
   readonly params?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** An agent file. */
+/** The checked content of an agent file. */
 export interface AgentFile {
   readonly file: ConfigFile.ConfigFile
   readonly name: string
   readonly description: string | undefined
   readonly systemPrompt: string | undefined
   readonly systemPromptSuffix: string | undefined
-  /** Settings that it makes, in the words of `config.yaml`, each with its place. */
+  /** Settings that the file defines, under the keys of `config.yaml`, each with its position in the file. */
   readonly settings: ReadonlyArray<Flag>
   readonly temperature: number | undefined
   readonly tools: ReadonlyArray<string> | undefined
@@ -71,7 +71,7 @@ export interface AgentFile {
   readonly subAgents: ReadonlyArray<SubAgent>
 }
 
-/** An agent to which another one may delegate work. */
+/** An agent to which another agent may delegate work. */
 export interface SubAgent {
   readonly name: string
   readonly agent: AgentFile
@@ -79,7 +79,7 @@ export interface SubAgent {
 
 interface Kind {
   readonly expected: string
-  /** The value in the form of the settings; `undefined` if it does not fit. */
+  /** Converts a value to the form of the settings. Returns `undefined` if the value does not fit. */
   readonly read: (value: unknown) => unknown
 }
 
@@ -116,11 +116,13 @@ const makeWordKind = (...words: ReadonlyArray<string>): Kind =>
 
 interface Key {
   readonly kind: Kind
-  /** The setting that the key makes. */
+  /** Name of the setting that the key sets. */
   readonly setting?: string
 }
 
-/** Keys of `llm_config`, and the settings that they make. `temperature` is the agent's alone. */
+/**
+ * Keys of `llm_config`, and the settings that they set. `temperature` sets no setting and applies only to the agent.
+ */
 export const llmKeys: Readonly<Record<string, Key>> = {
   model: { kind: text, setting: "model.default" },
   provider: { kind: text, setting: "model.provider" },
@@ -151,16 +153,16 @@ const keys: Readonly<Record<string, Key>> = {
   system_prompt_suffix: { kind: text }
 }
 
-/** Keys with a dedicated reader. */
+/** Keys of an agent file that have a dedicated reader. */
 const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
 
-/** Transports of an MCP server, each with the key that names its place. */
+/** Transports of an MCP server, each with the key that holds its command or address. */
 const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
 
-/** Keys of a server that `config.yaml` has under the same names. */
+/** Keys of an MCP server that have the same names in `config.yaml`. */
 const ofServer = ["command", "args", "env", "url", "headers", "timeout", "sandbox"]
 
-/** Keys of the document that have no reader here, with the remedy. */
+/** Keys of the lifecycle document that are not supported, each with the remedy. */
 const unsupported: Readonly<Record<string, string>> = {
   plugins: "enable them with `hermes plugins enable`",
   skills: "install them with `hermes skills install`, or name their folders below skills.external_dirs in config.yaml",
@@ -203,10 +205,10 @@ const unsupported: Readonly<Record<string, string>> = {
   )
 }
 
-/** The largest text of a system prompt. */
+/** Maximum size of the text of a system prompt, in bytes. */
 const maxPromptBytes = 1_048_576
 
-/** Settings of a whole run, which a sub-agent shares with its parent. */
+/** Settings of a whole run, which a sub-agent shares with its parent and may not set. */
 const ofRun: ReadonlySet<string> = new Set([
   "agent.api_max_retries",
   "delegation.max_concurrent_children",
@@ -215,12 +217,12 @@ const ofRun: ReadonlySet<string> = new Set([
   "network.request_timeout_seconds"
 ])
 
-/** Sub-agents below each other; a file of one that has some is refused. */
+/** Maximum nesting depth of sub-agents. The file of a sub-agent that has sub-agents itself is rejected. */
 const maxDepth = 1
 
 type LoadServices = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
 
-/** The real path of a file whose folder is trusted. */
+/** Returns the real path of a file. Fails if its folder is not trusted. */
 const resolveTrustedPath = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<string, ConfigError, LoadServices> {
@@ -271,7 +273,7 @@ const describeValue = (value: unknown): string =>
           ? "another text"
           : String(value)
 
-/** Reads parsed values and collects mistakes. */
+/** Creates a reader of parsed values that collects mistakes. */
 const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
   const wrong: Array<FileMistake> = []
   const settings: Array<Flag> = []
@@ -283,7 +285,7 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
   const readScalar = (value: unknown, { kind, setting }: Key, path: ConfigFile.Path): unknown => {
     if (value === undefined || value === null) return undefined
     const read = kind.read(value)
-    // The value of a key may be a secret.
+    // The error does not contain the value, because it may be a secret.
     if (read === undefined) return recordWrong(path, `expected ${kind.expected}, got ${describeValue(value)}`)
     if (depth > 0 && setting !== undefined && ofRun.has(setting))
       return recordWrong(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
@@ -390,7 +392,7 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
         const server = Object.fromEntries(
           Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null)
         )
-        // A file that comes with a project, and not from the user's own settings.
+        // The file may come with a project, so its servers are sandboxed by default.
         settings.push({
           name: `${fileName}: ${Tree.formatPath(path)}`,
           key: `mcp_servers.${name}`,
@@ -501,7 +503,10 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
 /** Reads the agent file at an absolute path and the files of its sub-agents. */
 export const load = (path: string): Effect.Effect<AgentFile, ConfigError, LoadServices> => readAgentFile(path, 0)
 
-/** Services for {@link load} with a given home directory, which contains the trusted folders and an `.env`. */
+/**
+ * Provides the services for {@link load} with a given home directory, which contains the list of trusted folders and
+ * the `.env` file.
+ */
 export const layerAt = (
   home: string
 ): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>

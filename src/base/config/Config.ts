@@ -1,24 +1,24 @@
 /**
- * Loads and checks the settings: flags over environment over `.env` over `config.yaml` over defaults, for every key.
+ * Loads and checks the settings. For every key, flags override the environment, which overrides `.env`, then
+ * `config.yaml`, then the default.
  *
  * **Details**
  *
- * A value that cannot be used is an error of one line: its place, the expected and the actual value. An unknown key, a
- * key without effect and a number out of bounds are warnings. The YAML reader is loaded only when there is a
- * `config.yaml`.
+ * An invalid value causes an error of one line with its place, the expected and the actual value. An unknown key, a key
+ * without effect and a number out of bounds cause warnings. The YAML reader is loaded only if there is a `config.yaml`.
  *
- * {@link checkSettings} reads all settings, {@link judgeChange} a single place before it is changed. Keys without a
- * value (`base_url:`) count as absent. `Fields.markUnsupported` marks an accepted key that is not implemented yet, in
+ * {@link checkSettings} reads all settings; {@link judgeChange} checks a single change before it is made. Keys without
+ * a value (`base_url:`) count as absent. `Fields.markUnsupported` marks an accepted key that is not implemented yet, in
  * its definition. A value that describes the actual behavior does not cause a warning; if safety depends on such a key,
  * no run starts.
  *
  * **Gotchas**
  *
- * A route is one value. A source that names another provider or address takes away what weaker sources had for the old
- * one: key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's
- * protocol; it counts only while the provider is `auto`, `openai` or `custom`.
+ * A route is one value. A source that names another provider or address removes the values that weaker sources set for
+ * the old one: key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak
+ * OpenAI's protocol; it is used only if the provider is `auto`, `openai` or `custom`.
  *
- * Limits of a run that started this program ({@link Inherited}) tighten what was read, whichever source it came from.
+ * Limits of a run that started this program ({@link Inherited}) tighten the settings from all sources.
  *
  * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
  */
@@ -43,11 +43,11 @@ import { providerKeysKey, Settings, SettingsSchema, type Values } from "./Settin
 import * as SettingSources from "./SettingSources.ts"
 import * as Yaml from "./Yaml.ts"
 
-/** A remark about a place. */
+/** A remark about a place in the settings. */
 interface Remark {
   readonly path: Tree.Path
   readonly text: string
-  /** No run may start with it. */
+  /** True if no run may start because of this remark. */
   readonly stops: boolean
 }
 
@@ -59,8 +59,8 @@ const withoutEffect = (remedy = "remove it"): RemarkBody => ({
 })
 
 /**
- * Returns the remark about the value under a name of `parent`; `undefined` if the value, or a part of it, may have an
- * effect.
+ * Returns the remark that the value under a name of `parent` has no effect; `undefined` if the value or a part of it
+ * may have an effect.
  */
 const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
   if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
@@ -74,7 +74,9 @@ const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): 
     : withoutEffect(mark.remedy)
 }
 
-/** Returns the remarks about the parts of settings or of a value at a path, in their raw or decoded form. */
+/**
+ * Returns the remarks about all parts of a value: of the settings, or of the value at `path`, in raw or decoded form.
+ */
 const listRemarks = (
   value: unknown,
   shape: Tree.Shape | undefined = Tree.getRootShape(),
@@ -82,7 +84,7 @@ const listRemarks = (
 ): ReadonlyArray<Remark> => {
   if (shape === undefined || shape._tag === "Value" || typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, item]) => {
-    // Fields of a section are camelCase once decoded; names of a map and positions of a list are the user's.
+    // Decoded fields of a section are in camelCase; names in a map and positions in a list are the same in both forms.
     const key = shape._tag === "Section" ? Tree.findFileKey(shape, name) : shape._tag === "ListOf" ? Number(name) : name
     const found = findRemark(shape, key, item)
     return found === undefined
@@ -91,14 +93,14 @@ const listRemarks = (
   })
 }
 
-/** The remarks about the value of one key. */
+/** Returns the remarks about the value of one key. */
 export const listRemarksAt = (path: ReadonlyArray<string>, value: unknown): ReadonlyArray<Remark> => {
   const parent = path.length === 1 ? Tree.getRootShape() : Tree.findShapeOfPath(path.slice(0, -1))
   const found = parent === undefined ? undefined : findRemark(parent, path.at(-1) ?? "", value)
   return found === undefined ? listRemarks(value, Tree.findShapeOfPath(path), path) : [{ path, ...found }]
 }
 
-/** Settings in the words of the file, without the values that have no effect. */
+/** Returns settings, under the keys of the file, without the values that have no effect. */
 export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   const dropUnsupported = (value: Tree.Mapping, shape: Tree.Shape): Tree.Mapping =>
     Object.fromEntries(
@@ -113,7 +115,7 @@ export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   return dropUnsupported(tree, Tree.getRootShape())
 }
 
-/** The error of settings with which no run may start. */
+/** Returns the error if no run may start with the settings; `undefined` otherwise. */
 export const findRefusal = (settings: Values): ConfigError | undefined => {
   const found = listRemarks(settings).find(({ stops }) => stops)
   if (found === undefined) return undefined
@@ -121,7 +123,10 @@ export const findRefusal = (settings: Values): ConfigError | undefined => {
   return new ConfigError({ path, message: `${path}: ${found.text}` })
 }
 
-/** Puts the `<provider>.api_keys` of the top level, whose names are free, under one key that the Schema knows. */
+/**
+ * Moves the `<provider>.api_keys` of the top level, whose provider names are arbitrary, under one key that the Schema
+ * declares.
+ */
 const gatherProviderKeys = (tree: unknown): unknown => {
   if (!Tree.isMapping(tree)) return tree
   const { fields } = Tree.getRootShape()
@@ -136,7 +141,9 @@ const gatherProviderKeys = (tree: unknown): unknown => {
   }
 }
 
-/** Prepares raw settings for the Schema; the remarks say what was changed or ignored. */
+/**
+ * Prepares raw settings for the Schema. Returns the prepared settings, and remarks about changed and ignored values.
+ */
 const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks: ReadonlyArray<Remark> } => {
   const found: Array<Remark> = []
   const root = Tree.getRootShape()
@@ -194,7 +201,7 @@ const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks:
   return { tree: prepared, remarks: [...found, ...listRemarks(prepared, root)] }
 }
 
-/** The place of each refusal; the Schema may speak of it by either name of a key. */
+/** Returns the path of each issue. The Schema may report a key by its name in the file or by its decoded name. */
 const listIssuePaths = (
   issue: SchemaIssue.Issue,
   path: ReadonlyArray<PropertyKey> = []
@@ -212,7 +219,7 @@ const listIssuePaths = (
   }
 }
 
-/** The place in words of the file, no deeper than something is declared. */
+/** Converts a path to the keys of the file, and cuts it below the deepest declared key. */
 const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
   const out: Array<string | number> = []
   let shape: Tree.Shape | undefined = Tree.getRootShape()
@@ -229,7 +236,7 @@ const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
 
 const maxShownChars = 60
 
-/** A value as an error may show it. */
+/** Describes a value for an error message, without secrets. */
 const describeFound = (value: unknown, shape: Tree.Shape | undefined): string => {
   if (value === undefined || value === null) return "nothing"
   if (Array.isArray(value)) return "a list"
@@ -238,7 +245,7 @@ const describeFound = (value: unknown, shape: Tree.Shape | undefined): string =>
   return typeof value === "string" ? JSON.stringify(TextCut.shorten(redactText(value), maxShownChars)) : String(value)
 }
 
-/** The lines of a refusal, by place. */
+/** Returns one line for each place that the Schema rejected. */
 const explainIssue = (
   issue: SchemaIssue.Issue,
   tree: unknown
@@ -258,12 +265,12 @@ const explainIssue = (
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
-/** Decodes raw settings with the Schema. Returns the settings, or a line for each rejected place. */
+/** Decodes raw settings with the Schema. Returns the settings, or one line for each rejected place. */
 const checkSettings = (raw: unknown) => {
   const { remarks, tree } = prepareTree(gatherProviderKeys(raw))
   const decoded = decode(tree, { errors: "all" })
   if (decoded._tag === "Success") return { tree, remarks, settings: decoded.success, wrong: [] }
-  /** With the key of a mapping that was misspelt and is missing now. */
+  /** Each rejected place, with the remark about a misspelt key of the mapping if a key is missing because of it. */
   const wrong = explainIssue(decoded.failure.issue, tree).map(({ path, text }) => {
     const misspelt = remarks.find(
       (remark) =>
@@ -279,7 +286,7 @@ const checkSettings = (raw: unknown) => {
   return { tree, remarks, settings: undefined, wrong }
 }
 
-/** Tests whether a place is in `path`, or `path` in it. */
+/** Returns a function that tests whether a place is below `path` or above it. */
 const isTouching =
   (path: ReadonlyArray<string>) =>
   (place: { readonly path: Tree.Path }): boolean => {
@@ -287,7 +294,10 @@ const isTouching =
     return other.slice(0, path.length).every((key, index) => String(key) === path[index])
   }
 
-/** Remarks about the changed place, or the error that it is. A reference to a variable is judged when it is known. */
+/**
+ * Returns the remarks about a changed place, or fails if its value is rejected. A value that refers to a variable is
+ * not rejected here, because the variable is read later.
+ */
 export const judgeChange = (
   raw: unknown,
   path: ReadonlyArray<string>
@@ -303,11 +313,11 @@ export const judgeChange = (
 
 /** A command-line flag that sets a key. */
 export interface Flag {
-  /** As the user wrote it: `--max-turns`. */
+  /** Name as the user wrote it: `--max-turns`. */
   readonly name: string
   /** The key in the file: `agent.max_turns`. */
   readonly key: string
-  /** Undefined when the flag was not given. */
+  /** Value of the flag; `undefined` if the flag was not given. */
   readonly value: unknown
 }
 
@@ -316,16 +326,16 @@ export interface Options {
   readonly flags?: ReadonlyArray<Flag> | undefined
   /** Settings of an agent file, which override the environment and are overridden by flags. */
   readonly agent?: ReadonlyArray<Flag> | undefined
-  /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
+  /** Ignores `config.yaml`. `.env` is still read, because it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
   /**
-   * Leaves out everything that brings code or programs of others: plugins, middleware, shell hooks, MCP servers,
-   * external memory.
+   * Disables everything that runs third-party code or programs: plugins, middleware, shell hooks, MCP servers, external
+   * memory.
    */
   readonly safeMode?: boolean | undefined
 }
 
-/** Settings without the code and the programs of others. */
+/** Returns settings without third-party code and programs. */
 const stripForeignCode = ({ memory: { provider: _, ...memory }, ...settings }: Values): Values => ({
   ...settings,
   memory,
@@ -335,17 +345,17 @@ const stripForeignCode = ({ memory: { provider: _, ...memory }, ...settings }: V
   mcpServers: {}
 })
 
-/** Settings, with their warnings and refusals. */
+/** Settings, with warnings and reasons for refusing to run. */
 export interface LoadedSettings {
   readonly settings: Values
   readonly warnings: ReadonlyArray<string>
-  /** Reasons for which no run starts with these settings, a line each. */
+  /** Reasons why no run may start with these settings, one line each. */
   readonly refusals: ReadonlyArray<string>
 }
 
 /** Sources of the settings. */
 export interface SettingsInput {
-  /** The value of `config.yaml`; `undefined` without the file. */
+  /** The parsed value of `config.yaml`; `undefined` if there is no file. */
   readonly file: unknown
   readonly environment: Environment["Service"]
   readonly flags: ReadonlyArray<Flag>
@@ -360,7 +370,7 @@ const toAssignments = ({ key, name, value }: Flag): ReadonlyArray<SettingSources
 const toConfigError = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
-/** Resolves the settings from their sources; pure. */
+/** Resolves the settings from their sources. Pure. */
 export const resolve = ({
   agent = [],
   environment,
@@ -409,7 +419,7 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
     Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
   )
 
-/** Hides the variables from which settings take secrets, regardless of their names. */
+/** Hides the variables that hold secrets of the settings, regardless of the names of the variables. */
 const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables
@@ -447,19 +457,19 @@ const logWarnings = ({ settings, warnings }: LoadedSettings): Effect.Effect<Valu
     settings
   )
 
-/** The settings as a service; warnings are logged. */
+/** Provides the settings as a service and logs their warnings. */
 const layer = (options: Options = {}): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
   Layer.effect(Settings, Effect.flatMap(load(options), logWarnings))
 
-/** Home directory, environment and settings, from nothing but a platform. */
+/** Provides the home directory, the environment and the settings; requires only a platform. */
 export const layerAll = (
   options: Options = {}
 ): Layer.Layer<Environment | Home | Settings, ConfigError, FileSystem.FileSystem | Path.Path> =>
   layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
 
 /**
- * Settings that an application provides, with the keys of the configuration file; omitted keys have their defaults.
- * Warnings are logged.
+ * Provides settings that an application defines with the keys of the configuration file. Omitted keys have their
+ * defaults. Warnings are logged.
  */
 export const layerFromFile = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
   Layer.effect(Settings, Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logWarnings))

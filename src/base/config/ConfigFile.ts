@@ -1,6 +1,6 @@
 /**
- * A file of configuration that names code or other files: its errors, with the line, and the references in its values:
- * `${env:NAME}` and `${env.NAME}`, `${this_file_dir}`, `${variables.a.b}`.
+ * Errors with line numbers, and expansion of references, for configuration files. The references are `${env:NAME}` and
+ * `${env.NAME}`, `${this_file_dir}`, `${variables.a.b}`.
  *
  * **Details**
  *
@@ -16,20 +16,20 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as Yaml from "./Yaml.ts"
 
-/** A file whose values are read. */
+/** A configuration file. */
 export interface ConfigFile {
-  /** Name in errors: `config.yaml`, or a path. */
+  /** Name of the file in errors: `config.yaml`, or a path. */
   readonly name: string
   /** Absolute directory of the file. */
   readonly folder: string
-  /** Its text, for the lines of errors; read when there is an error. */
+  /** Text of the file, for line numbers in errors; read only if there is an error. */
   readonly text: Effect.Effect<string>
 }
 
-/** A place of a file: keys of mappings, positions of lists. */
+/** A place in a file, as a path of mapping keys and list positions. */
 export type Path = Tree.Path
 
-/** The error of a place: `agent.yaml: line 12: middlewares[0].import: …`. */
+/** Creates the error for a place in a file: `agent.yaml: line 12: middlewares[0].import: …`. */
 export const makeError = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
   Effect.gen(function* () {
     const text = yield* file.text
@@ -38,9 +38,12 @@ export const makeError = (file: ConfigFile, path: Path, message: string): Effect
     return new ConfigError({ path: Tree.formatPath(path), message: `${file.name}: ${line}${place}${message}` })
   })
 
-/** Sources of the values of references. */
+/** Sources of the values that replace references. */
 export interface ReferenceSources {
-  /** Value of a variable of the environment; absent: references to the environment are left as they are. */
+  /**
+   * Returns the value of an environment variable. Without this function, references to the environment remain
+   * unchanged.
+   */
   readonly variable?: ((name: string) => string | undefined) | undefined
   /** Directory of the file. */
   readonly folder: string
@@ -48,7 +51,7 @@ export interface ReferenceSources {
   readonly variables?: unknown
 }
 
-/** A reference without a value. */
+/** A reference that has no value. */
 export interface MissingReference {
   readonly path: Path
   /** The mistake and its remedy. */
@@ -71,7 +74,7 @@ const readVariable = (variables: unknown, names: string): unknown =>
       variables
     )
 
-/** The tree with its references replaced, and those that could not be. */
+/** Replaces the references in a tree. Returns the new tree and the references that have no value. */
 export const expand = (
   tree: unknown,
   { folder, variable, variables }: ReferenceSources

@@ -1,12 +1,10 @@
-/**
- * Values that take more than one key of the settings.
- */
+/** Values that are derived from more than one key of the settings. */
 import * as Result from "effect/Result"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Guardrail, Route } from "../domain/Route.ts"
 import type { Values } from "./Settings.ts"
 
-/** Seconds that a side task may take, where that is not the common 30 (`hermes-product.md` §6). */
+/** Timeouts of side tasks, in seconds, that differ from the default of 30 (`hermes-product.md` §6). */
 const taskTimeouts = new Map([
   ["vision", 120],
   ["web_extract", 360],
@@ -17,20 +15,20 @@ const taskTimeouts = new Map([
 
 /** Provider, model and timeout of a side task. */
 interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
-  /** Seconds. */
+  /** Timeout in seconds. */
   readonly timeout: number
 }
 
-/** The settings of a side task; an unconfigured one has provider `auto`. */
+/** Returns the settings of a side task. A task without configuration has the provider `auto`. */
 export const readAuxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: string): AuxiliaryTask => {
   const configured = Object.hasOwn(auxiliary, task) ? auxiliary[task] : undefined
   return { provider: "auto", ...configured, timeout: configured?.timeout ?? taskTimeouts.get(task) ?? 30 }
 }
 
-/** A provider to turn to when the main one has failed. */
+/** A provider that is used after the main provider has failed. */
 type Fallback = Omit<Values["fallbackProviders"][number], "apiKeyEnv">
 
-/** The chain of fallbacks: `fallback_providers`, or the one `fallback_model` of older files. */
+/** Returns the chain of fallbacks: `fallback_providers`, or the single `fallback_model` of older files. */
 export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): ReadonlyArray<Fallback> => {
   const chain = fallbackProviders.length === 0 && fallbackModel !== undefined ? [fallbackModel] : fallbackProviders
   return chain.map(({ apiKeyEnv, ...fallback }) =>
@@ -38,7 +36,7 @@ export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): Rea
   )
 }
 
-/** The guardrail of Bedrock that every call has to pass; a part of one is an error. */
+/** Returns the Bedrock guardrail that every call has to pass. An incomplete guardrail is an error. */
 export const readGuardrail = ({
   bedrock
 }: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
@@ -53,12 +51,12 @@ export const readGuardrail = ({
 }
 
 /**
- * A route with the guardrail that the settings ask for. A route that cannot have it is an error, so that no call gets
- * past the guardrail by a fallback, a child or a side task.
+ * Adds the guardrail of the settings to a route. Fails for a route that does not support it, so that no fallback, child
+ * or side task bypasses the guardrail.
  */
 export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
   Result.flatMap(readGuardrail(settings), (guardrail) => {
-    // The offline provider sends nothing.
+    // The offline provider needs no guardrail, because it sends no requests.
     if (guardrail === undefined || route.provider === "offline") return Result.succeed(route)
     if (route.apiMode === "bedrock_converse") return Result.succeed({ ...route, guardrail })
     return Result.fail(
@@ -72,7 +70,7 @@ export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): R
     )
   })
 
-/** Names of the MCP servers that are started in the working directory because they set no `cwd`. */
+/** Returns the names of the MCP servers that start in the working directory because they set no `cwd`. */
 export const listServersStartedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
   Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) =>
     enabled && command !== undefined && cwd === undefined ? [name] : []

@@ -1,15 +1,16 @@
 /**
- * Reads `.env` files, and changes one variable without touching the rest.
+ * Reads `.env` files, and changes single variables without touching other lines.
  *
  * **Details**
  *
- * `NAME=value`, with `export` or without. A value in single quotes is literal; in double quotes `\n`, `\r`, `\t`, `\"`,
- * `\\` and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` after a
- * space. The last line of a name counts. Nothing is interpolated: a `$` is a dollar.
+ * A line has the form `NAME=value`, with or without `export`. A value in single quotes is literal; in double quotes
+ * `\n`, `\r`, `\t`, `\"`, `\\` and `\$` are escapes; both kinds of quoted values may span lines. A value without quotes
+ * ends at the end of the line, or at a `#` after a space. If a name occurs more than once, the last line applies.
+ * Nothing is interpolated: `$` is a literal dollar sign.
  *
  * **Gotchas**
  *
- * A line of any other form is left alone and never reported, because it may be the rest of a secret.
+ * A line of any other form is ignored and never reported, because it may be part of a secret.
  */
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
@@ -17,7 +18,7 @@ const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
 const unescapeValue = (text: string): string =>
   text.replaceAll(/\\(.)/gs, (match, letter: string) => escapes[letter] ?? (/["\\$]/.test(letter) ? letter : match))
 
-/** One assignment as written: the name, and the value in one of three forms. */
+/** Matches one assignment: the name, and the value in one of three forms. */
 const assignment = new RegExp(
   String.raw`^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=` +
     String.raw`(?:[ \t]*'([^']*)'[ \t]*(?:#[^\r\n]*)?|[ \t]*"((?:[^"\\]|\\[^])*)"[ \t]*(?:#[^\r\n]*)?|([^\r\n]*))(?:\r?\n|$)`,
@@ -40,7 +41,7 @@ const parseEntries = (text: string): ReadonlyArray<Entry> =>
 
 const withoutMark = (text: string): string => (text.startsWith("\uFEFF") ? text.slice(1) : text)
 
-/** The variables of a file. */
+/** Returns the variables of a file. */
 export const parse = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(parseEntries(withoutMark(text)).map(({ name, value }) => [name, value]))
 
@@ -51,7 +52,7 @@ const quoteValue = (value: string): string => {
   return `"${escaped.replaceAll("\n", "\\n").replaceAll("\r", "\\r")}"`
 }
 
-/** The text with a variable set: its last line is replaced, or one is added at the end. */
+/** Returns the text with a variable set: the last line of the variable is replaced, or a line is added at the end. */
 export const set = (text: string, name: string, value: string): string => {
   const eol = /\r\n/.test(text) ? "\r\n" : "\n"
   const line = `${name}=${quoteValue(value)}${eol}`
@@ -60,7 +61,7 @@ export const set = (text: string, name: string, value: string): string => {
   return text === "" || text.endsWith("\n") ? text + line : text + eol + line
 }
 
-/** The text without a variable. */
+/** Returns the text without a variable. */
 export const unset = (text: string, name: string): string =>
   parseEntries(text)
     .filter((entry) => entry.name === name)

@@ -4,16 +4,16 @@
  *
  * **Details**
  *
- * A change touches the lines of its key and leaves comments and all other bytes alone. It is refused, and nothing is
- * written, when the value does not fit, when the key is ambiguous, or when the file cannot be changed in place. The
- * file is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is
- * preserved.
+ * A change touches the lines of its key and leaves comments and all other bytes alone. A change is refused, and the
+ * file remains unchanged, if the value is invalid, if the key is ambiguous, or if the file cannot be changed in place.
+ * The file is replaced as a whole, with mode 0600, while holding a lease, so that a simultaneous change by another
+ * process is preserved.
  *
  * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is stored in `.env`; if it is nested below another key,
  * the file refers to it as `${NAME}`.
  *
- * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. If keys of the file
- * contain dots (as model ids do), the longest existing one is meant: with a model `qwen3.6:35b`,
+ * In a key as users type it (`agent.max_turns`) a dot separates levels, and `\.` is a dot in a name. If keys of the
+ * file contain dots (as model ids do), the longest existing key applies: with a model `qwen3.6:35b`,
  * `providers.x.models.qwen3.6:35b.timeout_seconds` belongs to that model. A new mapping `qwen3` next to it would make
  * such keys ambiguous, and is refused.
  *
@@ -39,17 +39,17 @@ import * as Yaml from "./Yaml.ts"
 const makeKeyError = (key: string, reason: string): ConfigError =>
   new ConfigError({ path: key, message: `${key}: ${reason}` })
 
-/** The names in a key, escapes resolved. */
+/** Splits a key into its names and resolves escapes. */
 export const splitKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
   const parts = Array.from(key.matchAll(/((?:[^\\.]|\\[^]|\\$)*)(?:\.|$)/g), ([, part = ""]) => part)
-  // The expression also matches the empty rest after the last name.
+  // Drops the last match, which is the empty rest after the last name.
   const found = parts.slice(0, -1).map((part) => part.replaceAll(/\\([.\\])/g, "$1"))
   return found.length === 0 || found.includes("") || key.endsWith(".")
     ? Effect.fail(makeKeyError(key, "a key is names with dots between them, such as agent.max_turns"))
     : Effect.succeed(found)
 }
 
-/** The names of a key that is to be changed; none of them is one of JavaScript's objects. */
+/** Splits a key that is to be changed. Fails if one of its names is reserved, such as `__proto__`. */
 const splitChangedKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.flatMap(splitKey(key), (names) => {
     const reserved = Tree.findReservedName(names)
@@ -66,7 +66,7 @@ const countLongestKey = (tree: Tree.Mapping, names: ReadonlyArray<string>): numb
   return 0
 }
 
-/** Returns the place of a key in a file, existing or new. Fails if it could be confused with another. */
+/** Returns the place of a key in a file, existing or new. Fails if the key is ambiguous. */
 export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.flatMap(splitKey(key), (all) => {
     const path: Array<string> = []
@@ -101,7 +101,7 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
     return Effect.succeed(path)
   })
 
-/** The value that a key means; positions of lists count as names. */
+/** Returns the value of a key; positions in lists count as names. */
 const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
   if (names.length === 0 || tree === undefined) return tree
   const count = Tree.isMapping(tree) ? Math.max(1, countLongestKey(tree, names)) : 1
@@ -109,7 +109,8 @@ const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
 }
 
 /**
- * The variable that stores a key instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are secrets.
+ * Returns the variable that stores the value of a key instead of the file, if the key names a secret (ends in
+ * `_API_KEY`, `_TOKEN` or `_SECRET`); `undefined` otherwise.
  */
 export const findSecretVariable = (names: ReadonlyArray<string>): string | undefined =>
   /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")
@@ -120,14 +121,14 @@ export const findSecretVariable = (names: ReadonlyArray<string>): string | undef
         .replace(/^(?=\d)/, "_")
     : undefined
 
-/** One change that was made. */
+/** A change that was made to a file. */
 export interface Change {
   readonly file: "config.yaml" | ".env"
-  /** The key as written there. */
+  /** The key as written in the changed file. */
   readonly key: string
-  /** The key had a value there before. */
+  /** True if the key had a value in that file before the change. */
   readonly wasSet: boolean
-  /** Remarks about the value: an unknown key, a number that is brought into bounds. */
+  /** Remarks about the value: an unknown key, a number that was clamped to its bounds. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -136,7 +137,9 @@ type EditServices = FileSystem.FileSystem | Home | Path.Path
 const makeEditError = (key: string): ConfigError =>
   makeKeyError(key, "config.yaml is laid out in a way that this command cannot change safely: use `hermes config edit`")
 
-/** Converts what a user typed to the type of its place; a place of any type takes the YAML value. */
+/**
+ * Converts text that a user typed to the type of its place. If the place accepts any type, the text is parsed as YAML.
+ */
 const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Tree.findShapeOfPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
@@ -149,13 +152,13 @@ const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml):
 interface Assignment {
   readonly path: ReadonlyArray<string>
   readonly value: unknown
-  /** The key as errors name it; the key of the path when absent. */
+  /** The key that errors show; defaults to the formatted `path`. */
   readonly key?: string
 }
 
 /**
- * Changes places of `config.yaml`, all or none: `decide` names them, given the file as it is, and answers with the
- * result.
+ * Changes places of `config.yaml`, all or none. `decide` receives the current content of the file and returns the
+ * changes and a function that builds the result.
  */
 const changeFile = Effect.fnUntraced(function* <A>(
   decide: (
@@ -224,7 +227,7 @@ const changeEnv = Effect.fnUntraced(function* (
   )
 })
 
-/** Sets a key to the text that a user typed. */
+/** Sets a key to a value that a user typed as text. */
 export const set = Effect.fn("Edit.set")(function* (
   key: string,
   text: string
@@ -252,8 +255,8 @@ interface ModelChange
 const toText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
 /**
- * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is
- * written at once, or nothing.
+ * Sets the main model. Removes the keys that belonged to the old provider or address, and returns them. All changes are
+ * written at once, or none.
  */
 export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, EditServices> =>
   changeFile((tree) => {
@@ -271,7 +274,8 @@ export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<strin
   })
 
 /**
- * Sets a place to the result of `next`, which receives its current value in the file; `undefined` removes the place.
+ * Sets a place to the result of `next`, which receives the current value in the file. If `next` returns `undefined`,
+ * the place is removed.
  */
 export const modify = (
   path: ReadonlyArray<string>,
@@ -279,7 +283,7 @@ export const modify = (
 ): Effect.Effect<Change, ConfigError, EditServices> =>
   changePlace(Tree.formatPath(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
 
-/** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
+/** Removes a key, and the sections that become empty. A missing key is not an error. */
 export const unset = Effect.fn("Edit.unset")(function* (
   key: string
 ): Effect.fn.Return<Change, ConfigError, EditServices> {
@@ -298,21 +302,21 @@ const openKeys: ReadonlySet<string> = new Set(["middlewares", "plugins"])
 const encodeSettings = (settings: Values): Tree.Mapping => {
   const encoded: Tree.Mapping = Schema.encodeSync(SettingsSchema)(settings)
   const { [providerKeysKey]: pools, ...others } = encoded
-  // Parameters of plugins and middleware have no Schema here: their secrets are known by key and shape.
+  // Parameters of plugins and middleware have no Schema here, so their secrets are detected by key and shape.
   const rest = Object.fromEntries(
     Object.entries(others).map(([key, value]) => [key, openKeys.has(key) ? redactValue(value) : value])
   )
   return Tree.isMapping(pools) ? { ...rest, ...pools } : rest
 }
 
-/** The settings in effect, by the keys of the file, secrets masked. */
+/** The settings in effect, under the keys of the file, with masked secrets. */
 interface MaskedSettings {
   readonly values: Tree.Mapping
   /** Keys that are omitted or differ from the user's input, one line each. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** All settings that have an effect now. */
+/** Returns all settings that are in effect, with masked secrets. */
 export const readAllSettings = Effect.fn("Edit.readAllSettings")(function* (
   options: Config.Options = {}
 ): Effect.fn.Return<MaskedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
@@ -320,18 +324,18 @@ export const readAllSettings = Effect.fn("Edit.readAllSettings")(function* (
   return { values: Config.withoutUnsupported(encodeSettings(settings)), warnings: [...refusals, ...warnings] }
 })
 
-/** A key that the settings have, or the name of a secret. */
+/** Tests whether a key is declared in the settings or is the name of a secret. */
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
   Effect.map(
     splitKey(key),
     (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined
   )
 
-/** Returns the known key that is closest to an unknown one. */
+/** Returns the known key that is closest to an unknown key; `undefined` if no key is close. */
 export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
   Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
 
-/** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
+/** Returns the value of a key that is in effect: from the file, the environment or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function* (
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
@@ -344,7 +348,7 @@ export const get = Effect.fn("Edit.get")(function* (
   return Option.fromUndefinedOr(lookUp(encodeSettings(settings), names))
 })
 
-/** The warnings about what has no effect yet in the value of a key. */
+/** Returns the warnings about parts of a key's value that have no effect yet. */
 export const listUnsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.map(splitKey(key), (names) =>
     Config.listRemarksAt(names, value).map(({ path, text }) => `${Tree.formatPath(path)}: ${text}`)

@@ -1,12 +1,12 @@
 /**
- * Surroundings of the program: the directory that holds what belongs to a user (settings, secrets, plugins, memory,
- * skills, sessions), and the variables of the process and of that directory's `.env`.
+ * Environment of the program: the home directory with the user's settings, secrets, plugins, memory, skills and
+ * sessions, and the variables of the process and of the `.env` file in that directory.
  *
  * **Details**
  *
- * The directory is `HERMES_HOME`, else `~/.hermes`. Reading does not create it: {@link HomePaths.ensure} creates it
- * before the first write, accessible only to its owner. Files are replaced as a whole, by one writer at a time across
- * all processes. Variables of the process override variables of `.env`.
+ * The home directory is `HERMES_HOME`, or `~/.hermes` by default. Reading does not create it: {@link HomePaths.ensure}
+ * creates it before the first write, accessible only to its owner. Each file is replaced as a whole, by one writer at a
+ * time across all processes. Variables of the process override variables of `.env`.
  *
  * **Gotchas**
  *
@@ -29,7 +29,7 @@ import * as Leases from "../platform/Leases.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
-/** Absolute paths; none of them need exist. */
+/** Absolute paths in the home directory. They need not exist. */
 export interface HomePaths {
   readonly root: string
   /** `config.yaml` */
@@ -48,11 +48,11 @@ export interface HomePaths {
   readonly cron: string
   /** `cache/results/`: tool results that were too long for a conversation. */
   readonly results: string
-  /** `changes/`: contents of files before and after the changes of tools, and states of working trees. */
+  /** `changes/`: contents of files before and after tools changed them, and snapshots of working trees. */
   readonly changes: string
   /** `state.db` */
   readonly database: string
-  /** Makes the directory, with mode 0700, unless it is there. */
+  /** Creates the directory with mode 0700 if it does not exist. */
   readonly ensure: Effect.Effect<void, ConfigError>
 }
 
@@ -67,12 +67,12 @@ const findRoot = (variables: Variables, paths: Path.Path): string | undefined =>
 }
 
 /**
- * The home directory.
+ * Service for the home directory.
  *
  * @see {@link HomePaths} for its members.
  */
 export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/config/Home") {
-  /** The directory that the environment names. */
+  /** Provides the directory that the environment names. */
   static readonly layer: Layer.Layer<Home, ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
     Home,
     Effect.gen(function* () {
@@ -83,12 +83,12 @@ export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/conf
     })
   )
 
-  /** A directory that is given: a profile, or a test's own. */
+  /** Provides the directory at a given path, such as a profile or the directory of a test. */
   static readonly layerAt = (root: string): Layer.Layer<Home, never, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(Home, makeHome(root))
 }
 
-/** The home directory at a path. */
+/** Creates the paths of the home directory at `root`. */
 const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -110,7 +110,7 @@ const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.File
     }
   })
 
-/** The error of a path that the system refused. */
+/** Creates the error for a path on which the system refused an operation. */
 const makeRefusal =
   (path: string, what: string) =>
   (error: PlatformError): ConfigError =>
@@ -118,7 +118,7 @@ const makeRefusal =
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
-/** The text of a file, or none when there is no such file. */
+/** Returns the text of a file; `None` if the file does not exist. */
 export const readText = (path: string): Effect.Effect<Option.Option<string>, ConfigError, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) =>
     fs.readFileString(path).pipe(
@@ -130,7 +130,7 @@ export const readText = (path: string): Effect.Effect<Option.Option<string>, Con
 
 const encoder = new TextEncoder()
 
-/** Puts a file in the place of another, whole or not at all, on disk before it is seen. Only its owner can read it. */
+/** Replaces a file atomically: the new text is on disk before readers see it. Only the owner can read the file. */
 const replaceFile = (
   path: string,
   text: string
@@ -159,7 +159,7 @@ const toLeaseError = (path: string, error: Leases.LeaseTaken | Leases.LeaseFaile
 
 /**
  * Changes a file: `change` builds the new text from the old one. Writers of all processes that share `database` take
- * turns, so that no change is lost. A link is followed: a file that is stored elsewhere stays there.
+ * turns, so that no change is lost. A symbolic link is followed: the target is changed and the link remains.
  */
 export const updateText = <A, R>(
   database: string,
@@ -188,32 +188,33 @@ export const updateText = <A, R>(
 
 export { HiddenVariables, ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
-/** Lookup of variables in both sources. */
+/** Lookup of variables in the process and in `.env`. */
 export interface Service {
-  /** The value of a variable; an empty one counts as not set. */
+  /** Returns the value of a variable; an empty variable counts as not set. */
   readonly get: (name: string) => string | undefined
   readonly process: Variables
-  /** Variables of `.env`, also those that the process overrides. */
+  /** Variables of `.env`, including variables that the process overrides. */
   readonly file: Variables
 }
 
 /**
- * Looks up the keys of a service with a configurable address. If one source sets the address, only that source is
- * searched, so that it never receives another source's key; otherwise both are.
+ * Returns a lookup for the keys of a service with a configurable address. If a source sets the address, only that
+ * source is searched, so that the address never receives the key of another source; otherwise both sources are
+ * searched.
  */
 export const makeAddressGetter = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
   const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))
   return source === undefined ? environment.get : (name) => source[name] || undefined
 }
 
-/** An environment of these variables. */
+/** Creates an environment from variables. */
 export const make = (process: Variables, file: Variables = {}): Service => ({
   get: (name) => process[name] || file[name] || undefined,
   process,
   file
 })
 
-/** Registers the values of all variables that hold secrets by their names. */
+/** Registers the values of all variables whose names mark them as secrets. */
 const registerSecrets = (secrets: Registry, environment: Service): Service => {
   for (const variables of [environment.process, environment.file]) {
     for (const [name, value] of Object.entries(variables)) {
@@ -229,7 +230,7 @@ const registerSecrets = (secrets: Registry, environment: Service): Service => {
  * @see {@link Service} for its members.
  */
 export class Environment extends Context.Service<Environment, Service>()("hermes-effect/config/Environment") {
-  /** The process's variables and the home directory's `.env`. */
+  /** Provides the variables of the process and of the `.env` file in the home directory. */
   static readonly layer: Layer.Layer<Environment, ConfigError, FileSystem.FileSystem | Home> = Layer.effect(
     Environment,
     Effect.gen(function* () {
@@ -240,7 +241,7 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
     })
   )
 
-  /** Variables that are given. */
+  /** Provides an environment with the given variables. */
   static readonly layerIn = (variables: Variables): Layer.Layer<Environment> =>
     Layer.effect(
       Environment,

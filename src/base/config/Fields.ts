@@ -1,6 +1,6 @@
 /**
  * Building blocks of the settings: sections whose keys are camelCase in TypeScript and snake_case in the file, and the
- * kinds of values in them. Each kind describes what it expects, so that an error needs no other source.
+ * kinds of values in them. Each kind describes the value that it expects, for use in errors.
  */
 import * as Effect from "effect/Effect"
 import * as RedactedValue from "effect/Redacted"
@@ -9,48 +9,48 @@ import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { marker } from "../domain/Redaction.ts"
 
-/** Rules of a kind besides its type; read by `Shape`. */
+/** Rules of a kind of value in addition to its type; read by `Shape`. */
 export interface FieldRules {
-  /** Minimum and maximum; a number outside is replaced by the nearer bound with a warning. */
+  /** Minimum (`least`) and maximum (`most`). A number out of range is replaced by the nearer bound, with a warning. */
   readonly least?: number
   readonly most?: number
-  /** Words such as `"yes"` count as booleans in the file too. */
+  /** Accepts words such as `"yes"` as booleans in the file too. */
   readonly words?: boolean
-  /** `${…}` in the text is not ours. */
+  /** Leaves `${…}` in the text unexpanded, because it belongs to another program. */
   readonly verbatim?: boolean
   readonly secret?: boolean
-  /** A number or a boolean is taken for its text: arguments and variables of programs. */
+  /** Converts a number or a boolean to text, for arguments and variables of programs. */
   readonly scalars?: boolean
-  /** Undeclared keys belong to other programs; only near misses draw a warning. */
+  /** Accepts undeclared keys, which belong to other programs; only likely misspellings cause a warning. */
   readonly open?: boolean
-  /** Separator of the items where the list is one text; a comma when absent. */
+  /** Separator of the items if the list is written as one text; defaults to a comma. */
   readonly separator?: string
   readonly unsupported?: Unsupported
-  /** Names in a map whose entries nothing reads yet. */
+  /** Names of map entries that are not implemented yet. */
   readonly unsupportedNames?: ReadonlyArray<string>
 }
 
-/** An accepted key that is not implemented yet, with the message to its user. */
+/** Description of an accepted key that is not implemented yet, for the warning to the user. */
 export interface Unsupported {
   /**
-   * Values, in the words of the file, that describe what happens anyway: they draw no warning. `"any"` for a key that
-   * asks for nothing.
+   * Values, as written in the file, that match the actual behavior and therefore cause no warning; `"any"` if no value
+   * of the key causes one.
    */
   readonly holds: ReadonlyArray<unknown> | "any"
-  /** Remedy for the user; `remove it` when absent. */
+  /** Remedy for the user; defaults to `remove it`. */
   readonly remedy?: string
-  /** Safety depends on the key: no run starts with a value that does not hold. */
+  /** True if safety depends on the key: no run starts with a value that is not listed in `holds`. */
   readonly stops?: boolean
 }
 
-/** The annotation that carries {@link FieldRules}. */
+/** Key of the annotation that contains the {@link FieldRules}. */
 export const factsKey = "hermes-effect/config/facts"
 
 const toAnnotation = (facts: FieldRules) => ({ [factsKey]: facts })
 
 /**
- * Marks a key that nothing reads yet. The change that implements the key removes the mark; a test fails for a key that
- * has neither a reader nor this mark.
+ * Marks a key that is accepted but not read yet. The change that implements the key removes the mark; a test fails for
+ * a key that has neither a reader nor this mark.
  */
 export const markUnsupported = <S extends Schema.Top>(
   schema: S,
@@ -58,85 +58,88 @@ export const markUnsupported = <S extends Schema.Top>(
 ): S["Rebuild"] =>
   schema.annotate(toAnnotation({ ...SchemaAST.resolveAt<FieldRules>(factsKey)(schema.ast), unsupported }))
 
-/** `maxTurns` as `max_turns`. */
+/** Converts a name from camelCase to snake_case: `maxTurns` to `max_turns`. */
 export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Returns the keys of fields as written in the file. */
 export const toFileKeys = <const F extends Schema.Struct.Fields>(fields: F) => {
   const keys = Object.fromEntries(Object.keys(fields).map((name) => [name, toSnakeCase(name)]))
-  // Every field has an entry: the record is made from them.
+  // The record is built from all fields, so every field has an entry.
   return keys as { readonly [K in keyof F]: string }
 }
 
-/** A mapping with these keys. */
+/** Creates the Schema of a mapping with these keys. */
 export const section = <const F extends Schema.Struct.Fields>(fields: F) =>
   Schema.Struct(fields).pipe(Schema.encodeKeys(toFileKeys(fields)))
 
-/** A {@link section} that may have keys of other programs and later versions. */
+/** Creates a {@link section} that accepts keys of other programs and later versions. */
 export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
   Schema.Struct(fields)
     .annotate(toAnnotation({ open: true }))
     .pipe(Schema.encodeKeys(toFileKeys(fields)))
 
-/** A key that may be absent, and then has this value, in the words of the file. */
+/** Makes a key optional, with a default value in the form of the file. */
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
-/** Returns an entry as a mapping: a text sets only the key `name`, as `logging` for `{ import: logging }`. */
+/**
+ * Returns an entry as a mapping. A text becomes a mapping with only the key `name`: with the name `import`, `logging`
+ * becomes `{ import: logging }`.
+ */
 export const toFullEntry = (entry: unknown, name: string): unknown =>
   typeof entry === "string" ? { [name]: entry } : entry
 
-/** A {@link section} of a list that may be written as a text; see {@link toFullEntry}. */
+/** Creates a {@link section} for list entries that may also be written as a text; see {@link toFullEntry}. */
 export const entry = <const F extends Schema.Struct.Fields>(name: string, fields: F) => {
   const schema = section(fields)
   return Schema.Unknown.pipe(
     Schema.decodeTo(schema, {
-      // Whatever is no mapping then is for the Schema of the section to refuse.
+      // The Schema of the section rejects values that are not mappings.
       decode: SchemaGetter.transform((given: unknown) => toFullEntry(given, name) as (typeof schema)["Encoded"]),
       encode: SchemaGetter.transform((encoded): unknown => encoded)
     })
   )
 }
 
-/** A section that may be absent, and then has its defaults. */
+/** Creates an optional section. An absent section has its defaults. */
 export const optionalSection = <const F extends Schema.Struct.Fields>(fields: F) => {
   const schema = section(fields)
-  // Each field is optional in the file, so that an empty mapping fits; the compiler cannot see that for a generic F.
+  // Each field is optional in the file, so an empty mapping is valid; the compiler cannot infer this for a generic `F`.
   return withDefault(schema, {} as (typeof schema)["Encoded"])
 }
 
-/** A key that may be absent and has no default. */
+/** Makes a key optional, without a default. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(schema)
 
-/** A mapping whose keys the user chooses. */
+/** Creates the Schema of a mapping whose keys the user chooses. */
 export const record = <S extends Schema.Constraint>(item: S) => Schema.Record(Schema.String, item)
 
-/** A {@link record} in which the entries of some names are accepted although nothing reads them yet. */
+/** Creates a {@link record} that accepts some names although their entries are not implemented yet. */
 export const recordWithout = <S extends Schema.Constraint>(item: S, unsupportedNames: ReadonlyArray<string>) =>
   record(item).annotate(toAnnotation({ unsupportedNames }))
 
-/** Any text. */
+/** Schema of any text. */
 export const text = Schema.String.annotate({ expected: "a string" })
 
 /** A shell command: its `${…}` belong to the shell. */
 export const command = Schema.String.annotate({ expected: "a string", ...toAnnotation({ verbatim: true }) })
 
-/** An argument of a program; `3000` and `true` are texts here. */
+/** An argument of a program; `3000` and `true` are read as texts. */
 export const argument = Schema.String.annotate({ expected: "a string", ...toAnnotation({ scalars: true }) })
 
-/** Texts; in an environment variable they are separated by commas. */
+/** A list of texts; in an environment variable they are separated by commas. */
 export const texts = Schema.Array(text)
 
-/** Directories; in an environment variable they are separated as in `PATH`. */
+/** A list of directories; in an environment variable they are separated as in `PATH`. */
 export const paths = Schema.Array(text).annotate(toAnnotation({ separator: ":" }))
 
 /** `true` or `false`. */
 export const flag = Schema.Boolean.annotate({ expected: "true or false" })
 
-/** `true` or `false`, and the words for them in quotes: the contract takes those for a few keys. */
+/** `true` or `false`, or a quoted word such as `"yes"`, which the contract accepts for a few keys. */
 export const wordyFlag = Schema.Boolean.annotate({ expected: "true or false", ...toAnnotation({ words: true }) })
 
-/** One of a few words. */
+/** Creates the Schema of one of several words. */
 export const choice = <const W extends ReadonlyArray<string>>(words: W) => Schema.Literals(words)
 
 /** 0, 1, 2, … */
@@ -145,18 +148,20 @@ export const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expecte
 /** 1, 2, 3, … */
 export const positive = Schema.Int.check(Schema.isGreaterThan(0, { expected: "a positive integer" }))
 
-/** A whole number that is brought into bounds instead of being refused. */
+/**
+ * Creates the Schema of an integer. A number out of range is replaced by the nearer bound instead of being rejected.
+ */
 export const integer = (bounds: { readonly least?: number; readonly most?: number }) =>
   Schema.Int.annotate({ expected: "an integer", ...toAnnotation(bounds) })
 
-/** A length of time in seconds, more than none. */
+/** A duration in seconds, greater than 0. */
 export const seconds = Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a positive number of seconds" }))
 
-/** A number, such as seconds or a ratio, that is brought into bounds instead of being refused. */
+/** Creates the Schema of a number. A number out of range is replaced by the nearer bound instead of being rejected. */
 export const number = (bounds: { readonly least?: number; readonly most?: number }) =>
   Schema.Finite.annotate({ expected: "a number", ...toAnnotation(bounds) })
 
-/** More than 0 and at most 1. */
+/** A number greater than 0 and at most 1. */
 export const ratio = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1, exclusiveMinimum: true }, { expected: "a number above 0 and up to 1" })
 )
@@ -173,16 +178,16 @@ const makeSecret = (more: FieldRules) =>
   )
 
 /**
- * A secret. It is `Redacted` from here on; encoding shows that there is one, not which, so the encoded form of settings
- * is for showing and never for saving.
+ * A secret, decoded as `Redacted`. Encoding replaces it by a mask, so the encoded form of settings may be shown but
+ * never saved.
  */
 export const secret = makeSecret({})
 
-/** Secrets; in an environment variable they are separated by commas. */
+/** A list of secrets; in an environment variable they are separated by commas. */
 export const secrets = Schema.Array(secret)
 
-/** A variable or header of a program, which may well be a secret. */
+/** A variable or header for a program, treated as a secret. */
 export const variable = makeSecret({ scalars: true })
 
-/** Anything, for the code that reads it to judge. */
+/** Any value; the code that reads it checks it. */
 export const anything = Schema.Unknown

@@ -1,30 +1,29 @@
 /**
- * Folders whose own files (agent files, skills, plugins, middleware) may have an effect, because the user trusted them
- * once.
+ * Folders whose files (agent files, skills, plugins, middleware) may take effect because the user trusts the folders.
  *
  * **Details**
  *
  * Trust is stored in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the
- * real path of a folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in
+ * real path of a folder and the user id of its owner. A folder is trusted if it, or a folder that contains it, is in
  * this list and
  *
- * - the owner of that folder is still the one that was recorded,
- * - every folder between the two has this owner too,
- * - no folder between the two is a separate repository (has `.git`), so that a repository that is cloned into a trusted
- *   folder is not trusted with it.
+ * - the listed folder still has the recorded owner,
+ * - every folder between the two has the same owner,
+ * - no folder between the two is a separate repository (has `.git`), so that a repository cloned into a trusted folder
+ *   is not trusted.
  *
- * The variable `HERMES_TRUST_FOLDER` trusts the folder at an absolute path in the same way while it is set. It is for
- * build and test machines that use a new folder each time.
+ * While the variable `HERMES_TRUST_FOLDER` contains an absolute path, that folder is trusted in the same way. The
+ * variable is for build and test machines that use a new folder each time.
  *
- * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's
- * directory cannot be trusted: they hold other folders' files. A list that cannot be read trusts nothing.
+ * The home directory of the program and its contents are always trusted. `/` and the user's home directory cannot be
+ * trusted, because they contain the files of other folders. If the list cannot be read, no listed folder is trusted.
  *
  * **Gotchas**
  *
- * The path alone counts on a system without owners (Windows). Trust is for files as they will be, not as they are:
- * `git pull` in a trusted folder brings trusted files.
+ * On a system without owners (Windows), only the path is compared. Trust also applies to later versions of the files:
+ * the files that `git pull` brings into a trusted folder are trusted.
  *
- * **Example** (Before a file of a project is used)
+ * **Example** (Checking trust before a file of a project is used)
  *
  * ```ts
  * import { FolderTrust } from "hermes-effect/config"
@@ -51,12 +50,12 @@ import { describeReason } from "../domain/PathProblem.ts"
 import * as GitDirectory from "../platform/GitDirectory.ts"
 import { Home, ProcessVariables, readText, updateText } from "./Environment.ts"
 
-/** A folder that the user trusted. Fields that another program adds to it stay there. */
+/** A folder that the user trusted. Fields that another program added are preserved. */
 const TrustedFolder = Schema.StructWithRest(
   Schema.Struct({
-    /** Real path. */
+    /** Real path of the folder. */
     path: Schema.String,
-    /** User id; null where the system knows none. */
+    /** User id of the owner; `null` on a system without user ids. */
     owner: Schema.NullOr(Schema.Int),
     /** ISO 8601. */
     trusted_at: Schema.String
@@ -64,7 +63,9 @@ const TrustedFolder = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Json)]
 )
 
-/** A folder that the user trusted: its real `path`, the user id of its `owner`, and the time as `trusted_at`. */
+/**
+ * A folder that the user trusted: its real `path`, the user id of its `owner`, and the time of trust as `trusted_at`.
+ */
 export type TrustedFolder = typeof TrustedFolder.Type
 
 const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(TrustedFolder) }))
@@ -72,53 +73,53 @@ const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(Tr
 /** Name of the file in the home directory. */
 export const fileName = "trusted-folders.json"
 
-/**
- * Directories of a project from which something may have an effect, relative to the working directory and to its
- * repository.
- */
+/** Directories of a project whose files may take effect, relative to the working directory and to its repository. */
 export const ownParts = {
   agents: ".hermes/agents",
   plugins: ".hermes/plugins",
   skills: [".hermes/skills", ".agents/skills"]
 } as const
 
-/** The variable that trusts one folder. */
+/** Name of the variable that trusts one folder. */
 export const variable = "HERMES_TRUST_FOLDER"
 
 /** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
 export interface Service {
-  /** Tests whether files of a folder may have an effect; false for one that cannot be examined. */
+  /** Tests whether files of a folder may take effect; `false` if the folder cannot be examined. */
   readonly isTrusted: (folder: string) => Effect.Effect<boolean>
   /**
-   * Tests whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that
-   * hold it.
+   * Tests whether the user's programs may start in a folder: a trusted folder, the user's home directory, or a parent
+   * of it.
    */
   readonly mayStartIn: (folder: string) => Effect.Effect<boolean>
   /**
-   * Trusts a folder and its contents from now on. Fails if the path is not a folder, or if it contains other folders'
-   * files.
+   * Trusts a folder and its contents from now on. Fails if the path is not a folder, or if it is `/`, the user's home
+   * directory or a parent of it.
    */
   readonly trust: (folder: string) => Effect.Effect<TrustedFolder, ConfigError>
-  /** Forgets a folder of the list; false when it was not there. A folder that is gone is forgotten by its path. */
+  /**
+   * Removes a folder from the list. Returns `false` if the list did not contain it. A folder that no longer exists is
+   * removed by its path.
+   */
   readonly forget: (folder: string) => Effect.Effect<boolean, ConfigError>
-  /** The folders that were trusted, in the order of their paths. */
+  /** The trusted folders in the list, ordered by path. */
   readonly list: Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError>
   /**
-   * The folder that a question about trust should name: the repository that a folder lies in, else the folder itself.
+   * Returns the folder to name in a question about trust: the repository that contains `folder`, or `folder` itself.
    */
   readonly findOwnProject: (folder: string) => Effect.Effect<string>
   /**
-   * Directories of a folder and of its repository ({@link ownParts}) that are there and without an effect, because they
+   * Returns the existing directories of a folder and of its repository ({@link ownParts}) that are ignored because they
    * are not trusted.
    */
   readonly withheld: (folder: string) => Effect.Effect<ReadonlyArray<string>>
 }
 
-/** The command line that trusts a folder. */
+/** Returns the command line that trusts a folder. */
 export const renderRemedy = (project: string): string =>
   `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
 
-/** Creates the error for a file of an untrusted folder: one line with the command. */
+/** Creates the error for a file of an untrusted folder: one line with the command that trusts the folder. */
 export const makeUntrustedError = (file: string, project: string): ConfigError =>
   new ConfigError({
     path: file,
@@ -126,13 +127,13 @@ export const makeUntrustedError = (file: string, project: string): ConfigError =
   })
 
 /**
- * The trust of folders.
+ * Service for the trust of folders.
  *
  * @see {@link Service} for its members.
  */
 export class FolderTrust extends Context.Service<FolderTrust, Service>()("hermes-effect/config/FolderTrust") {}
 
-/** Creates the trust that is stored in the home directory. */
+/** Creates the service, with the trust list stored in the home directory. */
 export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -176,13 +177,13 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const findOwner = (folder: string) => Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
 
-  /** A folder and those that it lies in, the innermost first. */
+  /** Returns a folder and its ancestors, innermost first. */
   const listAncestors = (folder: string): ReadonlyArray<string> => {
     const parent = paths.dirname(folder)
     return parent === folder ? [folder] : [folder, ...listAncestors(parent)]
   }
 
-  /** Whatever has the name stops trust, also where git would take it for none. */
+  /** Any entry named `.git` ends trust, even if git would not recognize it as a repository. */
   const isMarked = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
 
   const isRepository = (folder: string) =>
@@ -192,7 +193,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const ownRoot = Effect.orElseSucceed(resolveRealPath(home.root), () => home.root)
 
-  /** The user's directory. It and its parents contain other folders' files. */
+  /** The user's home directory; `undefined` if unknown. It and its parents contain files of other folders. */
   const outermost = Effect.suspend(() => {
     const user = variables["HOME"] || variables["USERPROFILE"]
     return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)
@@ -200,7 +201,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   const hasOtherFolders = (path: string) =>
     Effect.map(outermost, (user) => paths.dirname(path) === path || (user !== undefined && isWithin(user, path)))
 
-  /** The folder of the variable, with its owner of this moment. */
+  /** The folder named by the variable, with its current owner. */
   const ofVariable = Effect.suspend(() => {
     const named = variables[variable]
     return named === undefined || !paths.isAbsolute(named)
@@ -295,7 +296,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   }
 })
 
-/** Trust as it is stored in the home directory. */
+/** Provides the service with the trust list stored in the home directory. */
 export const layer: Layer.Layer<FolderTrust, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
   FolderTrust,
   make

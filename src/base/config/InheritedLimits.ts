@@ -5,13 +5,13 @@
  * **Details**
  *
  * Every command and script that a tool starts receives {@link variable}. Settings are tightened after flags,
- * environment and files were read, so that no source of settings takes precedence. `--yolo` and `approvals.mode: off`
- * have no effect if the starting run asks, a call that needs an approval is denied if the run cannot ask a user, deny
- * globs are joined, allow entries have to be on both lists, secrets remain masked, and writes remain in the roots of
- * the starting run.
+ * environment and files are read, so that no source of settings overrides the limits. `--yolo` and
+ * `approvals.mode: off` have no effect if the starting run asks, a call that needs an approval is denied if the run
+ * cannot ask a user, deny globs are joined, allow entries have to be on both lists, secrets remain masked, and writes
+ * remain limited to the roots of the starting run.
  *
- * A value that cannot be read counts as the strictest limits. Removing the variable from the environment of a command
- * changes the agent's own rules, so the command check asks about it; only a sandbox prevents it.
+ * A value that cannot be read counts as the strictest limits. A command that removes the variable from its environment
+ * changes the rules of the agent, so the command check asks about it; only a sandbox prevents it.
  */
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
@@ -20,29 +20,29 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as PermissionMode from "./PermissionMode.ts"
 import type { Values } from "./Settings.ts"
 
-/** Name of the variable. */
+/** Name of the environment variable that contains the limits. */
 export const variable = "HERMES_LIMITS"
 
-/** Maximum depth of nested `hermes` processes, the same as for children of a run. */
+/** Maximum depth of nested `hermes` processes; equal to the maximum depth of child agents. */
 const maxDepth = 2
 
 const LimitsSchema = Schema.Struct({
-  /** Runs of other processes above: 1 for a program that the user's own started. */
+  /** Number of runs of other processes above this one: 1 for a program started by a run that the user started. */
   depth: Schema.Natural,
   mode: Schema.Literals(["manual", "smart", "off"]),
   /** Outcome of a call that needs an approval if no user can be asked. */
   unattended: Schema.Literals(["deny", "approve"]),
   /** Globs of commands that never run. */
   deny: Schema.Array(Schema.String),
-  /** The allow list of the starting run. */
+  /** Command allow list of the starting run. */
   allow: Schema.Array(Schema.String),
-  /** Rules of `permissions`. */
+  /** Rules of the setting `permissions`. */
   permissions: Schema.Struct({
     allow: Schema.Array(Schema.String),
     ask: Schema.Array(Schema.String),
     deny: Schema.Array(Schema.String)
   }),
-  /** Directories that writes stay in without a question; absolute. */
+  /** Absolute directories that may be written without approval. */
   roots: Schema.Array(Schema.String),
   /** Absolute directories that writes are limited to; empty for no limit. */
   safeRoots: Schema.Array(Schema.String),
@@ -55,7 +55,7 @@ const LimitsSchema = Schema.Struct({
 /** Limits of one program. */
 export type Limits = typeof LimitsSchema.Type
 
-/** Limits of a program of which nothing is known. */
+/** Limits of a program whose starting run is unknown. */
 export const strictest: Limits = {
   depth: 1,
   mode: "manual",
@@ -75,13 +75,13 @@ const text = Schema.fromJsonString(LimitsSchema)
 const decodeText = Schema.decodeUnknownOption(text)
 const encodeText = Schema.encodeSync(text)
 
-/** The limits in an environment; undefined for a program that a user started. */
+/** Reads the limits from an environment. Returns `undefined` for a program that a user started. */
 export const readLimits = (variables: Readonly<Record<string, string | undefined>>): Limits | undefined => {
   const given = variables[variable]
   return given === undefined ? undefined : Option.getOrElse(decodeText(given), () => strictest)
 }
 
-/** The value of the variable. */
+/** Encodes limits as the value of the variable. */
 export const encodeLimits = (limits: Limits): string => encodeText(limits)
 
 const looseness: Readonly<Record<Limits["mode"], number>> = { manual: 0, smart: 1, off: 2 }
@@ -89,7 +89,7 @@ const looseness: Readonly<Record<Limits["mode"], number>> = { manual: 0, smart: 
 const isWithin = (path: string, roots: ReadonlyArray<string>): boolean =>
   roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`))
 
-/** Settings under limits, and a line for every one that they changed against what the user may have meant. */
+/** Applies limits to settings. Returns the settings, and a warning for each setting that the limits changed. */
 export const tightenSettings = (
   values: Values,
   limits: Limits
@@ -139,7 +139,7 @@ export const tightenSettings = (
         ...security,
         redactSecrets: security.redactSecrets || limits.redactSecrets,
         unknownHosts: limits.unknownHosts === "ask" ? "ask" : security.unknownHosts,
-        // Nothing in common leaves nothing: the roots of the starting run hold.
+        // If the two lists have no directory in common, the roots of the starting run apply.
         writeSafeRoot: confined.length === 0 ? limits.safeRoots : confined
       }
     },
@@ -152,7 +152,10 @@ export const tightenSettings = (
   }
 }
 
-/** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
+/**
+ * Returns the limits that a run with these settings passes to the programs it starts. The roots of its working tree are
+ * added when a program is started.
+ */
 export const fromSettings = (
   { approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values,
   inherited: Limits | undefined
@@ -171,7 +174,7 @@ export const fromSettings = (
   acceptHooks: hooksAutoAccept
 })
 
-/** Returns the error of a run that is nested too deeply; `undefined` if it may start. */
+/** Returns the error for a run that is nested too deeply; `undefined` if the run may start. */
 export const findRefusal = (limits: Limits | undefined): ConfigError | undefined =>
   limits === undefined || limits.depth <= maxDepth
     ? undefined
@@ -182,5 +185,5 @@ export const findRefusal = (limits: Limits | undefined): ConfigError | undefined
           "the limit. Do the work in this run."
       })
 
-/** Limits of the programs that this runtime starts; the strictest by default. */
+/** Limits of the programs that this runtime starts; defaults to {@link strictest}. */
 export const Current = Context.Reference<Limits>("hermes-effect/config/Inherited", { defaultValue: () => strictest })

@@ -1,18 +1,18 @@
 /**
- * The providers that users may name, as data: address, key variables, aliases, hosts. Settings compare routes by them,
- * routing makes its directory of them.
+ * The providers that users may name, as data: address, key variables, aliases, hosts. Settings use them to compare
+ * routes; routing builds its directory from them.
  *
- * Source: `hermes-llm.md` §2 and §5.1; addresses and variables are those that the providers document.
+ * Source: `hermes-llm.md` §2 and §5.1; addresses and variables come from the documentation of the providers.
  */
 import { parseAddress, isUnder } from "../domain/EndpointAddress.ts"
 
 /**
- * Authentication of a caller: `key` must have one, `optional` works without, `aws` takes the credentials of the
- * AWS SDK, `none` sends nothing.
+ * Authentication of calls: `key` requires a key, `optional` uses a key if there is one, `aws` uses the credentials of
+ * the AWS SDK, `none` sends no credentials.
  */
 export type Authentication = "key" | "optional" | "aws" | "none"
 
-/** One provider; `ProviderDirectory` has the defaults of absent fields. */
+/** One provider. `ProviderDirectory` defines the defaults of absent fields. */
 export interface Row {
   readonly displayName: string
   readonly baseUrl?: string
@@ -25,7 +25,7 @@ export interface Row {
   readonly login?: boolean
 }
 
-/** In the order in which a key in the environment is looked for when no provider is named. */
+/** The providers, in the order in which the environment is searched for a key if no provider is named. */
 export const rows: Readonly<Record<string, Row>> = {
   openrouter: {
     displayName: "OpenRouter",
@@ -201,7 +201,7 @@ export const rows: Readonly<Record<string, Row>> = {
   offline: { displayName: "Built-in offline stand-in", authentication: "none" }
 }
 
-/** An endpoint of no known provider. */
+/** An endpoint that belongs to no known provider. */
 export const custom: Row = { displayName: "Custom endpoint", authentication: "optional", keys: ["OPENAI_API_KEY"] }
 
 const names: ReadonlyMap<string, string> = new Map(
@@ -210,19 +210,19 @@ const names: ReadonlyMap<string, string> = new Map(
   )
 )
 
-/** The one name of a provider: aliases resolved, lower case, without the prefix of named endpoints. */
+/** Returns the canonical name of a provider: aliases resolved, in lower case, without the prefix of named endpoints. */
 export const canonicalize = (provider: string): string => {
   const name = provider.trim().toLowerCase()
   return names.get(name) ?? (name.startsWith("custom:") ? name.slice("custom:".length).trim() : name)
 }
 
-/** The default address of a provider; undefined if the user must set one. */
+/** Returns the default address of a provider; `undefined` if the user must set an address. */
 export const findOwnAddress = (provider: string): string | undefined => {
   const name = canonicalize(provider)
   return Object.hasOwn(rows, name) ? rows[name]?.baseUrl : undefined
 }
 
-/** The provider that an address belongs to: the owner of its host, else `custom`. */
+/** Returns the provider that an address belongs to: the owner of its host, or `custom`. */
 export const findOwner = (baseUrl: string): string => {
   const { host } = parseAddress(baseUrl)
   const found = Object.entries(rows).find(

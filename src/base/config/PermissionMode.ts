@@ -1,18 +1,18 @@
 /**
- * Permission modes: the changes that a call may make without asking.
+ * Permission modes. A mode defines the changes that a call may make without asking the user.
  *
  * **Details**
  *
  * | mode | runs without a question |
  * | --- | --- |
- * | `plan` | calls that are annotated or known as read-only; others are refused, and the model has to present its plan. New hosts are asked about, except in `yolo` |
- * | `ask` | also edits of files in the working tree, except files that other programs run later; these, and commands not known as read-only, are asked about |
+ * | `plan` | calls that are annotated as or known to be read-only; other calls are refused, and the model has to present its plan. New hosts need approval in every mode except `yolo` |
+ * | `ask` | also edits of files in the working tree, except files that other programs run later; such files, and commands not known to be read-only, need approval |
  * | `edits` | also edits of files in the working tree that other programs run later, except files of git and of the agent itself |
- * | `auto` | as `ask`, but a model decides the questions (`approvals.mode: smart`) |
+ * | `auto` | as `ask`, but a model answers the questions (`approvals.mode: smart`) |
  * | `yolo` | everything except calls that never run, the deny globs and `permissions.deny` (`approvals.mode: off`) |
  *
- * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo`
- * (off). The mode of a run applies to everything that it starts: a child agent has the mode of its parent.
+ * `approvals.default_mode` sets the mode. Without it `approvals.mode` does: `manual` is `ask`, `smart` is `auto`, `off`
+ * is `yolo`. The mode of a run applies to everything that it starts: a child agent has the mode of its parent.
  *
  * **Example** (The mode of a run)
  *
@@ -35,32 +35,32 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
-/** The modes, from the narrowest on. */
+/** The modes, narrowest first. */
 export const all = ["plan", "ask", "edits", "auto", "yolo"] as const
 
-/** See the table above. */
+/** A permission mode; see the table above. */
 export type PermissionMode = (typeof all)[number]
 
-/** Modes that Shift+Tab goes through; `yolo` is chosen by its name. */
+/** Modes that Shift+Tab cycles through; `yolo` can only be chosen by name. */
 export const cycled = ["plan", "ask", "edits", "auto"] as const satisfies ReadonlyArray<PermissionMode>
 
 const names = { manual: "ask", smart: "auto", off: "yolo" } as const
 
-/** Values of `approvals.mode`. */
+/** A value of `approvals.mode`. */
 export type ApprovalsMode = keyof typeof names
 
 /** Returns the mode for a value of `approvals.mode`. */
 export const fromApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
 
-/** The value of `approvals.mode` that is nearest to a mode, and not looser. */
+/** Returns the value of `approvals.mode` that is nearest to a mode without being looser. */
 export const toApprovals = (mode: PermissionMode): ApprovalsMode =>
   mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
 
-/** The narrower one of two modes. */
+/** Returns the narrower of two modes. */
 export const selectNarrower = (one: PermissionMode, other: PermissionMode): PermissionMode =>
   all.indexOf(one) <= all.indexOf(other) ? one : other
 
-/** The mode of settings. */
+/** Returns the mode that the settings define. */
 export const fromSettings = ({
   defaultMode,
   mode
@@ -69,24 +69,24 @@ export const fromSettings = ({
   readonly mode: ApprovalsMode
 }): PermissionMode => defaultMode ?? fromApprovals(mode)
 
-/** The mode of a run and its children; the mode of the settings by default. */
+/** The mode of a run and its children; `undefined` if the mode of the settings applies. */
 export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", {
   defaultValue: () => undefined
 })
 
 /**
- * The mode of a live session, which its user may change while a run is under way. It holds where {@link CurrentMode}
- * says nothing.
+ * The mode of a live session, which its user may change while a run is under way. It applies if {@link CurrentMode} is
+ * `undefined`.
  */
 export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", {
   defaultValue: () => () => undefined
 })
 
-/** The mode of the call that is judged now. */
+/** The mode of the call that the current fiber is judging. */
 export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) =>
   readFiberMode(fiber)
 )
 
-/** The mode of the call that a fiber judges. */
+/** Returns the mode of the call that a fiber is judging. */
 export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined =>
   fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()

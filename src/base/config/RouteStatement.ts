@@ -1,35 +1,36 @@
 /**
- * Lays one source's statement about a route over a weaker source's. A route is one value: when the stronger source
- * names another provider or address, nothing of the weaker one's that belonged to the old one stays. Pure.
+ * Merges the statement of one source about a route over the statement of a weaker source. A route is one value: if the
+ * stronger source names another provider or address, the members of the weaker source that belong to the old one are
+ * dropped. Pure.
  *
  * **Details**
  *
- * | the stronger source names | of the weaker source goes |
+ * | the stronger source names | dropped from the weaker source |
  * | --- | --- |
  * | another provider | address, keys, protocol, model options |
  * | another address | keys, protocol, model options |
- * | a provider or an address, where the weaker one names none | keys: no source says for which provider they are |
+ * | a provider or an address, if the weaker source names neither | keys: no source states their provider |
  * | the same, or neither | nothing |
  *
- * A provider without an address uses its own default address; `custom` has no default. An address without a provider
- * belongs to the provider of its host, else to `custom`. `auto` is a separate provider: the search for a provider must
- * not use the key of another one.
+ * A provider without an address uses its default address; `custom` has no default address. An address without a
+ * provider belongs to the provider of its host, or to `custom`. `auto` is a separate provider: the search for a
+ * provider must not use the key of another one.
  *
- * Settings use it for the sections that describe a route, source by source. Routing uses it for routes that inherit
- * from the main model (children, side tasks, jobs).
+ * Settings use this module for the sections that describe a route, source by source. Routing uses it for routes that
+ * inherit from the main model (children, side tasks, jobs).
  *
  * Source: `ARCHITECTURE.md` §4 and §7 ("a key and its address").
  */
 import { normalizeAddress } from "../domain/EndpointAddress.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 
-/** Statement of one source about a route, by the names of {@link Settings}. */
+/** Statement of one source about a route, with the names of {@link Settings}. */
 export interface Statement {
   readonly provider?: string | undefined
   readonly baseUrl?: string | undefined
 }
 
-/** A member of a statement that is meant for one provider, at one address. */
+/** A member of a statement that applies only to one provider at one address. */
 export type BoundMember =
   | "baseUrl"
   | "apiKey"
@@ -41,11 +42,11 @@ export type BoundMember =
   | "ollamaNumCtx"
 
 const keys: ReadonlyArray<BoundMember> = ["apiKey", "keyEnv", "apiKeyEnv"]
-/** Members that are for one address. */
+/** Members that apply only to one address. */
 export const ofAddress: ReadonlyArray<BoundMember> = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"]
 const ofProvider: ReadonlyArray<BoundMember> = ["baseUrl", ...ofAddress]
 
-/** Keys of the file by member. */
+/** Keys in the file, by member. */
 export const fileKeys: Readonly<Record<BoundMember, string>> = {
   baseUrl: "base_url",
   apiKey: "api_key",
@@ -64,7 +65,7 @@ const readStated = (text: string | undefined): string | undefined => {
 
 const isAuto = (provider: string | undefined): boolean => provider === undefined || provider.toLowerCase() === "auto"
 
-/** Providers whose address the user has to set. A named endpoint has its address with it. */
+/** Providers whose address the user has to set. Named endpoints are not listed, because they include an address. */
 const needAddress = new Set(["custom", "azure"])
 
 const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {
@@ -74,13 +75,13 @@ const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {
   return address === undefined ? undefined : KnownProviders.findOwner(address)
 }
 
-/** Returns the address of a statement: its own, or its provider's. */
+/** Returns the address of a statement: the stated address, or the default of its provider. */
 const findAddress = (statement: Statement): string | undefined => {
   const address = readStated(statement.baseUrl) ?? KnownProviders.findOwnAddress(findProvider(statement) ?? "")
   return address === undefined ? undefined : normalizeAddress(address)
 }
 
-/** Members of `weaker` that `stronger` supersedes, by the table above. */
+/** Returns the members of `weaker` that `stronger` supersedes, according to the table above. */
 export const listSuperseded = (weaker: Statement, stronger: Statement): ReadonlyArray<BoundMember> => {
   const provider = readStated(stronger.provider)
   const address = readStated(stronger.baseUrl)
@@ -95,12 +96,12 @@ export const listSuperseded = (weaker: Statement, stronger: Statement): Readonly
   return before === undefined && needAddress.has(old) ? keys : ofAddress
 }
 
-/** The statement that two sources make together; members that the stronger one leaves undefined are not said by it. */
+/** Merges the statements of two sources. Members that are `undefined` in the stronger statement count as absent. */
 export const merge = <S extends Statement>(weaker: S, stronger: { readonly [K in keyof S]?: S[K] | undefined }): S => {
   const gone = new Set<string>(listSuperseded(weaker, stronger))
   return Object.fromEntries([
     ...Object.entries(weaker).filter(([name]) => !gone.has(name)),
     ...Object.entries(stronger).filter(([, value]) => value !== undefined)
-    // Every member that can go is optional.
+    // Every member that can be dropped is optional.
   ]) as S
 }

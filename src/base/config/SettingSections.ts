@@ -1,11 +1,11 @@
 /**
- * Sections of the settings: every key of a section with its kind and its default. `Settings` puts them together.
+ * Sections of the settings: every key of a section with its kind and its default. `Settings` combines them.
  *
  * **Details**
  *
- * First models: model, provider, address, and the behavior on failure. Then the agent: its limits, delegation, memory
- * and compaction. Then tools: the terminal, limits of results, MCP servers, jobs. Then safety: approvals, addresses,
- * redaction, the content scanner.
+ * The sections are in this order: models (model, provider, address, behavior on failure), the agent (limits,
+ * delegation, memory, compaction), tools (terminal, limits of results, MCP servers, jobs), and safety (approvals,
+ * addresses, redaction, the content scanner).
  *
  * Source: `hermes-llm.md` §19 and §21, `hermes-product.md` §1.10, §2.3, §2.4, §3.1 and §6, `ARCHITECTURE.md` §7.
  */
@@ -14,7 +14,7 @@ import { Configurable } from "../domain/ApiMode.ts"
 import * as F from "./Fields.ts"
 import * as PermissionMode from "./PermissionMode.ts"
 
-/** Effort of a model's thinking; `none` turns it off. */
+/** Reasoning effort of a model; `none` turns thinking off. */
 const reasoningEffort = F.choice(["none", "minimal", "low", "medium", "high", "xhigh"])
 
 /** `model`: the main model. */
@@ -23,7 +23,7 @@ export const model = F.optionalSection({
   provider: F.withDefault(F.text, "auto"),
   baseUrl: F.optional(F.text),
   apiKey: F.optional(F.secret),
-  /** Absent means found out from provider, model and address. */
+  /** Wire protocol. If absent, it is derived from provider, model and address. */
   apiMode: F.optional(Configurable),
   maxTokens: F.optional(F.positive),
   contextLength: F.optional(F.positive),
@@ -35,7 +35,7 @@ export const model = F.optionalSection({
 export const provider = F.section({
   requestTimeoutSeconds: F.optional(F.seconds),
   staleTimeoutSeconds: F.optional(F.seconds),
-  /** Address at which `hermes model login` logs in, instead of at the provider's own service. */
+  /** Address at which `hermes model login` logs in, instead of the provider's service. */
   loginBaseUrl: F.optional(F.text),
   models: F.withDefault(
     F.record(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
@@ -48,13 +48,13 @@ export const customProvider = F.section({
   name: F.text,
   baseUrl: F.text,
   apiKey: F.optional(F.secret),
-  /** Environment variable that holds the key. */
+  /** Name of the environment variable that contains the API key. */
   keyEnv: F.optional(F.text),
   apiMode: F.optional(Configurable),
   models: F.withDefault(F.record(F.section({ contextLength: F.optional(F.positive) })), {})
 })
 
-/** `fallback_providers[]` and the older `fallback_model`. `api_key_env` is another name of `key_env`. */
+/** An entry of `fallback_providers[]`, or the older `fallback_model`. `api_key_env` is another name of `key_env`. */
 export const fallback = F.section({
   provider: F.text,
   model: F.text,
@@ -68,10 +68,10 @@ export const fallback = F.section({
 /** `<provider>.api_keys`: the keys in a provider's pool. */
 export const providerKeys = F.section({ apiKeys: F.withDefault(F.secrets, []) })
 
-/** `credential_pool_strategies.<provider>`. */
+/** `credential_pool_strategies.<provider>`: the order in which the keys of a provider's pool are used. */
 export const poolStrategy = F.choice(["fill_first", "round_robin", "random", "least_used"])
 
-/** `provider_routing`: preferences for the providers behind OpenRouter. */
+/** `provider_routing`: preferences for the upstream providers of OpenRouter. */
 export const providerRouting = F.optionalSection({
   only: F.withDefault(F.texts, []),
   ignore: F.withDefault(F.texts, []),
@@ -82,7 +82,7 @@ export const providerRouting = F.optionalSection({
 })
 
 /**
- * `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task:
+ * `auxiliary.<task>`: the route of a side task. The default of `timeout` depends on the task:
  * `DerivedSettings.readAuxiliaryTask`.
  */
 export const auxiliary = F.section({
@@ -96,13 +96,13 @@ export const auxiliary = F.section({
 })
 
 /**
- * `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock:
+ * `bedrock`: a guardrail requires an identifier and a version, and every route of the run has to use Bedrock; see
  * `DerivedSettings.readGuardrail`.
  */
 export const bedrock = F.optionalSection({
   guardrail: F.optionalSection({
     guardrailIdentifier: F.optional(F.text),
-    /** A number, or `DRAFT`. */
+    /** Version of the guardrail: a number, or `DRAFT`. */
     guardrailVersion: F.optional(F.argument),
     streamProcessingMode: F.optional(F.choice(["sync", "async"])),
     trace: F.optional(F.choice(["enabled", "disabled", "enabled_full"]))
@@ -121,28 +121,30 @@ export const network = F.optionalSection({
   streamRetries: F.withDefault(F.count, 2)
 })
 
-/** `agent`. Times are seconds. */
+/** `agent`: settings of the agent loop. Times are in seconds. */
 export const agent = F.optionalSection({
-  /** Model calls with tools in one run. */
+  /** Maximum number of model calls with tools in one run. */
   maxTurns: F.withDefault(F.positive, 90),
-  /** Tries of one provider in all. */
+  /** Maximum number of attempts at one provider, including the first. */
   apiMaxRetries: F.withDefault(F.integer({ least: 1 }), 3),
   reasoningEffort: F.withDefault(reasoningEffort, "medium"),
-  /** Budgets of one run and the children that it delegates to; without a limit when absent. */
+  /** Budget of one run and its child agents, in seconds; no limit if absent. */
   runBudgetSeconds: F.optional(F.seconds),
   runBudgetTokens: F.optional(F.positive),
-  /** US dollars, as far as prices are known. */
+  /** Budget of one run and its child agents, in US dollars, as far as prices are known; no limit if absent. */
   runBudgetDollars: F.optional(F.number({ least: 0 })),
   runBudgetToolCalls: F.optional(F.positive),
   gatewayTimeout: F.withDefault(F.markUnsupported(F.seconds), 1800),
-  /** `auto` decides by the model's name; a list holds parts of names. */
+  /** `auto` decides by the name of the model; a list contains parts of model names. */
   toolUseEnforcement: F.withDefault(
     Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
       expected: "auto, true, false or a list of model names"
     }),
     "auto"
   ),
-  /** Description of the place where the agent works, for the model: part of the system prompt of each new session. */
+  /**
+   * Description of the environment in which the agent works; it becomes part of the system prompt of each new session.
+   */
   environmentHint: F.optional(F.text)
 })
 
@@ -152,13 +154,14 @@ export const agent = F.optionalSection({
  *
  * **Details**
  *
- * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per
- * step of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
+ * The values in the contract differ between its periods. The middle period applies, with the spawn depth of 2 and one
+ * `delegate_task` per step from `ARCHITECTURE.md` §7. By default a child has no deadline; a configured deadline is at
+ * least 30 seconds.
  */
 export const delegation = F.optionalSection({
   maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
   maxConcurrentChildren: F.withDefault(F.integer({ least: 1 }), 3),
-  /** Number of `delegate_task` calls of one step that are run; each can carry several tasks. */
+  /** Maximum number of `delegate_task` calls that run in one step; each call can contain several tasks. */
   maxCallsPerStep: F.withDefault(F.integer({ least: 1 }), 1),
   maxIterations: F.withDefault(F.positive, 50),
   childTimeoutSeconds: F.optional(F.number({ least: 30 })),
@@ -166,11 +169,14 @@ export const delegation = F.optionalSection({
   provider: F.optional(F.text),
   baseUrl: F.optional(F.text),
   apiKey: F.optional(F.secret),
-  /** Absent means the parent's at the parent's address, else found out from provider, model and address. */
+  /**
+   * Wire protocol. If absent, the parent's protocol is used at the parent's address; otherwise the protocol is derived
+   * from provider, model and address.
+   */
   apiMode: F.optional(Configurable),
   reasoningEffort: F.optional(reasoningEffort),
   inheritMcpToolsets: F.withDefault(F.flag, true),
-  /** Auto-approves tool calls of sub-agents once, instead of denying them. */
+  /** Approves tool calls of sub-agents that need approval, each for that call only, instead of denying them. */
   subagentAutoApprove: F.withDefault(F.flag, false)
 })
 
@@ -181,7 +187,7 @@ const limitSection = (exactFailure: number, sameToolFailure: number, idempotentN
     idempotentNoProgress: F.withDefault(F.positive, idempotentNoProgress)
   })
 
-/** `tool_loop_guardrails`: how many repetitions of one run are warned about, and how many end it. */
+/** `tool_loop_guardrails`: the numbers of repetitions in one run that cause a warning, and that end the run. */
 export const toolLoopGuardrails = F.optionalSection({
   warningsEnabled: F.withDefault(F.flag, true),
   hardStopEnabled: F.withDefault(F.flag, false),
@@ -189,28 +195,29 @@ export const toolLoopGuardrails = F.optionalSection({
   hardStopAfter: limitSection(5, 8, 5)
 })
 
-/** `compression`: when the conversation is compacted, and which parts remain. */
+/** `compression`: the conditions for compacting the conversation, and the parts that remain. */
 export const compression = F.optionalSection({
   enabled: F.withDefault(F.wordyFlag, true),
-  /** Share of the context window that triggers it. */
+  /** Share of the context window that triggers compaction. */
   threshold: F.withDefault(F.ratio, 0.5),
-  /** Share of the trigger that is retained as recent context. */
+  /** Size of the recent context that is retained, as a share of the size that triggers compaction. */
   targetRatio: F.withDefault(F.number({ least: 0.1, most: 0.8 }), 0.2),
   protectFirstN: F.withDefault(F.integer({ least: 0 }), 3),
   protectLastN: F.withDefault(F.count, 20)
 })
 
-/** `context`: the engine that compacts. */
+/** `context`: the engine that compacts the conversation. */
 export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
 /**
  * `prompt_caching`: `1h` caches the prefix of a conversation for an hour if the provider supports it; any other value
- * means five minutes.
+ * caches it for five minutes.
  */
 export const promptCaching = F.optionalSection({ cacheTtl: F.withDefault(F.text, "5m") })
 
 /**
- * `memory`: limits are characters; the nudge interval counts turns of the user until a background review, 0 is never.
+ * `memory`: limits are in characters. The nudge interval is the number of user turns before a background review; 0
+ * disables the review.
  */
 export const memory = F.optionalSection({
   memoryEnabled: F.withDefault(F.flag, true),
@@ -218,26 +225,26 @@ export const memory = F.optionalSection({
   memoryCharLimit: F.withDefault(F.positive, 2200),
   userCharLimit: F.withDefault(F.positive, 1375),
   nudgeInterval: F.withDefault(F.count, 10),
-  /** Name of an external memory besides the built-in one, which a plugin brings. */
+  /** Name of an external memory that a plugin provides, used in addition to the built-in memory. */
   provider: F.optional(F.text)
 })
 
 /**
- * `skills`. The nudge interval counts model calls until a background review, 0 is never; the two specifications differ
- * on it (10, 15), the table of keys holds.
+ * `skills`. The nudge interval is the number of model calls before a background review; 0 disables the review. The two
+ * specifications differ on its default (10, 15); the table of keys applies.
  */
 export const skills = F.optionalSection({
   creationNudgeInterval: F.withDefault(F.count, 15),
   externalDirs: F.withDefault(F.paths, []),
   disabled: F.withDefault(F.texts, []),
   templateVars: F.withDefault(F.flag, true),
-  /** Runs the commands that a skill has between !` and `, when the model reads it. */
+  /** Runs the commands between !` and ` in a skill when the model reads the skill. */
   inlineShell: F.withDefault(F.flag, false)
 })
 
-/** `terminal`: times are seconds. */
+/** `terminal`: execution of commands. Times are in seconds. */
 export const terminal = F.optionalSection({
-  /** `auto`: the sandbox where this machine can build one, else this machine as it is, which is said once. */
+  /** `auto`: the sandbox if this machine supports it, otherwise the machine without a sandbox, with one warning. */
   backend: F.withDefault(
     F.markUnsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
       holds: ["auto", "local", "sandbox", "docker", "ssh"],
@@ -247,88 +254,95 @@ export const terminal = F.optionalSection({
     "auto"
   ),
   timeout: F.withDefault(F.seconds, 180),
-  /** Time without use after which a container is removed and a connection closed. */
+  /** Idle time after which a container is removed or a connection is closed. */
   lifetimeSeconds: F.withDefault(F.seconds, 300),
-  /** Working directory of the backend `ssh`; the user's home directory there without it. */
+  /** Working directory of the backend `ssh`; defaults to the home directory of the remote user. */
   cwd: F.optional(F.text),
-  /** Credential-like variables that commands receive, but never variables of providers, messengers and forges. */
+  /**
+   * Variables with credential-like names that commands may receive. Variables of providers, messengers and forges are
+   * never passed.
+   */
   envPassthrough: F.withDefault(F.texts, []),
-  /** Seconds that a single-query run waits for background processes that will report. */
+  /** Seconds that a single-query run waits for background processes that notify on completion. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
   /**
-   * Limits of one command and all that it starts; a sandbox bounds processes, memory and temporary files where absent.
+   * Limits of one command and the processes that it starts. A sandbox has default limits for processes, memory and
+   * temporary files.
    */
   limits: F.optionalSection({
-    /** Processor time of all its processes together. */
+    /** Total processor time of all processes of the command, in seconds. */
     cpuSeconds: F.optional(F.seconds),
     memoryMb: F.optional(F.positive),
-    /** Processes at a time. */
+    /** Maximum number of processes at a time. */
     processes: F.optional(F.positive),
     outputMb: F.optional(F.positive),
-    /** Files in `/tmp` and `/var/tmp` of a sandbox, of all commands of a conversation together. */
+    /**
+     * Maximum total size, in megabytes, of the files in `/tmp` and `/var/tmp` of a sandbox, for all commands of a
+     * conversation together.
+     */
     temporaryMb: F.optional(F.positive)
   }),
-  /** Program of the container engine. Default: Docker, else Podman. */
+  /** Program of the container engine. Defaults to Docker, or to Podman if Docker is not available. */
   dockerBinary: F.optional(F.text),
   dockerImage: F.withDefault(F.text, "nikolaik/python-nodejs:python3.11-nodejs20"),
-  /** `false`: commands work on a copy of the working tree. */
+  /** Mounts the working tree in the container; `false` makes commands work on a copy. */
   dockerMountCwdToWorkspace: F.withDefault(F.flag, true),
-  /** `source:target` or `source:target:ro`. */
+  /** Volumes of a container, each as `source:target` or `source:target:ro`. */
   dockerVolumes: F.withDefault(F.texts, []),
-  /** Variables of the program that commands in a container get. */
+  /** Variables of this process that are passed to commands in a container. */
   dockerForwardEnv: F.withDefault(F.texts, []),
-  /** Variables of commands in a container. */
+  /** Additional environment variables of commands in a container. */
   dockerEnv: F.withDefault(F.record(F.variable), {}),
-  /** Further arguments of `docker run`. */
+  /** Additional arguments of `docker run`. */
   dockerExtraArgs: F.withDefault(F.texts, []),
-  /** `false`: as the user of the image. */
+  /** Runs commands as the user of this machine; `false` runs them as the user of the image. */
   dockerRunAsHostUser: F.withDefault(F.flag, true),
   containerCpu: F.optional(F.number({ least: 0.01 })),
-  /** Megabytes. */
+  /** Memory of a container, in megabytes. */
   containerMemory: F.withDefault(F.positive, 5120),
-  /** Megabytes, where the storage of the engine has quotas. */
+  /** Disk size of a container, in megabytes, if the storage of the engine supports quotas. */
   containerDisk: F.optional(F.positive),
-  /** Processes. */
+  /** Maximum number of processes in a container. */
   containerPids: F.withDefault(F.positive, 512),
-  /** Keeps the home directory in a container for the next session of the same working tree. */
+  /** Preserves the home directory in a container for the next session in the same working tree. */
   containerPersistent: F.withDefault(F.flag, false),
   sshHost: F.optional(F.text),
   sshUser: F.optional(F.text),
   sshPort: F.optional(F.positive),
-  /** File of a private key. */
+  /** Path of a private key file. */
   sshKey: F.optional(F.text),
-  /** Bounds of the sandbox. Its policy, its network and `hide_env_files` hold for containers too. */
+  /** Rules of the sandbox. `policy`, `network` and `hide_env_files` apply to containers too. */
   sandbox: F.optionalSection({
-    /** No run starts if the sandbox cannot be set up. */
+    /** Prevents a run from starting if the sandbox cannot be set up. */
     required: F.withDefault(F.flag, false),
     /**
-     * `full` disables the sandbox. Absent: `workspace-write`, but `read-only` in an untrusted folder that has its own
-     * files (see `FolderTrust`).
+     * `full` disables the sandbox. Defaults to `workspace-write`, or to `read-only` in an untrusted folder that
+     * contains agent files, skills or plugins (see `FolderTrust`).
      */
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
-    /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
+    /** Defaults to `hosts` if the policy is `workspace-write`, otherwise to `none`. */
     network: F.optional(F.choice(["none", "hosts", "all"])),
     /**
-     * Hosts that web tools, and commands where the network is `hosts`, reach without a question: `example.com`,
+     * Hosts that web tools, and commands if `network` is `hosts`, reach without approval: `example.com`,
      * `*.example.com`.
      */
     hosts: F.withDefault(F.texts, []),
-    /** Directories that are written besides the working tree. */
+    /** Directories that may be written in addition to the working tree. */
     write: F.withDefault(F.paths, []),
-    /** Files and directories that are not seen, besides those with credentials. */
+    /** Files and directories that are hidden in addition to those that hold credentials. */
     hide: F.withDefault(F.paths, []),
     hideEnvFiles: F.withDefault(F.flag, true)
   })
 })
 
-/** `tool_output`: limits of the output of tools. */
+/** `tool_output`: limits on the output of tools. */
 export const toolOutput = F.optionalSection({
   maxBytes: F.withDefault(F.positive, 50_000),
   maxLines: F.withDefault(F.positive, 2000),
   maxLineLength: F.withDefault(F.positive, 2000)
 })
 
-/** `code_execution`. */
+/** `code_execution`: limits of the tool `execute_code`. */
 export const codeExecution = F.optionalSection({
   mode: F.withDefault(F.choice(["project", "strict"]), "project"),
   timeout: F.withDefault(F.seconds, 300),
@@ -336,8 +350,8 @@ export const codeExecution = F.optionalSection({
 })
 
 /**
- * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` disables it. `terminal.sandbox` has
- * the defaults of `network` and `hosts`.
+ * `sandbox` of an MCP server or a shell hook that the user configured; `full` disables the sandbox. `network` and
+ * `hosts` default to the values in `terminal.sandbox`.
  */
 export const programSandbox = Schema.Union([
   F.choice(["full", "workspace-write", "read-only"]),
@@ -352,30 +366,30 @@ export const programSandbox = Schema.Union([
 export type ProgramSandbox = typeof programSandbox.Type
 
 /**
- * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers`
- * are taken for secrets.
+ * `mcp_servers.<name>`: `command` for a server that is started, `url` for a server that is already running. Values of
+ * `env` and `headers` are treated as secrets.
  */
 export const mcpServer = F.openSection({
   command: F.optional(F.text),
   args: F.withDefault(Schema.Array(F.argument), []),
   env: F.withDefault(F.record(F.variable), {}),
   cwd: F.optional(F.text),
-  /** Wall around the program of `command`. */
+  /** Sandbox of the program of `command`. */
   sandbox: F.withDefault(programSandbox, "full"),
   url: F.optional(F.text),
   headers: F.withDefault(F.record(F.variable), {}),
   enabled: F.withDefault(F.flag, true),
   timeout: F.withDefault(F.seconds, 120),
   connectTimeout: F.withDefault(F.seconds, 60),
-  /** Seconds of silence before a server is pinged; 0 is never. */
+  /** Seconds of silence before a server is pinged; 0 disables pings. */
   keepalive: F.withDefault(F.number({ least: 0 }), 180),
-  /** Names or globs on the server's own tool names; `include` wins. */
+  /** Names or globs that match the server's tool names; `include` takes precedence. */
   tools: F.withDefault(F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }), {}),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Tools that run without approval; none when absent, regardless of the server's annotations. `tools` are names or
-   * globs on the server's own tool names, `annotations` are the tools that the server declares read-only or not
-   * destructive, `full` is all of them, `untrusted` none.
+   * Tools that run without approval. By default every tool needs approval, regardless of the server's annotations.
+   * `tools` are names or globs that match the server's tool names, `annotations` trusts the tools that the server
+   * declares read-only or not destructive, `full` trusts all tools, `untrusted` trusts no tool.
    */
   trust: F.optional(
     Schema.Union([
@@ -383,21 +397,25 @@ export const mcpServer = F.openSection({
       F.openSection({ tools: F.withDefault(F.texts, []), annotations: F.withDefault(F.flag, false) })
     ]).annotate({ expected: "full, annotations, untrusted, or tools: a list of tool names" })
   ),
-  /** Marks a server that requires a login (`hermes mcp login`), with its known data. */
+  /** OAuth settings, or `true`, for a server that requires a login (`hermes mcp login`). */
   oauth: F.optional(
     Schema.Union([
       F.flag,
       F.openSection({
         clientId: F.optional(F.text),
         clientSecret: F.optional(F.secret),
-        /** `https` address of a document that describes this client, for servers that take it as its id. */
+        /**
+         * `https` address of a document that describes this client, for servers that accept the address as client id.
+         */
         clientMetadataUrl: F.optional(F.text),
-        /** Rights to ask for, instead of those that the server names. */
+        /** Scope to request instead of the scope that the server names. */
         scope: F.optional(F.text),
         redirectPort: F.optional(F.integer({ least: 1 })),
-        /** `client_credentials` logs in without a user, by the secret or the key of the client. */
+        /**
+         * OAuth grant. `client_credentials` logs in without a user, with the secret or the private key of the client.
+         */
         grant: F.withDefault(F.choice(["authorization_code", "client_credentials"]), "authorization_code"),
-        /** Key in PKCS #8 (PEM) that signs for the client, instead of a secret. */
+        /** Private key in PKCS #8 (PEM) that authenticates the client instead of a secret. */
         privateKey: F.optional(F.secret),
         signingAlgorithm: F.withDefault(F.text, "ES256")
       })
@@ -407,48 +425,48 @@ export const mcpServer = F.openSection({
         "signing_algorithm"
     })
   ),
-  /** Lets the server ask a model in the middle of a call, which costs money. */
+  /** Lets the server call a model during a tool call, which costs money. */
   sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
-  /** Lets the server ask the user in the middle of a call. */
+  /** Lets the server ask the user during a tool call. */
   elicitation: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, true) }), {})
 })
 
-/** `cron`: scheduled jobs. Times are seconds. */
+/** `cron`: scheduled jobs. Times are in seconds. */
 export const cron = F.optionalSection({
-  /** Jobs that run at once; without a limit when absent. */
+  /** Maximum number of jobs that run at once; no limit if absent. */
   maxParallelJobs: F.optional(F.positive),
-  /** Reports only once why a job cannot run, instead of at each of its times. */
+  /** Reports the reason why a job cannot run only once, instead of at each scheduled time. */
   preflight: F.withDefault(F.flag, true),
-  /** Shows a result with the name of its job. */
+  /** Adds the name of the job to its displayed result. */
   wrapResponse: F.withDefault(F.flag, true),
-  /** Of new jobs, such as `Europe/Berlin`; the machine's when absent. */
+  /** Time zone of new jobs, such as `Europe/Berlin`; defaults to the time zone of the machine. */
   timezone: F.optional(F.text),
-  /** Lets a job make further jobs. */
+  /** Lets a job schedule new jobs. */
   jobsMaySchedule: F.withDefault(F.flag, false),
   scriptTimeoutSeconds: F.withDefault(F.seconds, 120),
-  /** Seconds that a whole run may take. */
+  /** Maximum duration of a whole run, in seconds. */
   runTimeoutSeconds: F.withDefault(F.seconds, 3600)
 })
 
-/** `cluster`: several runner processes over one Postgres database. */
+/** `cluster`: several runner processes that share one Postgres database. */
 export const cluster = F.optionalSection({
-  /** `postgres://user:password@host:port/database`. */
+  /** Address of the database: `postgres://user:password@host:port/database`. */
   databaseUrl: F.optional(F.secret),
-  /** Runs at a time of one runner. */
+  /** Maximum number of runs at a time in one runner. */
   concurrency: F.withDefault(F.positive, 8),
-  /** Seconds that a draining runner waits for its runs; the remaining runs continue elsewhere. */
+  /** Seconds that a draining runner waits for its runs; the remaining runs continue on other runners. */
   drainTimeoutSeconds: F.withDefault(F.seconds, 300),
-  /** Tokens, and US dollars, of all runs of all runners; without a limit when absent. */
+  /** Budgets in tokens and in US dollars for all runs of all runners; no limit if absent. */
   budgetTokens: F.optional(F.positive),
   budgetDollars: F.optional(F.number({ least: 0 })),
-  /** Days after its end that a run and the data of its workflow are stored; sessions remain. */
+  /** Number of days for which a run and its workflow data are stored after the run ends; sessions remain. */
   retentionDays: F.withDefault(F.positive, 30),
-  /** Keeps scheduled jobs in the database, and has the runners run each once. */
+  /** Stores scheduled jobs in the database; the runners run each job once. */
   runsCron: F.withDefault(F.flag, false)
 })
 
 /**
- * `server`: clients of `hermes serve` with separate keys, by their names. Each has one of `key`, `key_env` and
+ * `server`: clients of `hermes serve` with separate keys, by client name. Each client has one of `key`, `key_env` and
  * `key_file`.
  */
 export const server = F.optionalSection({
@@ -456,17 +474,17 @@ export const server = F.optionalSection({
     F.record(
       F.section({
         key: F.optional(F.secret),
-        /** Environment variable that holds the key. */
+        /** Name of the environment variable that contains the key. */
         keyEnv: F.optional(F.text),
-        /** File that holds the key, and nothing else. */
+        /** File that contains only the key. */
         keyFile: F.optional(F.text),
-        /** Loosest mode of the client's sessions; the mode of the server when absent. */
+        /** Loosest permission mode of the client's sessions; defaults to the mode of the server. */
         maxMode: F.optional(F.choice(PermissionMode.all)),
-        /** Sessions of the client that are open at once. */
+        /** Maximum number of open sessions of the client. */
         maxSessions: F.optional(F.positive),
-        /** Requests of the client that are answered at once. */
+        /** Maximum number of requests of the client that are processed at once. */
         maxRequests: F.optional(F.positive),
-        /** Answers of the client that are open at once, streams of events among them. */
+        /** Maximum number of open responses to the client, including event streams. */
         maxConnections: F.optional(F.positive)
       })
     ),
@@ -476,44 +494,52 @@ export const server = F.optionalSection({
 
 const unattended = F.choice(["deny", "approve"])
 
-/** `approvals`: times are seconds, and silence is deny. */
+/** `approvals`: times are in seconds. A question without an answer is denied. */
 export const approvals = F.optionalSection({
   mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
-  /** `plan`, `ask`, `edits`, `auto` or `yolo`; `mode` decides when absent. */
+  /** Permission mode: `plan`, `ask`, `edits`, `auto` or `yolo`. If absent, `mode` defines it. */
   defaultMode: F.optional(F.choice(PermissionMode.all)),
   timeout: F.withDefault(F.seconds, 60),
-  /** For answers that come from elsewhere: a messenger, a page. */
+  /** Timeout of questions that are answered outside the terminal, such as in a messenger or on a web page. */
   gatewayTimeout: F.withDefault(F.seconds, 300),
   cronMode: F.withDefault(unattended, "deny"),
   singleQueryMode: F.withDefault(unattended, "deny"),
-  /** Answer if the run was not started at a terminal: the MCP server. */
+  /** Answer to questions of a run that was not started at a terminal, such as a run of the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
-  /** Commands that are not known to be read-only, outside of a sandbox; `allow` is for disposable machines. */
+  /**
+   * Treatment of commands that are not known to be read-only, outside a sandbox. `allow` is for disposable machines.
+   */
   unknownCommands: F.withDefault(F.choice(["ask", "allow"]), "ask"),
-  /** Globs of commands that never run; nothing but an edit of this list lifts them. */
+  /** Globs of commands that never run. No approval or mode overrides this list. */
   deny: F.withDefault(F.texts, []),
-  /** No slash command of this program destroys anything: a session that is left stays in the store. */
+  /**
+   * Not implemented, because no slash command of this program destroys data: a session remains in the store after the
+   * user leaves it.
+   */
   destructiveSlashConfirm: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true)
 })
 
 const rules = F.withDefault(Schema.Array(F.command), [])
 
 /**
- * `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` beats `ask`, and `ask` beats
- * `allow`.
+ * `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` overrides `ask`, and `ask`
+ * overrides `allow`.
  */
 export const permissions = F.optionalSection({ allow: rules, ask: rules, deny: rules })
 
-/** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
+/**
+ * `security`. Secrets are redacted by default. The specifications of different periods disagree on this default; the
+ * safer value applies.
+ */
 export const security = F.optionalSection({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
   /**
-   * `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`,
+   * `ask` requires approval before web tools and commands reach a host that is neither listed (`permissions.allow`,
    * `terminal.sandbox.hosts`) nor approved.
    */
   unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "ask"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
-  /** Directories that file tools may write to; anywhere when empty. */
+  /** Directories that file tools may write to; no restriction if empty. */
   writeSafeRoot: F.withDefault(F.paths, []),
   tirithEnabled: F.withDefault(F.flag, true),
   tirithPath: F.withDefault(F.text, "tirith"),

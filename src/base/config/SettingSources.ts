@@ -1,28 +1,29 @@
 /**
- * Sources of the settings: reads environment variables, merges the sources, weakest first, so that a route stays one
- * value, and records the source of each setting, so that an error points to the user's input. Records names of sources
- * only, never their values.
+ * Sources of the settings. Reads environment variables, merges the sources from weakest to strongest so that a route
+ * stays one value, and records the source of each setting so that an error points to the user's input. Records names of
+ * sources only, never their values.
  *
  * **Details**
  *
  * Every key has a variable: `HERMES_` and its path in capitals with `__` between the levels, `HERMES_AGENT__MAX_TURNS`.
- * A few keys have a second, documented name; the general one wins over it. An empty variable counts as not set.
+ * A few keys have a second, documented name; the general name takes precedence. An empty variable counts as not set.
  *
- * Before a source's values are set, parts of a route that belong to another one are removed (`RouteStatement`).
- * Sections that describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists
- * (`fallback_providers`, `custom_providers`) are replaced whole by a stronger source; an endpoint that a stronger
- * source moves takes no key with it.
+ * Before a source's values are set, parts that belong to another route are removed (`RouteStatement`). The sections
+ * that describe a route are `model`, `delegation`, `fallback_model`, and each entry of `auxiliary`. Lists
+ * (`fallback_providers`, `custom_providers`) are replaced as a whole by a stronger source; if a stronger source changes
+ * the address of an endpoint, its key is not used at the new address.
  *
- * `OPENAI_BASE_URL` names an address for the provider that the strongest source names, if that one speaks OpenAI's
+ * `OPENAI_BASE_URL` sets the address of the provider that the strongest source names, if this provider speaks OpenAI's
  * protocol; otherwise it is ignored.
  *
- * A key of the environment may follow an address elsewhere only when the same source names that address; routing asks
- * {@link findLevel} for it. `hermes doctor` and `-v` show {@link describeSource} and `unused`.
+ * A key from the environment may be used at another address only if the same source names that address; routing checks
+ * this with {@link findLevel}. `hermes doctor` and `-v` show {@link describeSource} and `unused`.
  *
  * **Gotchas**
  *
- * Names that the user chose are lower-case in this form: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS`.
- * Variables of one level that name no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other modules.
+ * Names chosen by the user are converted to lower case: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS` sets a
+ * key of `openrouter`. Variables without `__` that match no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other
+ * modules.
  *
  * Source: `ARCHITECTURE.md` §7 ("a key and its address").
  */
@@ -31,25 +32,25 @@ import * as Tree from "./internal/Tree.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 
-/** A source of settings, weakest first. */
+/** A source of settings, listed from weakest to strongest. */
 export type Level = "file" | "env-file" | "environment" | "flags"
 
-/** The file, or the name of a variable or flag after its place (`.env: `). */
+/** Origin of a value: the file, or a variable or flag, whose name is prefixed with its location (`.env: `). */
 type Origin =
   | { readonly _tag: "File" }
   | { readonly _tag: "Named"; readonly level: Exclude<Level, "file">; readonly name: string; readonly path: Tree.Path }
 
-/** A value and its destination. */
+/** A value, and the place that it is assigned to. */
 export interface Assignment {
   readonly path: ReadonlyArray<string>
   readonly value: unknown
   readonly origin: Origin
 }
 
-/** The file. */
+/** The origin of values in `config.yaml`. */
 const file: Origin = { _tag: "File" }
 
-/** A variable or flag that sets the value at a path. */
+/** Creates the origin for a variable or flag that sets the value at a path. */
 export const makeOrigin = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({
   _tag: "Named",
   level,
@@ -57,16 +58,16 @@ export const makeOrigin = (name: string, path: Tree.Path, level: Exclude<Level, 
   path
 })
 
-/** Origins by place; the nearest one above a place holds for it. */
+/** Origins by place. A place without an entry has the origin of its nearest ancestor. */
 type Origins = ReadonlyMap<string, Origin>
 
 const toKey = (path: Tree.Path): string => path.join("\0")
 
-/** The map of the assignments, of which the later ones win. */
+/** Returns the origins of the assignments by place; later assignments take precedence. */
 export const collectOrigins = (assignments: ReadonlyArray<Assignment>): Origins =>
   new Map(assignments.map(({ origin, path }) => [toKey(path), origin]))
 
-/** Source of the value at a place. */
+/** Returns the origin of the value at a place. */
 const findOrigin = (origins: Origins, path: Tree.Path): Origin => {
   for (let length = path.length; length > 0; length--) {
     const origin = origins.get(toKey(path.slice(0, length)))
@@ -75,7 +76,10 @@ const findOrigin = (origins: Origins, path: Tree.Path): Origin => {
   return file
 }
 
-/** Beginning of a line about a place: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`, `--max-turns`. */
+/**
+ * Returns the label that begins a message about a place: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`,
+ * `--max-turns`.
+ */
 export const formatLabel = (origins: Origins, path: Tree.Path): string => {
   const place = Tree.toFilePath(path)
   const origin = findOrigin(origins, place)
@@ -110,13 +114,13 @@ const toGeneralPath = (name: string): ReadonlyArray<string> | undefined => {
   return only === undefined || only._tag === "Section" ? undefined : path
 }
 
-/** Settings from variables, and remarks about variables that name no setting. */
+/** Settings from variables, and remarks about variables that match no setting. */
 interface FromVariables {
   readonly assignments: ReadonlyArray<Assignment>
   readonly remarks: ReadonlyArray<string>
 }
 
-/** The variable of a path. */
+/** Returns the name of the variable for a path. */
 export const toVariableName = (path: ReadonlyArray<string>): string => prefix + path.join("__").toUpperCase()
 
 const describeUnknown = (path: ReadonlyArray<string>): string => {
@@ -124,7 +128,7 @@ const describeUnknown = (path: ReadonlyArray<string>): string => {
   return `unknown setting, ignored${meant === undefined ? "" : `; did you mean ${toVariableName(meant)}?`}`
 }
 
-/** Reads the variables of one source. The general names come last and so win. */
+/** Reads the variables of one source. The general names are read last and therefore take precedence. */
 export const readVariables = (
   variables: Variables,
   level: Extract<Level, "env-file" | "environment">
@@ -147,10 +151,10 @@ export const readVariables = (
   return { assignments: [...second, ...general], remarks }
 }
 
-/** The variable that names the address of an endpoint. */
+/** Name of the variable that contains the address of an endpoint. */
 const endpointVariable = "OPENAI_BASE_URL"
 
-/** A part of a route that is not used, and the source that names another route. */
+/** A part of a route that is not used, and the stronger source that names another route. */
 interface DroppedValue {
   readonly path: Tree.Path
   readonly origin: Origin
@@ -184,7 +188,7 @@ const isEndpoint = ({ origin }: Assignment): boolean => origin._tag === "Named" 
 const isOpenAiProvider = (provider: string | undefined): boolean =>
   provider === undefined || ["", "auto", "openai", "custom"].includes(KnownProviders.canonicalize(provider))
 
-/** Addresses of named endpoints, by name. */
+/** Returns the addresses of named endpoints, by name. */
 const collectEndpoints = (tree: unknown): ReadonlyMap<string, unknown> => {
   const list = Tree.get(tree, ["custom_providers"])
   return new Map(
@@ -195,7 +199,7 @@ const collectEndpoints = (tree: unknown): ReadonlyMap<string, unknown> => {
   )
 }
 
-/** Tests whether the endpoint that a section names gets another address between two trees. */
+/** Tests whether the endpoint that a section names has different addresses in two trees. */
 const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean => {
   const { baseUrl, provider } = readStatement(before, section)
   const name = KnownProviders.canonicalize(provider ?? "")
@@ -203,7 +207,7 @@ const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean =
   return (baseUrl ?? "") === "" && old.has(name) && old.get(name) !== collectEndpoints(after).get(name)
 }
 
-/** Positions of fallbacks whose named endpoint a stronger source moves. */
+/** Returns the positions of fallbacks whose named endpoint has another address in the stronger source. */
 const listMovedFallbacks = (before: unknown, after: unknown): ReadonlyArray<number> => {
   const list = Tree.get(before, ["fallback_providers"])
   return (Array.isArray(list) ? list : []).flatMap((_, index) =>
@@ -223,7 +227,8 @@ const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
 }
 
 /**
- * Lays sources over the file, weakest first; answers the settings, their assignments and the values that are not used.
+ * Merges sources over the file, weakest first. Returns the settings, their assignments and the values that are not
+ * used.
  */
 export const mergeLevels = (
   file: unknown,
@@ -239,7 +244,7 @@ export const mergeLevels = (
     if (first === undefined) continue
     const own = applyAssignments({}, level)
     const next = applyAssignments(tree, level)
-    // The endpoint is for the provider that counts in the end, whichever an earlier source named.
+    // The endpoint applies to the provider that is in effect after all sources are merged.
     const address = level.findLast(({ path }) => path.join(".") === "model.base_url")
     const forProvider =
       address !== undefined && isEndpoint(address) && readStatement(own, ["model"]).provider === undefined
@@ -248,7 +253,7 @@ export const mergeLevels = (
     const dropValue = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
-      // A value that the stronger source sets itself replaces the old one.
+      // If the stronger source sets the value itself, the old value is replaced and not reported as dropped.
       if (Tree.get(own, path) === undefined) dropped.push({ path, origin: findOrigin(origins, path), by })
       tree = Tree.remove(tree, path)
     }
@@ -280,7 +285,7 @@ export const mergeLevels = (
 /** Sources of the parts of the configured routes. */
 export interface RouteSources {
   readonly origins: Origins
-  /** Settings that are not used, a line each. */
+  /** Settings that are not used, one line each. */
   readonly unused: ReadonlyArray<string>
 }
 
@@ -291,7 +296,7 @@ const formatUnused = ({ by, origin, path }: DroppedValue): string =>
   `${formatPlace(origin, path)} is not used: it is for another route than ` +
   `${by._tag === "File" ? "config.yaml" : formatPlace(by, by.path)} names`
 
-/** The sources of loaded settings. */
+/** Creates the sources of loaded settings. */
 export const make = (origins: Origins, dropped: ReadonlyArray<DroppedValue>): RouteSources => ({
   origins,
   unused: dropped.map(formatUnused)
@@ -299,12 +304,12 @@ export const make = (origins: Origins, dropped: ReadonlyArray<DroppedValue>): Ro
 
 const none: Origins = new Map()
 
-/** The source that sets a place. */
+/** Returns the source that sets a place. */
 export const findLevel = (sources: RouteSources | undefined, path: Tree.Path): Level => {
   const origin = findOrigin(sources?.origins ?? none, path)
   return origin._tag === "File" ? "file" : origin.level
 }
 
-/** The source that sets a place, in words: `config.yaml: model.base_url`, `OPENAI_BASE_URL`, `--base-url`. */
+/** Describes the source that sets a place: `config.yaml: model.base_url`, `OPENAI_BASE_URL`, `--base-url`. */
 export const describeSource = (sources: RouteSources | undefined, path: Tree.Path): string =>
   formatLabel(sources?.origins ?? none, path)

@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
- * unless the name has another unit. A key without a default is absent unless it was set. Secrets are `Redacted`. The
- * sections are described in their definitions: in `SettingSections`, and here for the program around the agent: plugins
- * and hooks, display, storage.
+ * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are in
+ * seconds unless the name contains another unit. A key without a default is absent if it is not set. Secrets are
+ * `Redacted`. Each section is described at its definition: in `SettingSections`, or in this module for plugins and
+ * hooks, display and storage.
  *
- * If the specifications have values of several periods, the defaults are from the period of the documents, unless
- * `ARCHITECTURE.md` §7 decides.
+ * If the specifications contain default values from several periods, the period of the documents applies, unless
+ * `ARCHITECTURE.md` §7 says otherwise.
  *
  * **Gotchas**
  *
- * Encoding masks every secret: the encoded form is for showing. `Edit` changes the file.
+ * Encoding masks every secret, so the encoded form is only for display. Use `Edit` to change the file.
  *
  * Source: `hermes-llm.md` §21, `hermes-product.md` §1.8 and §6, `hermes-contract.md` §2.8 and §3, `ARCHITECTURE.md` §8.
  */
@@ -24,40 +24,44 @@ import type { RouteSources } from "./SettingSources.ts"
 import * as Sections from "./SettingSections.ts"
 
 /**
- * `plugins`: `disabled` overrides `enabled`. `entries.<plugin>` has the plugin's own settings, unchanged from the file.
+ * `plugins`: `disabled` overrides `enabled`. `entries.<plugin>` contains the settings of the plugin, unchanged from the
+ * file.
  */
 const plugins = F.optionalSection({
   enabled: F.withDefault(F.texts, []),
   disabled: F.withDefault(F.texts, []),
-  /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
+  /** npm packages that are plugins. A package in this list is available, but loaded only if `enabled` names it. */
   packages: F.withDefault(F.texts, []),
-  /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
+  /** Deadline, in seconds, of a hook that may change the run; 0 disables the deadline. */
   hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
-  /** Characters of a request or response in a hook payload. */
+  /** Maximum number of characters of a request or response in a hook payload. */
   payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
   entries: F.withDefault(F.record(F.record(F.anything)), {})
 })
 
-/** `hooks.<event>[]`: a program that is notified of an event. Times are seconds. */
+/** `hooks.<event>[]`: a program that is notified of an event. Times are in seconds. */
 const shellHook = F.section({
   command: F.text,
   matcher: F.optional(F.text),
   timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60),
-  /** Wall around the program. */
+  /** Sandbox of the program. */
   sandbox: F.withDefault(Sections.programSandbox, "full")
 })
 
-/** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */
+/** `middlewares[]`: the import of a middleware, with its parameters. A text sets only the import. */
 const middleware = F.entry("import", { import: F.text, params: F.withDefault(F.record(F.anything), {}) })
 
-/** `quick_commands.<name>`: a slash command of the user's, a shell line or another name for one. */
+/**
+ * `quick_commands.<name>`: a slash command defined by the user, either a shell command or an alias of another slash
+ * command.
+ */
 const quickCommand = F.openSection({
   type: F.withDefault(F.choice(["exec", "alias"]), "exec"),
   command: F.optional(F.command),
   target: F.optional(F.text)
 })
 
-/** A colour with shapes before it, as `program/cli/render/Theme` reads it. */
+/** A colour with optional text styles before it, as `program/cli/render/Theme` reads it. */
 const look = Schema.String.check(
   Schema.isPattern(
     /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
@@ -68,7 +72,7 @@ const look = Schema.String.check(
   )
 )
 
-/** `display.themes.<name>`: a theme with some roles changed. */
+/** `display.themes.<name>`: a theme that changes some roles of another theme. */
 const theme = F.section({
   base: F.withDefault(F.choice(["dark", "light", "high-contrast"]), "dark"),
   muted: F.optional(look),
@@ -87,8 +91,8 @@ const theme = F.section({
 })
 
 /**
- * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws
- * work away.
+ * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never
+ * discards work.
  */
 const display = F.optionalSection({
   streaming: F.withDefault(F.flag, true),
@@ -99,47 +103,50 @@ const display = F.optionalSection({
   finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "render"),
   resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
   busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
-  /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */
+  /**
+   * Shows a status line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background
+   * work.
+   */
   statusLine: F.withDefault(F.flag, true),
   /**
-   * Tells of a turn that ended, or a question that waits, after `notifyAfterSeconds`: by a bell, or a notification of
+   * Signals that a turn ended or a question is waiting, after `notifyAfterSeconds`: by a bell, or by a notification of
    * the terminal.
    */
   notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
-  /** Shows the folder and the current state of the session in the window's title. */
+  /** Shows the folder and the state of the session in the title of the terminal window. */
   terminalTitle: F.withDefault(F.flag, true),
-  /** Keys of the prompt of a conversation. */
+  /** Key bindings of the conversation prompt. */
   editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),
-  /** `auto` (by the terminal's background), `dark`, `light`, `high-contrast`, or a name of `themes`. */
+  /** `auto` (chosen by the terminal's background), `dark`, `light`, `high-contrast`, or the name of one of `themes`. */
   theme: F.withDefault(F.text, "auto"),
   themes: F.withDefault(F.record(theme), {}),
-  /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
+  /** Maximum number of characters of a tool's arguments in its progress line; 0 shows as many as fit. */
   toolPreviewLength: F.withDefault(F.count, 0)
 })
 
-/** `sessions`. */
+/** `sessions`: retention and limits of stored sessions. */
 const sessions = F.optionalSection({
   /** Removes ended sessions older than `retentionDays`, with their run records, in the background at program start. */
   autoPrune: F.withDefault(F.flag, false),
-  /** Also the age from which `hermes sessions prune` removes. */
+  /** Age in days from which ended sessions are removed by `autoPrune` and by `hermes sessions prune`. */
   retentionDays: F.withDefault(F.positive, 90),
-  /** Gives space back to the file system where a removal left a quarter of the file or more free. */
+  /** Returns free space to the file system if a removal left at least a quarter of the file free. */
   vacuumAfterPrune: F.withDefault(F.flag, true),
-  /** Time between two removals by `autoPrune`. */
+  /** Minimum time between two removals by `autoPrune`, in hours. */
   minIntervalHours: F.withDefault(F.number({ least: 0 }), 24),
   maxResumeMessages: F.withDefault(F.markUnsupported(F.positive), 20_000),
   maxExportMessages: F.withDefault(F.markUnsupported(F.positive), 20_000)
 })
 
-/** `logging`. */
+/** `logging`: the log of the program. */
 const logging = F.optionalSection({
   level: F.withDefault(F.markUnsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
   maxSizeMb: F.withDefault(F.markUnsupported(F.number({ least: 0.1 })), 5),
   backupCount: F.withDefault(F.markUnsupported(F.count), 3)
 })
 
-/** `database`. */
+/** `database`: the database of the sessions. */
 const database = F.optionalSection({
   journalMode: F.withDefault(F.markUnsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal")
 })
@@ -149,11 +156,11 @@ const fields = {
   providers: F.withDefault(F.record(Sections.provider), {}),
   customProviders: F.withDefault(Schema.Array(Sections.customProvider), []),
   fallbackProviders: F.withDefault(Schema.Array(Sections.fallback), []),
-  /** The older form of a chain of one; counts when `fallbackProviders` is empty. */
+  /** The older form of a chain with one fallback; used if `fallbackProviders` is empty. */
   fallbackModel: F.optional(Sections.fallback),
   credentialPoolStrategies: F.withDefault(F.record(Sections.poolStrategy), {}),
   providerRouting: Sections.providerRouting,
-  /** By task; these tasks are the contract's, and not done yet. */
+  /** Settings of side tasks, by task. The named tasks are in the contract but not implemented yet. */
   auxiliary: F.withDefault(F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]), {}),
   bedrock: Sections.bedrock,
   network: Sections.network,
@@ -166,7 +173,7 @@ const fields = {
   promptCaching: Sections.promptCaching,
   memory: Sections.memory,
   skills: Sections.skills,
-  /** JSON file with messages that follow the system prompt of every call. */
+  /** Path of a JSON file with messages that are sent after the system prompt in every call. */
   prefillMessagesFile: F.optional(F.text),
 
   toolsets: F.withDefault(F.texts, ["hermes-cli"]),
@@ -182,13 +189,13 @@ const fields = {
   server: Sections.server,
 
   approvals: Sections.approvals,
-  /** Commands that were approved for good. */
+  /** Commands that were approved permanently. */
   commandAllowlist: F.withDefault(F.texts, []),
   permissions: Sections.permissions,
   security: Sections.security,
 
   plugins,
-  /** After the plugins' in the stack; the first is outermost. */
+  /** Middleware that follows the middleware of plugins in the stack. The first is outermost. */
   middlewares: F.withDefault(Schema.Array(middleware), []),
   hooks: F.withDefault(F.record(Schema.Array(shellHook)), {}),
   hooksAutoAccept: F.withDefault(F.wordyFlag, false),
@@ -200,24 +207,24 @@ const fields = {
 }
 
 /**
- * Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the
+ * Keys that are not the snake_case form of their field's name. Under `<provider>` the loader collects the
  * `<provider>.api_keys`.
  */
 const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
 
-/** The key in the file of a field of any section. */
+/** Returns the key in the file for a field of any section. */
 export const toFileKey = (name: string): string =>
   name === "credentials" || name === "configVersion" ? renamed[name] : F.toSnakeCase(name)
 
-/** Key under which the loader gathers the `<provider>.api_keys`; see {@link toFileKey}. */
+/** Key under which the loader collects the `<provider>.api_keys`; see {@link toFileKey}. */
 export const providerKeysKey = renamed.credentials
 
-/** The Schema of the whole; its encoded side is the file. */
+/** The Schema of all settings; its encoded side is the content of the file. */
 export const SettingsSchema = Schema.Struct({
   ...fields,
   /** Keys of `<provider>.api_keys`, by provider. */
   credentials: F.withDefault(F.record(Sections.providerKeys), {}),
-  /** Layout of the file; a mark for migrations. */
+  /** Version of the layout of the file, for migrations. */
   configVersion: F.optional(F.markUnsupported(F.count, { holds: "any" }))
 }).pipe(Schema.encodeKeys({ ...F.toFileKeys(fields), ...renamed }))
 

@@ -1,12 +1,13 @@
 /**
- * Programs that the user named in the settings and that run alongside the commands of a model: MCP servers, shell
- * hooks. They run on this machine regardless of the environment of commands, as far as their setting `sandbox` permits.
+ * Programs that the user configured and that run alongside the commands of a model: MCP servers and shell hooks. They
+ * run on this machine even if commands run in another environment, with the access that their setting `sandbox`
+ * permits.
  *
  * **Details**
  *
- * `full`, the default, is the user's own rights. `workspace-write` and `read-only` run the program in a `Sandbox`, with
- * the files of `terminal.sandbox` and a separate network. If the sandbox cannot be set up, this is an error, and the
- * program does not run.
+ * `full`, the default, runs the program with the rights of the user. `workspace-write` and `read-only` run the program
+ * in a `Sandbox`, with the files of `terminal.sandbox` and a separate network. If the sandbox cannot be set up, this is
+ * an error, and the program does not run.
  *
  * Files of an untrusted working directory are never run: a command line with a relative path (`./server`) is refused,
  * and a program without a configured directory starts in an empty one, so that `npx` and similar tools find no packages
@@ -14,7 +15,7 @@
  *
  * **Gotchas**
  *
- * A library has no settings and therefore no sandbox: it runs `full` and refuses everything else.
+ * In a library there are no settings and therefore no sandbox: only `full` is accepted.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -26,21 +27,21 @@ import type { ProgramSandbox } from "./SettingSections.ts"
 import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** Starts programs of the user. */
+/** Service that starts programs of the user. */
 export interface Service {
   /**
-   * Starts processes as far as a sandbox lets them, while the scope is open; `setting` names the sandbox in errors. A
-   * process may write where its `CallDirectory` lies.
+   * Returns a spawner that starts processes in a sandbox while the scope is open. `setting` names the sandbox in
+   * errors. A process may write to the working tree of its `CallDirectory`.
    */
   readonly getSpawner: (
     setting: string,
     sandbox: ProgramSandbox
   ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
-  /** Directory in which a program starts if it does not define one. It exists while the scope is open. */
+  /** Directory in which a program starts if no directory is configured. It exists while the scope is open. */
   readonly startDirectory: Effect.Effect<string, ConfigError, Scope.Scope>
   /**
-   * Fails where the words of a command line, read in the working directory, name a file there that is not trusted;
-   * `setting` has it.
+   * Fails if a word of a command line names a file in the working directory that is not trusted. `setting` is the
+   * setting that contains the command line.
    */
   readonly admit: (setting: string, words: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
@@ -48,14 +49,15 @@ export interface Service {
 const interpreter = /(?:^|\/)(?:(?:ba|da|k|z)?sh|python[\d.]*|node|ruby|perl|php)$/
 
 /**
- * True for a word that names a file by its place in the working directory, as the script of an interpreter does. Pure.
+ * Tests whether a word of a command line names a file relative to the working directory, as a script for an interpreter
+ * does. Pure.
  */
 export const isRelative = (word: string, position: number, line: ReadonlyArray<string>): boolean =>
   /^\.{1,2}(?:\/|$)/.test(word) ||
   (position === 0 && /^[^/].*\//.test(word)) ||
   (position === 1 && /^[^/-]/.test(word) && interpreter.test(line[0] ?? ""))
 
-/** Starts programs of the user; without walls unless the program that runs has settings. */
+/** Starts programs of the user. The default, for libraries, has no sandbox. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
   defaultValue: () => ({
     getSpawner: (setting, sandbox) =>
@@ -72,7 +74,7 @@ export const UserPrograms = Context.Reference<Service>("hermes-effect/environmen
   })
 })
 
-/** A sandbox in one word or two. Pure. */
+/** Describes a sandbox in a few words. Pure. */
 export const describeProgramSandbox = (sandbox: ProgramSandbox): string =>
   typeof sandbox === "string"
     ? sandbox

@@ -1,36 +1,36 @@
 /**
- * Reads and writes YAML texts of configuration files, with the exact place of an error, its mistake and the remedy.
+ * Reads and writes YAML texts of configuration files. Errors contain the exact position, the mistake and the remedy.
  *
  * **Details**
  *
- * The library `yaml` does the work, loaded when there is something to read. Texts are read by the rules of YAML 1.2
- * with merge keys: `yes` and `off` are texts. Texts are written so that a reader of YAML 1.1 takes them alike: `"yes"`.
+ * Uses the library `yaml`, which is loaded on first use. Texts are read by the rules of YAML 1.2 with merge keys: `yes`
+ * and `off` are texts. Texts are written so that YAML 1.1 readers read the same value: `"yes"`.
  *
  * **Gotchas**
  *
- * A tag that is not YAML's own (`!x`) is ignored. A file with several documents is an error.
+ * A custom tag (`!x`) is ignored. A file with several documents is an error.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Library from "yaml"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** The syntax tree of a text: the library's nodes, each with its place in the text. */
+/** The syntax tree of a text: the library's nodes, each with its position in the text. */
 type Document = Library.Document.Parsed<Library.ParsedNode, true>
 
 /** A reader and writer of YAML. */
 export interface Yaml {
   /** Parses a text. The failure has the form `line 2, column 4: <mistake>: <remedy>`. */
   readonly parse: (text: string) => Result.Result<unknown, string>
-  /** Reads the text of a file; the error names the file too. */
+  /** Parses the text of a file. The error contains the name of the file. */
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
   /**
    * Returns the line of a place, counted from 1; the line of its nearest parent if the text does not contain the place.
    */
   readonly findLine: (text: string, path: ReadonlyArray<string | number>) => number
-  /** Writes a value without a line break at the end. */
+  /** Renders a value as YAML, without a line break at the end. */
   readonly render: (value: unknown) => string
-  /** Reads the syntax tree, with the tokens of each node. */
+  /** Parses a text into its syntax tree, with the tokens of each node. */
   readonly document: (text: string) => Document
   readonly library: Pick<typeof Library, "isAlias" | "isMap" | "isScalar" | "isSeq">
 }
@@ -48,7 +48,7 @@ const openers: Readonly<Record<string, string>> = {
 
 type ErrorPosition = "here" | "colon"
 
-/** The library's errors by code and message, each as the mistake and the remedy. */
+/** Messages for the library's errors, each with a pattern for code and message, and a text with mistake and remedy. */
 const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: ErrorPosition]> = [
   [/^TAB_AS_INDENT/, "a tab in the indentation: use spaces"],
   [/^BAD_DQ_ESCAPE/, "an unknown escape: write a backslash as \\\\, or use single quotes"],
@@ -67,19 +67,19 @@ const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: 
   ]
 ]
 
-/** Line and column of an offset, counted from 1. */
+/** Formats the line and column of an offset, counted from 1. */
 const formatPosition = (text: string, offset: number): string => {
   const before = text.slice(0, offset)
   return `line ${before.split("\n").length}, column ${offset - before.lastIndexOf("\n")}`
 }
 
-/** A mistake and the offset of its place. */
+/** A mistake and its offset in the text. */
 type Mistake = readonly [offset: number, mistake: string]
 
 const make = (library: typeof Library): Yaml => {
   const { isMap, isNode, isScalar, parseDocument, stringify, visit } = library
 
-  /** The innermost bracket or quote that is open at an offset. */
+  /** Returns the offset of the innermost bracket or quote that is open at an offset; `undefined` if none is open. */
   const findOpenerAt = (doc: Document, text: string, offset: number): number | undefined => {
     let found: number | undefined
     visit(doc, {
@@ -91,7 +91,7 @@ const make = (library: typeof Library): Yaml => {
     return found
   }
 
-  /** The offset of a key that would become the prototype of a mapping. */
+  /** Returns the offset of a key that would become the prototype of a mapping; `undefined` if there is no such key. */
   const findPrototypeKeyAt = (doc: Document): number | undefined => {
     let found: number | undefined
     visit(doc, {
@@ -129,7 +129,7 @@ const make = (library: typeof Library): Yaml => {
     return [code === "TAB_AS_INDENT" ? offset : offset + blank, mistake ?? "no YAML: put the value into quotes"]
   }
 
-  /** A mistake that shows when aliases and merge keys are resolved. */
+  /** Describes a mistake that is found when aliases and merge keys are resolved. */
   const describeReferenceError = (doc: Document, message: string): Mistake => {
     let found: Mistake | undefined
     visit(doc, {
@@ -152,7 +152,7 @@ const make = (library: typeof Library): Yaml => {
   const parse: Yaml["parse"] = (text) => {
     const doc = parseDocument(text, parseOptions)
     const failAt = ([offset, mistake]: Mistake) => Result.fail(`${formatPosition(text, offset)}: ${mistake}`)
-    // A key over several lines comes of the other mistakes.
+    // An error about a key that spans several lines is usually a consequence of another mistake.
     const error = doc.errors.find(({ code }) => code !== "MULTILINE_IMPLICIT_KEY") ?? doc.errors[0]
     if (error !== undefined) return failAt(describeSyntaxError(doc, text, error))
     const prototypeKey = text.includes("__proto__") || text.includes("\\") ? findPrototypeKeyAt(doc) : undefined
@@ -190,15 +190,15 @@ const make = (library: typeof Library): Yaml => {
   }
 }
 
-/** Loads the reader and writer. */
+/** Loads the library and returns the reader and writer. */
 export const load: Effect.Effect<Yaml> = Effect.map(
   Effect.promise(() => import("yaml")),
   make
 )
 
-/** Reads the text of a file. */
+/** Parses the text of a file; see {@link Yaml}. */
 export const read = (text: string, file: string): Effect.Effect<unknown, ConfigError> =>
   Effect.flatMap(load, (yaml) => yaml.read(text, file))
 
-/** Writes a value, as `hermes config get` prints it. */
+/** Renders a value as `hermes config get` prints it. */
 export const render = (value: unknown): Effect.Effect<string> => Effect.map(load, (yaml) => yaml.render(value))

@@ -1,8 +1,8 @@
 /**
- * The errors with which a run can fail. A failed tool call is never here: it is an error result for the model. A run
- * that ends with anything to show is a `RunResult`, not an error (`ARCHITECTURE.md` §4).
+ * The errors with which a run can fail. A failed tool call is not among them: it is an error result for the model. A
+ * run that ends with at least a partial answer returns a `RunResult`, not an error (`ARCHITECTURE.md` §4).
  *
- * **Example** (One line for each way a run can fail)
+ * **Example** (Describing each error of a run)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -24,9 +24,7 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "./Json.ts"
 
-/**
- * A setting, flag, file or combination of them that cannot work. `message` is one line that names it and the remedy.
- */
+/** A setting, flag, file or combination of them is invalid. `message` is one line that names it and the remedy. */
 export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/ConfigError")("ConfigError", {
   /** Place of the value: a dotted path of `config.yaml`, an environment variable or a flag. */
   path: Schema.String,
@@ -39,15 +37,15 @@ export class SessionStoreError extends Schema.TaggedError<SessionStoreError>("he
   { operation: Schema.String, message: Schema.String, cause: Schema.optional(Schema.Defect()) }
 ) {}
 
-/** No session of that id, or more than one that it could mean (`candidates`). */
+/** No session has the id, or the id is ambiguous (`candidates`). */
 export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes-effect/SessionNotFound")(
   "SessionNotFound",
   {
     sessionId: Schema.String,
     candidates: Schema.Array(Schema.String),
-    /** The most likely intended id or title. */
+    /** The id or title that the user most likely meant. */
     meant: Schema.optional(Schema.String),
-    /** The folder of which the latest session was wanted. */
+    /** The folder whose latest session was requested. */
     folder: Schema.optional(Schema.String)
   }
 ) {
@@ -65,10 +63,13 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
   }
 }
 
-/** A second run was asked for on a session that has one under way, or that another process took over from this one. */
+/**
+ * A run was requested for a session that already has an active run, or that another process took over from this
+ * process.
+ */
 export class SessionBusy extends Schema.TaggedError<SessionBusy>("hermes-effect/SessionBusy")("SessionBusy", {
   sessionId: Schema.String,
-  /** The process of the other run, where that is not this one. */
+  /** Id of the process of the other run; absent if it is this process. */
   pid: Schema.optional(Schema.Int)
 }) {
   override get message(): string {
@@ -77,26 +78,26 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("hermes-effect/
   }
 }
 
-/** An input of the user that cannot be sent: an empty prompt, an unreadable attachment. */
+/** User input cannot be sent, such as an empty prompt or an unreadable attachment. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effect/InvalidInput")("InvalidInput", {
   message: Schema.String
 }) {}
 
-/** The conversation exceeds the model's window, and every way to compact it was tried. */
+/** The conversation exceeds the context window of the model, and every way to compact it has failed. */
 export class CompressionExhausted extends Schema.TaggedError<CompressionExhausted>(
   "hermes-effect/CompressionExhausted"
 )("CompressionExhausted", {
   message: Schema.String,
-  /** The last refusal. */
+  /** The last error of the provider. */
   cause: AiError.AiError
 }) {}
 
-/** Middleware vetoed a call on purpose. The call fails with this error, regardless of the rest of the chain. */
+/** Middleware deliberately vetoed a call. The call fails with this error, regardless of the rest of the chain. */
 export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
   "ExecutionBlocked",
   {
     reason: Schema.String,
-    /** Facts for who looks into it; `checked_by` names the middleware that vetoed. */
+    /** Details for diagnosis; `checked_by` names the middleware that vetoed the call. */
     metadata: Schema.Record(Schema.String, Schema.Unknown)
   }
 ) {
@@ -105,7 +106,7 @@ export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("herm
   }
 }
 
-/** Middleware registered with `onFailure: "closed"` failed by itself, so the call that it guards fails too. */
+/** Middleware registered with `onFailure: "closed"` failed, so the call that it guards fails too. */
 export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("hermes-effect/MiddlewareFailure")(
   "MiddlewareFailure",
   { kind: Schema.String, middleware: Schema.String, cause: Schema.Defect() }
@@ -117,7 +118,7 @@ export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("he
   }
 }
 
-/** A plain function caught a failure from below and threw something else instead: a translation. */
+/** A plain function caught a failure of the inner call and threw another value instead. */
 export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("hermes-effect/TranslatedFailure")(
   "TranslatedFailure",
   {
@@ -125,7 +126,7 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
     middleware: Schema.String,
     /** The thrown value. */
     thrown: Schema.Defect(),
-    /** The error of the call below. */
+    /** The error of the inner call. */
     downstream: Schema.Defect()
   }
 ) {

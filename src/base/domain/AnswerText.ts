@@ -1,17 +1,17 @@
 /**
- * Prepares a model's answer for the user and the conversation: limits its size, makes it well-formed, removes the
- * fences that belong to the runtime, and redacts keys in shown text.
+ * Prepares a model's answer for the user and the conversation: limits its size, makes it well-formed, removes fences
+ * that only the runtime may write, and redacts keys in displayed text.
  *
  * **Details**
  *
- * The conversation of the run holds the model's text, well-formed and without fences. In stored and shown text,
+ * The conversation of the run holds the model's text, well-formed and without fences. In stored and displayed text,
  * including stream pieces and the text of the result, keys of a known shape are also redacted, but values are not
- * hidden because of an adjacent name (see `Redaction.redactKeys`). While text streams, a possible tag, key or first
- * half of a character is held back until it is resolved.
+ * hidden because of an adjacent name (see `Redaction.redactKeys`). While text streams, a possible part of a tag, key or
+ * character is held back until the following text resolves it.
  *
- * Each bound is a multiple of the largest answer of any model, so only a model or endpoint that never ends exceeds it.
- * Providers stop reading a stream beyond a bound ({@link Meter}). {@link boundAnswer} cuts an answer to the bounds,
- * streamed or not, so that no larger answer is stored or sent again.
+ * Each bound is a multiple of the largest answer of any model, so only an endless answer exceeds it. Providers stop
+ * reading a stream beyond a bound ({@link Meter}). {@link boundAnswer} cuts an answer to the bounds, streamed or not,
+ * so that no larger answer is stored or sent again.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7 (caps).
  */
@@ -31,7 +31,7 @@ import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
 import * as TextHygiene from "./TextHygiene.ts"
 
-/** Returns a part of an answer as stored; the part itself if nothing changes. */
+/** Returns a part of an answer in its stored form; the same object if no change is needed. */
 const cleanPart = (part: ContentPart): ContentPart => {
   const metadata = TextHygiene.toWellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
   switch (part.type) {
@@ -55,16 +55,16 @@ const cleanPart = (part: ContentPart): ContentPart => {
   }
 }
 
-/** Returns an answer as stored; the answer itself if nothing changes. */
+/** Returns an answer in its stored form; the same object if no change is needed. */
 export const cleanAnswer = (response: ModelResponse): ModelResponse => {
   const parts = response.parts.map(cleanPart)
   return parts.every((part, index) => part === response.parts[index]) ? response : withParts(response, parts)
 }
 
-/** A whole text as it is shown. */
+/** Returns a whole text as it is displayed. */
 export const toDisplayText = (text: string, redact: boolean): string => (redact ? redactKeys(text) : text)
 
-/** Reads text in pieces. */
+/** A filter for text that arrives in pieces. */
 interface Filter {
   readonly push: (piece: string) => string
   readonly end: () => string
@@ -81,7 +81,7 @@ const chainFilters = (...filters: ReadonlyArray<Filter>): Filter => ({
 
 const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => (redact ? [RedactionStream.makeKeys()] : [])
 
-/** The parts that stream by, as they are shown. */
+/** Converts streamed parts to the parts that are displayed. */
 interface Watcher {
   readonly see: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>
   /** Ends the answer and returns the parts that were held back. */
@@ -114,7 +114,7 @@ const makeDeltaFilter = (newFilter: () => Filter, make: (id: string, delta: stri
   }
 }
 
-/** See {@link Watcher}; one for each answer. */
+/** Creates the {@link Watcher} for one answer. */
 export const makeWatcher = (redact: boolean): Watcher => {
   const text = makeDeltaFilter(
     () => chainFilters(TextHygiene.makeHygieneStream(), TextHygiene.makeFenceStream(), ...makeSecretFilters(redact)),
@@ -124,7 +124,7 @@ export const makeWatcher = (redact: boolean): Watcher => {
     () => chainFilters(TextHygiene.makeHygieneStream(), ...makeSecretFilters(redact)),
     makeReasoningDelta
   )
-  /** Arguments of the calls that are being written. */
+  /** Filters for the arguments of unfinished calls, by call. */
   const inputs = new Map<string, Filter>()
   const endInput = (id: string, out: Array<StreamPart>): void => {
     const text = inputs.get(id)?.end() ?? ""
@@ -185,10 +185,13 @@ export const makeWatcher = (redact: boolean): Watcher => {
   }
 }
 
-/** A bound that an answer went beyond. */
+/** A bound that an answer exceeded. */
 export type Overflow = "text" | "reasoning" | "arguments" | "calls"
 
-/** Characters of text, of reasoning and of the arguments of all calls together, and the number of calls. */
+/**
+ * Maximum numbers of characters of text, of reasoning and of the arguments of all calls together, and maximum number of
+ * calls.
+ */
 export const limits: Readonly<Record<Overflow, number>> = {
   text: 2_000_000,
   reasoning: 2_000_000,
@@ -196,7 +199,7 @@ export const limits: Readonly<Record<Overflow, number>> = {
   calls: 128
 }
 
-/** Number of calls retained, without their arguments, from an answer that exceeded a bound of calls. */
+/** Number of calls that are retained, without their arguments, from an answer whose calls exceeded a bound. */
 const keptCalls = 8
 
 const units: Readonly<Record<Overflow, string>> = {
@@ -206,18 +209,18 @@ const units: Readonly<Record<Overflow, string>> = {
   calls: "tool calls"
 }
 
-/** A bound in words: `2,000,000 characters of text`. */
+/** Describes a bound: `2,000,000 characters of text`. */
 export const describeBound = (overflow: Overflow): string =>
   `${limits[overflow].toLocaleString("en-US")} ${units[overflow]}`
 
-/** Counts what streams by. */
+/** Counts the parts of a streamed answer. */
 interface Meter {
   readonly add: (parts: ReadonlyArray<StreamPart>) => void
-  /** The bound that was crossed; undefined while none was. */
+  /** Returns the bound that was exceeded; `undefined` if the answer is within all bounds. */
   readonly overflow: () => Overflow | undefined
 }
 
-/** A meter at the start of a stream. */
+/** Creates a meter for the start of a stream. */
 export const makeMeter = (): Meter => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }
   let crossed: Overflow | undefined
@@ -253,15 +256,15 @@ export const makeMeter = (): Meter => {
 const measureParams = (params: unknown): number =>
   typeof params === "string" ? params.length : Json.toText(params).length
 
-/** An answer within the bounds, and the first bound that it went beyond. */
+/** An answer cut to the bounds, and the first bound that it exceeded. */
 interface BoundedAnswer {
   readonly response: ModelResponse
   readonly overflow: Overflow | undefined
 }
 
 /**
- * Cuts an answer to the bounds; one within them is given back as it is. Where calls went beyond a bound, the first few
- * stay, with empty arguments: none of them is fit to be run.
+ * Cuts an answer to the bounds. Returns the same object if the answer is within the bounds. If the calls exceed a
+ * bound, the first few calls remain with empty arguments, and none of them may run.
  */
 export const boundAnswer = (response: ModelResponse): BoundedAnswer => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }
@@ -283,7 +286,7 @@ export const boundAnswer = (response: ModelResponse): BoundedAnswer => {
       case "reasoning": {
         const text = TextCut.takeHead(part.text, left[part.type])
         left[part.type] -= text.length
-        // A signature holds for the whole text alone.
+        // A signature is valid only for the whole text.
         return text === part.text ? [part] : text === "" ? [] : [{ ...part, text, metadata: {} }]
       }
       case "tool-call":

@@ -16,8 +16,8 @@
 import * as Schema from "effect/Schema"
 
 /**
- * Name of a wire protocol (`hermes-llm.md` §2.1). `language_model` is a foreign `effect/ai` `LanguageModel` used as a
- * provider (`ARCHITECTURE.md` §2).
+ * Name of a wire protocol (`hermes-llm.md` §2.1). `language_model` stands for a foreign `effect/ai` `LanguageModel`
+ * that is used as a provider (`ARCHITECTURE.md` §2).
  */
 export const ApiMode = Schema.Literals([
   "chat_completions",
@@ -29,7 +29,7 @@ export const ApiMode = Schema.Literals([
 /** Type of {@link ApiMode}. */
 export type ApiMode = typeof ApiMode.Type
 
-/** The modes that a user may name in `model.api_mode` or `--api-mode`. */
+/** The modes that a user may set in `model.api_mode` or `--api-mode`. */
 export const Configurable = Schema.Literals([
   "chat_completions",
   "anthropic_messages",
@@ -39,10 +39,10 @@ export const Configurable = Schema.Literals([
 /** Type of {@link Configurable}. */
 export type Configurable = typeof Configurable.Type
 
-/** True for the name of a protocol whose requests have a place for a seed of the model's draws. */
+/** Tests whether requests of a protocol can contain a sampling seed. */
 export const canTakeSeed = (mode: string): boolean => mode === "chat_completions"
 
-/** Protocols by the names that files of the lifecycle document use (`api_type`), and by our own. */
+/** Protocols by the names of the lifecycle document (`api_type`) and by the names of {@link ApiMode}. */
 export const apiTypes: Readonly<Record<string, Configurable>> = {
   openai_chat_completion: "chat_completions",
   openai_responses: "codex_responses",

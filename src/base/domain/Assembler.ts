@@ -37,23 +37,23 @@ interface AssembledAnswer {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
-  /** The same as in `ModelResponse`. */
+  /** Cost of the answer in US dollars, as in `ModelResponse`. */
   readonly reportedCost?: number
   readonly model: string | undefined
   readonly id: string | undefined
-  /** True once a `finish` part came: a stream that ends without one was cut. */
+  /** True after a `finish` part was received. A stream that ends without a `finish` part was cut off. */
   readonly finished: boolean
 }
 
-/** Takes pieces in; see {@link make}. */
+/** Collects the pieces of an answer; see {@link make}. */
 export interface Assembler {
   readonly add: (parts: ReadonlyArray<StreamPart>) => void
   readonly result: () => AssembledAnswer
-  /** The bound of an answer that was crossed: nothing more need be read. */
+  /** Returns the bound that the answer exceeded, after which no more pieces need to be read; `undefined` otherwise. */
   readonly overflow: () => AnswerText.Overflow | undefined
 }
 
-/** The metadata of a `finish` part whose provider says what the answer cost, in US dollars. */
+/** Creates the metadata of a `finish` part with the cost of the answer as reported by the provider, in US dollars. */
 export const makeCostMetadata = (cost: number | undefined): Response.ProviderMetadata =>
   cost === undefined ? {} : { hermes: { reported_cost: cost } }
 
@@ -84,7 +84,7 @@ export const parseParams = (text: string): unknown =>
   text.trim() === "" ? {} : Option.getOrElse(Json.parse(text), () => text)
 
 /**
- * An empty assembler.
+ * Creates an empty assembler.
  *
  * **Details**
  *
@@ -225,7 +225,7 @@ export const make = (): Assembler => {
   return { add, result, overflow: meter.overflow }
 }
 
-/** Splits a whole answer into the parts that it would have been streamed in. */
+/** Splits a whole answer into the parts of an equivalent stream. */
 export const toParts = (answer: ModelResponse): ReadonlyArray<StreamPart> => {
   const out: Array<StreamPart> = []
   answer.parts.forEach((part, index) => {

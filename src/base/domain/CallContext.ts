@@ -1,19 +1,17 @@
-/**
- * Identity of the call that a fiber serves: its directory and its conversation.
- */
+/** Context of the tool call that a fiber serves: its directory and its conversation. */
 import * as Context from "effect/Context"
 
 /**
- * The directory of the call that is served, absolute: an environment that confines writes lets its working tree be
- * written. Without one nothing but temporary files is written.
+ * Absolute directory of the current tool call. An environment that confines writes permits writes to the working tree
+ * of this directory. If `undefined`, only temporary files may be written.
  */
 export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", {
   defaultValue: () => undefined
 })
 
 /**
- * Name of the conversation that is served, with all its child agents: an environment of machines that it starts has one
- * for each.
+ * Name of the conversation of the current tool call, shared with its child agents. An environment that starts machines
+ * uses one machine for each conversation.
  */
 export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", {
   defaultValue: () => undefined

@@ -1,12 +1,13 @@
 /**
- * A plan for compacting a conversation, as requested by middleware: which part stays, and how the rest is treated.
+ * A plan for compacting a conversation, as requested by middleware: the part that is kept, and the treatment of the
+ * rest.
  *
  * Source: `nexau.md` §4.
  */
 import type * as Redacted from "effect/Redacted"
 import type { Configurable } from "./ApiMode.ts"
 
-/** Model that writes summaries, instead of the model of the task `compression`. */
+/** Model that writes the summary instead of the model of the task `compression`. */
 export interface SummaryModel {
   readonly model: string
   readonly baseUrl: string
@@ -14,22 +15,22 @@ export interface SummaryModel {
   readonly apiMode: Configurable
 }
 
-/** Describes what stays of a conversation, and the treatment of the rest. */
+/** The part of a conversation that is kept, and the treatment of the rest. */
 export interface CompactionPlan {
-  /** Replaces old tool results by one line each, or all old messages by a summary. */
+  /** Strategy that replaces each old tool result by one line, or all old messages by a summary. */
   readonly strategy: "tool_result_compaction" | "llm_summary"
   /**
-   * Newest units that stay: an answer with its results and the user's messages before it, or a question with all until
-   * its answer.
+   * Newest units that are kept. An `iteration` is an answer with its tool results and the user's messages before it; a
+   * `user_round` is a user's question with all messages up to its final answer.
    */
   readonly keep: { readonly unit: "iteration" | "user_round"; readonly count: number }
-  /** Tools whose results may become a line; all when absent. */
+  /** Tools whose results may be replaced by one line; all tools if absent. */
   readonly compactableTools?: ReadonlyArray<string> | undefined
-  /** Instructions for the summary in place of the engine's. */
+  /** Instructions for the summary instead of the default instructions. */
   readonly prompt?: string | undefined
   readonly summaryModel?: SummaryModel | undefined
-  /** Times that a summary is asked for. */
+  /** Maximum number of attempts to get a summary. */
   readonly attempts: number
-  /** Tokens that the model holds; those that are known of it when absent. */
+  /** Context window of the model, in tokens; defaults to the known window of the model. */
   readonly window?: number | undefined
 }

@@ -1,8 +1,8 @@
 /**
- * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; message objects are
- * never changed once they are in it, so that values derived from one, such as its wire form, can be cached.
+ * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; a message object in the
+ * array is never changed, so that values derived from it, such as its wire form, can be cached.
  *
- * **Example** (A call that was interrupted)
+ * **Example** (Closing a call that was interrupted)
  *
  * ```ts
  * import * as Prompt from "effect/ai/Prompt"
@@ -18,7 +18,7 @@
  * // => [ 'assistant', 'tool' ]
  * ```
  *
- * **Example** (The part of a transcript that is sent after a provider rejected a message)
+ * **Example** (Omitting a rejected message from the sent conversation)
  *
  * ```ts
  * import * as Prompt from "effect/ai/Prompt"
@@ -37,23 +37,23 @@ import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "./GrowingList.ts"
 
-/** Closes a call that never started, or that only read: nothing came of it. */
+/** Result of an interrupted call that never started or that was read-only. */
 export const cancelledResult = "Cancelled: the run was interrupted before this tool call changed anything."
 
-/** Result that closes a call which started and whose end is unknown. */
+/** Result of an interrupted call that started and whose outcome is unknown. */
 export const mayHaveHappenedResult =
   "Interrupted while it ran: this tool call may have happened, in whole or in part. Look before you repeat it."
 
-/** Options of an assistant message that the connection was lost in: its text is what was received. */
+/** Options of an assistant message during which the connection was lost. Its text is the received part. */
 export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
 
-/** The tool calls of an assistant message, in model order; empty for every other message. */
+/** Returns the tool calls of an assistant message, in model order; an empty array for every other message. */
 export const listToolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.ToolCallPart> =>
   message.role === "assistant"
     ? message.content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call" && !part.providerExecuted)
     : []
 
-/** A tool message that answers one call. */
+/** Creates a tool message that answers one call. */
 export const makeToolResult = (
   call: { readonly id: string; readonly name: string },
   result: {
@@ -75,10 +75,10 @@ export const makeToolResult = (
     ]
   })
 
-/** The text that closes a call without a result, by whether it had begun. */
+/** Returns the result text for a call without a result, depending on whether the call had started. */
 export const describeUnknownResult = (begun: boolean): string => (begun ? mayHaveHappenedResult : cancelledResult)
 
-/** The tool message that closes a call which never got its result. */
+/** Creates the tool message that closes a call without a result. */
 export const makeCancelledResult = (
   call: { readonly id: string; readonly name: string },
   begun = false
@@ -87,11 +87,11 @@ export const makeCancelledResult = (
 const listResults = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
   message.content.filter((part) => part.type === "tool-result")
 
-/** The ids of the calls that a message answers. */
+/** Returns the ids of the calls that a message answers. */
 export const listResultIds = (message: Prompt.Message): ReadonlyArray<string> =>
   message.role === "tool" ? listResults(message).map(({ id }) => id) : []
 
-/** The calls of the last answer that have no result: those that ran when the conversation was left. */
+/** Returns the calls of the last answer that have no result because the conversation ended while they ran. */
 export const listOpenCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.ToolCallPart> => {
   const last = messages.findLastIndex(({ role }) => role === "assistant")
   const message = messages[last]
@@ -101,7 +101,7 @@ export const listOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Readonly
   return calls.filter(({ id }) => !answered.has(id))
 }
 
-/** Returns tool messages that answer exactly these calls: the given messages if they already do. */
+/** Returns tool messages that answer exactly the given calls; the given messages themselves if they already do so. */
 const matchAnswers = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   given: ReadonlyArray<Prompt.ToolMessage>
@@ -115,7 +115,7 @@ const matchAnswers = (
   })
 }
 
-/** True if the calls of each answer are followed by one message for each, in their order, and by no other result. */
+/** Tests whether each answer is followed by exactly one result message for each of its calls, in order. */
 const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index]
@@ -133,15 +133,15 @@ const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
 }
 
 /**
- * A conversation that every provider accepts: each call of an assistant message is answered once, right after it and in
- * model order; results without a call and repeated results are left out.
+ * Returns a conversation that every provider accepts: each call of an assistant message is answered once, directly
+ * after the message and in model order. Results without a call and repeated results are omitted.
  *
  * **Details**
  *
  * Applied when a session is loaded. A run that was killed between a call and its result leaves the call open; it is
- * closed with {@link makeCancelledResult}. A user message between the results of one answer is moved after them: a
- * result counts up to the next answer. Valid messages are returned as the same objects. A message with the results of
- * several calls is split only if they do not match the calls exactly and in order.
+ * closed with {@link makeCancelledResult}. A user message between the results of one answer is moved after them,
+ * because results are accepted up to the next answer. Valid messages are returned as the same objects. A message with
+ * the results of several calls is split only if they do not match the calls exactly and in order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   if (isClosed(messages)) return messages.slice()
@@ -162,7 +162,7 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
   return out
 }
 
-/** Tests whether a tool result contains this piece of JSON verbatim. */
+/** Tests whether a tool result contains a piece of JSON verbatim. */
 export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
   messages.some(
     ({ content, role }) =>
@@ -181,8 +181,8 @@ export const readText = (message: Prompt.Message): string => {
 const key = "hermes-effect"
 
 /**
- * Note after a user message that a provider rejected: the message stays in the transcript and is not sent again, so
- * that the conversation does not grow with every attempt to continue. `why` is for people who read the transcript.
+ * Creates the note after a user message that a provider rejected. The message remains in the transcript but is not sent
+ * again, so that the conversation does not grow with every attempt to continue. `why` is for readers of the transcript.
  */
 export const makeRejection = (why: string): Prompt.AssistantMessage =>
   Prompt.assistantMessage({
@@ -195,11 +195,14 @@ const isRejection = ({ options, role }: Prompt.Message): boolean => {
   return Predicate.hasProperty(own, "refused") && own.refused === true
 }
 
-/** Messages up to the newest answer as they are sent, and those from it on as they are stored. */
+/**
+ * Messages before the newest answer as they are sent (`closed`), and messages from the newest answer on as they are
+ * stored (`open`).
+ */
 interface ResumedState {
   readonly closed: Array<Prompt.Message>
   open: Array<Prompt.Message>
-  /** The message before. */
+  /** The previous message. */
   last: Prompt.Message | undefined
 }
 
@@ -213,7 +216,7 @@ const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
       return
     }
     if (message.role === "assistant") {
-      // No result after an answer belongs to a call before it.
+      // A result after an answer never belongs to a call before that answer.
       closed.push(...closeOpenCalls(open))
       state.open = []
     }
@@ -224,7 +227,7 @@ const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
 
 /**
  * Returns the conversation from which a run of a stored session continues: applies {@link withoutRejected}, then
- * {@link closeOpenCalls}. Costs only the messages added since the run before.
+ * {@link closeOpenCalls}. Processes only the messages added since the previous run.
  */
 export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   const { closed, open } = foldResumed(messages)
@@ -235,8 +238,8 @@ export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Me
 const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
 
 /**
- * The system prompt as a message: the same object in each run of a session, so that values cached for the conversation
- * are found again.
+ * Returns the system prompt as a message. Each run of a session gets the same object, so that cached values of the
+ * conversation are found.
  */
 export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
   const known = first === undefined ? undefined : systemMessages.get(first)
@@ -246,7 +249,7 @@ export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt
   return made
 }
 
-/** Returns a transcript without the rejected messages: the same array if no message was rejected. */
+/** Returns a transcript without the rejected messages; the same array if no message was rejected. */
 export const withoutRejected = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isRejection)
     ? messages.filter((message, index) => {

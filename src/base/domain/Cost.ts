@@ -1,12 +1,12 @@
 /**
- * Costs of calls, as far as they are known: exact decimal numbers inside, US dollars as plain numbers in events.
+ * Known costs of calls: exact decimals internally, plain numbers of US dollars in events.
  *
  * **Details**
  *
- * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its
- * last call. `models/routing/Pricing` makes costs of usage and prices.
+ * An unknown amount is never guessed and never changes a total. A total has the status and source of its last call.
+ * `models/routing/Pricing` computes costs from usage and prices.
  *
- * **Example** (What a run cost)
+ * **Example** (The cost of a run)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -24,14 +24,14 @@
 import * as BigDecimal from "effect/BigDecimal"
 import * as Schema from "effect/Schema"
 
-/** Reliability of an amount. */
+/** Reliability of a cost amount. */
 export const Status = Schema.Literals(["included", "estimated", "actual", "unknown"])
 /** Type of {@link Status}. */
 export type Status = typeof Status.Type
 
 /**
- * Source of the price: `provider_usage` where the provider reported the amount with its answer, `subagent` for the
- * spending of a child.
+ * Source of the price: `provider_usage` if the provider reported the amount with its answer, `subagent` for the cost of
+ * a child agent.
  */
 export const Source = Schema.Literals([
   "provider_usage",
@@ -44,7 +44,7 @@ export const Source = Schema.Literals([
 /** Type of {@link Source}. */
 export type Source = typeof Source.Type
 
-/** US dollars of an amount by kind of tokens; a kind without tokens is absent. */
+/** Cost in US dollars by kind of tokens; a kind without tokens is absent. */
 export const Parts = Schema.Struct({
   input: Schema.optionalKey(Schema.Finite),
   output: Schema.optionalKey(Schema.Finite),
@@ -56,26 +56,26 @@ export type Parts = typeof Parts.Type
 
 /** Cost of one call. */
 export interface Cost {
-  /** US dollars; undefined when unknown. */
+  /** Amount in US dollars; `undefined` if unknown. */
   readonly amount: BigDecimal.BigDecimal | undefined
   readonly status: Status
-  /** For people: `~$1.23`, `included`, `n/a`. */
+  /** Readable form of the cost: `~$1.23`, `included`, `n/a`. */
   readonly label: string
   readonly source: Source
   /** Remarks about the amount. */
   readonly notes: ReadonlyArray<string>
-  /** Of an amount that was computed by the list of prices. */
+  /** Cost by kind of tokens; present if the amount was computed from the price list. */
   readonly parts?: Parts | undefined
 }
 
-/** Cost of several calls: the sum of the known amounts, with the status and source of the last. */
+/** Cost of several calls: the sum of the known amounts, with the status and source of the last call. */
 export interface Total extends Pick<Cost, "status" | "source"> {
   readonly amount: BigDecimal.BigDecimal
 }
 
-/** A cost or a total as events carry it. */
+/** A cost or a total in the form of events. */
 export const Spent = Schema.Struct({
-  /** US dollars; null for a call whose cost is not known. */
+  /** Cost in US dollars; `null` for a call with an unknown cost. */
   usd: Schema.NullOr(Schema.Finite),
   status: Status,
   source: Source
@@ -87,10 +87,10 @@ const zero = BigDecimal.fromBigInt(0n)
 const cent = BigDecimal.make(1n, 2)
 const smallest = BigDecimal.make(1n, 4)
 
-/** Before the first call. */
+/** The total before the first call. */
 export const nothing: Total = { amount: zero, status: "unknown", source: "none" }
 
-/** An unknown cost, with the reason. */
+/** Creates an unknown cost, with the reason. */
 export const makeUnknown = (note: string): Cost => ({
   amount: undefined,
   status: "unknown",
@@ -99,10 +99,10 @@ export const makeUnknown = (note: string): Cost => ({
   notes: [note]
 })
 
-/** Part of a subscription. */
+/** The cost of a call that is included in a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
 
-/** Cost of a call as its provider reports it, in US dollars. */
+/** Creates the cost of a call from the amount that its provider reports, in US dollars. */
 export const fromReportedUsd = (usd: number): Cost => {
   const amount = BigDecimal.fromNumberUnsafe(usd)
   return { amount, status: "actual", label: formatAmount(amount, "actual"), source: "provider_usage", notes: [] }
@@ -112,44 +112,44 @@ export const fromReportedUsd = (usd: number): Cost => {
 export const add = (total: BigDecimal.BigDecimal, { amount }: Pick<Cost, "amount">): BigDecimal.BigDecimal =>
   amount === undefined ? total : BigDecimal.sum(total, amount)
 
-/** A total with one more call. */
+/** Returns a total with one more call. */
 export const addCall = (total: Total, cost: Pick<Cost, "amount" | "status" | "source">): Total => ({
   amount: add(total.amount, cost),
   status: cost.status,
   source: cost.source
 })
 
-/** A total with all that a child spent (`hermes-product.md` §3.4). */
+/** Adds the total cost of a child agent to a total (`hermes-product.md` §3.4). */
 export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">): Total =>
   addCall(total, { amount: child.amount, status: child.status, source: "subagent" })
 
-/** In the form of events. */
+/** Converts a cost or a total to the form of events. */
 export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
   usd: amount === undefined ? null : BigDecimal.toNumberUnsafe(amount),
   status,
   source
 })
 
-/** A cost as the beginning of a total. */
+/** Creates a total that starts with a cost. */
 export const toTotal = (cost: Spent): Total => addCall(nothing, fromSpent(cost))
 
-/** Two costs in the form of events as one, with the status and source of the second. */
+/** Adds two costs in the form of events. The sum has the status and source of the second. */
 export const sum = (a: Spent, b: Spent): Spent => {
   const [before, more] = [a.usd ?? 0, b.usd ?? 0]
-  // Nothing to add exactly: most calls of a free model, and the first of every other.
+  // Exact addition is not needed if one amount is 0, as for free models and first calls.
   return before === 0 || more === 0
     ? { usd: before + more, status: b.status, source: b.source }
     : toSpent(addCall(toTotal(a), fromSpent(b)))
 }
 
-/** Back from the form of events. */
+/** Converts a cost from the form of events. */
 export const fromSpent = ({ source, status, usd }: Spent): Pick<Cost, "amount" | "status" | "source"> => ({
   amount: usd === null ? undefined : BigDecimal.fromNumberUnsafe(usd),
   status,
   source
 })
 
-/** The names that results, hook payloads and the session database have for it (`hermes-llm.md` §3). */
+/** Returns a cost with the field names of results, hook payloads and the session database (`hermes-llm.md` §3). */
 export const toWire = ({ source, status, usd }: Spent) => ({
   estimated_cost_usd: usd,
   cost_status: status,
@@ -162,7 +162,7 @@ const formatFixed = (amount: BigDecimal.BigDecimal, digits: number): string => {
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`
 }
 
-/** An amount for people. */
+/** Formats an amount for people. */
 export const formatAmount = (amount: BigDecimal.BigDecimal | undefined, status: Status): string => {
   if (status === "included") return "included"
   if (amount === undefined || status === "unknown") return "n/a"
@@ -172,7 +172,7 @@ export const formatAmount = (amount: BigDecimal.BigDecimal | undefined, status: 
   return `${about}${formatFixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
 }
 
-/** A total for people: the known part of it, and whether there is more. */
+/** Formats a total for people: the known part, and a mark if further costs are unknown. */
 export const formatTotal = ({ status, usd }: Spent): string => {
   const amount = fromSpent({ usd: usd ?? 0, status, source: "none" }).amount
   if (amount === undefined || BigDecimal.isZero(amount)) return formatAmount(amount, status)

@@ -87,7 +87,7 @@ const familyPatterns: ReadonlyArray<RegExp> = [
   /^SSHPASS$/
 ]
 
-/** Names of a family that hold no secret: where something is, how much of it, how it is asked for. */
+/** Names of a credential family that hold no secret, such as paths, counts and prompts. */
 const harmless: ReadonlyArray<RegExp> = [
   /^AWS_(?!BEARER_TOKEN_BEDROCK)/,
   /_(?:FILE|PATH|DIR|HOME|SOCK|SOCKET|ASKPASS|KEY_ID|COMMAND|TIMEOUT|TTL|LENGTH|LIMIT)$/,
@@ -100,8 +100,8 @@ const isMatching = (patterns: ReadonlyArray<RegExp>, name: string): boolean =>
 const forced = "_HERMES_FORCE_"
 
 /**
- * Variables that a user set for one program by name, in the settings: `_HERMES_FORCE_NAME` is `NAME` there, and wins
- * over it. Inherited variables of that prefix never reach a program.
+ * Applies variables that the user set explicitly for one program in the settings: `_HERMES_FORCE_NAME` becomes `NAME`
+ * and overrides it. Inherited variables with that prefix are never passed to a program.
  */
 export const applyForced = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
   const entries = Object.entries(variables)
@@ -113,20 +113,23 @@ export const applyForced = <A>(variables: Readonly<Record<string, A>>): Record<s
   ])
 }
 
-/** Names that no setting lets through. */
+/** Tests whether a name is reserved: no setting can pass such a variable to commands. */
 export const isReserved = (name: string): boolean => isMatching(reservedPatterns, name.toUpperCase())
 
-/** Tests for the name of a credential. */
+/** Tests whether a variable name is the name of a credential. */
 export const isCredential = (name: string): boolean => {
   const upper = name.toUpperCase()
   return isMatching(reservedPatterns, upper) || (isMatching(familyPatterns, upper) && !isMatching(harmless, upper))
 }
 
-/** Reserved names that are no secrets: places and identities. */
+/** Reserved names whose values are not secret, such as addresses and identities. */
 const plain =
   /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
 
-/** Secrets of the credential chain of AWS. Commands may have them, unless this program signs with them itself. */
+/**
+ * Variables with secrets of the AWS credential chain. Commands may receive them, unless this program itself signs
+ * requests with them.
+ */
 export const awsSecrets: ReadonlyArray<string> = [
   "AWS_SECRET_ACCESS_KEY",
   "AWS_SESSION_TOKEN",
@@ -134,10 +137,12 @@ export const awsSecrets: ReadonlyArray<string> = [
   "AWS_CONTAINER_AUTHORIZATION_TOKEN"
 ]
 
-/** Secrets under names that are of no family. */
+/** Names of secrets that belong to no credential family. */
 const further = /(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
 
-/** Tests whether a variable of this name holds a secret, which the program hides from commands and masks by value. */
+/**
+ * Tests whether the variable with this name contains a secret, which the program hides from commands and masks in text.
+ */
 export const isSecretName = (name: string): boolean => {
   const upper = name.toUpperCase()
   return awsSecrets.includes(upper) || further.test(upper) || (isCredential(upper) && !plain.test(upper))

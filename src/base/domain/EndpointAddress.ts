@@ -1,18 +1,18 @@
 /**
- * Addresses of model endpoints: taken apart, compared, told apart by host. Pure.
+ * Parses, compares and classifies addresses of model endpoints. Pure.
  *
  * **Gotchas**
  *
- * Every test of an address is a test of its host, never of a substring of the URL.
+ * Tests of an address must compare its host, never a substring of the URL.
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §2.5.
  */
 
-/** An address taken apart. `host` and `path` are empty for text that is no URL. */
+/** A parsed address. `host` and `path` are empty for text that is not a URL. */
 export interface Address {
   readonly baseUrl: string | undefined
   readonly host: string
-  /** Lower-cased, without trailing slash. */
+  /** Path in lower case, without a trailing slash. */
   readonly path: string
   readonly query: Readonly<Record<string, string>> | undefined
 }
@@ -23,7 +23,7 @@ const withoutTrailingSlash = (text: string): string => {
   return text.slice(0, end)
 }
 
-/** Takes a base URL apart; see {@link Address}. */
+/** Parses a base URL; see {@link Address}. */
 export const parseAddress = (baseUrl: string | undefined): Address => {
   const text = baseUrl?.trim() ?? ""
   if (text === "") return { baseUrl: undefined, host: "", path: "", query: undefined }
@@ -41,7 +41,7 @@ export const parseAddress = (baseUrl: string | undefined): Address => {
   }
 }
 
-/** Tests whether `host` is `domain` or a name below it. */
+/** Tests whether `host` is `domain` or one of its subdomains. */
 export const isUnder = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
 const localSuffixes = ["docker.internal", "containers.internal", "lima.internal", "localhost"]
@@ -55,10 +55,7 @@ const isPrivateAddress = (host: string): boolean => {
   )
 }
 
-/**
- * Tests whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a
- * third party.
- */
+/** Tests whether a host is this machine, one of its containers or in its private network (`hermes-llm.md` §2.5). */
 export const isLocal = (host: string): boolean => {
   if (host === "0.0.0.0" || localSuffixes.some((suffix) => isUnder(host, suffix)) || isPrivateAddress(host)) return true
   if (!host.startsWith("[")) return false
@@ -66,11 +63,11 @@ export const isLocal = (host: string): boolean => {
   return v6 === "::1" || v6.startsWith("fe80:") || v6.startsWith("fc") || v6.startsWith("fd")
 }
 
-/** An address in the one form in which it is compared: parsed, without trailing slash, with its query. */
+/** Returns the canonical form of an address for comparison: parsed, without a trailing slash, with its query. */
 export const normalizeAddress = (baseUrl: string): string => {
   const { baseUrl: bare = "", query } = parseAddress(baseUrl)
   return query === undefined ? bare : `${bare}?${new URLSearchParams(query).toString()}`
 }
 
-/** Scheme, host and port, which are one server; undefined for text that is no URL. */
+/** Returns scheme, host and port, which identify one server; `undefined` for text that is not a URL. */
 export const readOrigin = (baseUrl: string | undefined): string | undefined => URL.parse(baseUrl?.trim() ?? "")?.origin

@@ -5,10 +5,10 @@
  * **Details**
  *
  * A state identifies its content by the SHA-256 of the bytes; the bytes are stored separately (`store/ChangeContents`),
- * so that a change stays small. `notKept` is the reason they are not stored: too large, credentials, no place. The
- * difference contains no secrets.
+ * so that a change stays small. `notKept` is the reason why the bytes are not stored, for example that the file is too
+ * large or contains credentials. The difference contains no secrets.
  *
- * **Example** (A difference, and its lines)
+ * **Example** (Creating a difference and counting its lines)
  *
  * ```ts
  * import { FileChange } from "hermes-effect/sessions"
@@ -24,10 +24,10 @@
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
 
-/** State of a file. The content of a link is its target. A directory has no content. */
+/** State of a file. The content of a symbolic link is its target. A directory has no content. */
 export const FileState = Schema.Struct({
   type: Schema.Literals(["file", "link", "directory"]),
-  /** Permissions. */
+  /** Permission bits. */
   mode: Schema.Int,
   size: Schema.Int,
   /** SHA-256 of the content; absent if it was not read. */
@@ -38,43 +38,46 @@ export const FileState = Schema.Struct({
 /** Type of {@link FileState}. */
 export type FileState = typeof FileState.Type
 
-/** A file became another one. Without `before` it was made, without `after` removed. */
+/** A file was changed. Without `before` it was created, without `after` it was removed. */
 export const FileChanged = Schema.TaggedStruct("FileChanged", {
   callId: Schema.String,
-  /** Absolute, links followed, on the machine that the tools work on. */
+  /** Absolute path with links resolved, on the machine where the tools run. */
   path: Schema.String,
   before: Schema.optionalKey(FileState),
   after: Schema.optionalKey(FileState),
-  /** Unified; empty if the content is unchanged, one line for binary content. */
+  /** Unified diff; empty if the content is unchanged, one line for binary content. */
   diff: Schema.String,
   added: Schema.Int,
   removed: Schema.Int,
-  /** `tool`: a tool wrote it; `command`: it was another one after a command ran. */
+  /** Cause of the change. `tool`: a tool wrote the file. `command`: the file differed after a command ran. */
   by: Schema.Literals(["tool", "command"])
 })
 /** Type of {@link FileChanged}. */
 export type FileChanged = typeof FileChanged.Type
 
-/** One file that was put back, or changed again. */
+/** One file whose change was undone or redone. */
 const Reverted = Schema.Struct({
   path: Schema.String,
   from: Schema.optionalKey(FileState),
   to: Schema.optionalKey(FileState)
 })
 
-/** Changes of runs were taken back, or made again. */
+/** File changes of runs were undone or redone. */
 export const FilesReverted = Schema.TaggedStruct("FilesReverted", {
   direction: Schema.Literals(["undo", "redo"]),
-  /** The runs. */
+  /** Ids of the runs. */
   turns: Schema.Array(Schema.String),
   files: Schema.Array(Reverted),
-  /** Paths that stay as they are. */
+  /** Paths of files that were left unchanged. */
   left: Schema.Array(Schema.String)
 })
 /** Type of {@link FilesReverted}. */
 export type FilesReverted = typeof FilesReverted.Type
 
-/** Compares two states: the same kind, content and permissions. One that was not read is like nothing. */
+/**
+ * Tests whether two states have the same kind, content and executable bits. A state whose content was not read equals
+ * no other state.
+ */
 export const isSame = (one: FileState | undefined, other: FileState | undefined): boolean =>
   one === undefined || other === undefined
     ? one === other
@@ -83,16 +86,16 @@ export const isSame = (one: FileState | undefined, other: FileState | undefined)
       one.hash === other.hash &&
       (one.type === "link" || (one.mode & 0o111) === (other.mode & 0o111))
 
-// The difference of two texts that a person and a model can read. Pure.
+// Computes the difference of two texts in a form for people and models. Pure.
 
-/** Changes that are looked for in the shortest form; more are shown as one block. */
+/** Maximum number of edits for which the shortest difference is computed; a larger difference is shown as one block. */
 const maxEdits = 2_000
 const maxChars = 20_000
-/** Maximum number of characters of a text that is compared. */
+/** Maximum length of a text that is compared, in characters. */
 const maxCompared = 1_000_000
 const nowhere = "/dev/null"
 
-/** One content: `undefined` is a file that is not there, bytes that are not text are `null`. */
+/** Content of a file: `undefined` if the file does not exist, `null` if its bytes are not text. */
 export type Content = string | null | undefined
 
 /** Returns the difference of one file, or an empty text if nothing changed. */
@@ -113,13 +116,13 @@ export const makeUnifiedDiff = (name: string, before: Content, after: Content): 
     : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
 }
 
-/** Returns the name of the file in the head of a difference, or the path if the head has no name. */
+/** Returns the file name in the header of a difference, or the path if the header contains no name. */
 export const readFileName = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
   /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
   /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
   path
 
-/** Lines that a difference adds and removes. */
+/** Counts the lines that a difference adds and removes. */
 export const countLines = (diff: string): { readonly added: number; readonly removed: number } => {
   const lines = diff.split("\n").filter((line) => !/^(?:\+\+\+|---) /.test(line))
   return {

@@ -1,4 +1,4 @@
-/** Globs over commands and names: `*` is anything, `?` one character, case does not matter. */
+/** Globs for commands and names: `*` matches any text, `?` matches one character, case is ignored. */
 
 /** Tests whether a text matches a glob. The time is at most proportional to the product of both lengths. */
 export const isMatch = (glob: string, text: string): boolean => {

@@ -1,39 +1,38 @@
 /**
- * Folds of lists that grow at their end, such as the messages of a session: each call costs the items that are new, not
+ * Folds of lists that grow at their end, such as the messages of a session: each call processes only the new items, not
  * the whole list.
  *
  * **Details**
  *
  * The state of the common beginning of the two newest lists is stored under their first item for the lifetime of that
- * item, so that a last item which is sent once and then replaced costs nothing more. A list that differs before that
- * point continues from the previous point of such a change: the next run of a session has the messages of the run
- * before as the store decodes them, and only the messages of two runs are read again. A list that differs even earlier
- * is read from its beginning. The remaining work that grows with a list is one reference comparison per item, and the
- * cost of `copy`.
+ * item, so that replacing the last item causes no additional work. A list that differs before that point continues from
+ * the state before the previous such change. For example, in the next run of a session the store decodes the messages
+ * of the previous run again, and only the messages of two runs are processed again. A list that differs even earlier is
+ * processed from its beginning. Apart from this, each call costs one reference comparison per item, and `copy`.
  *
- * Items are compared by identity: an item that is in a list must never change.
+ * Items are compared by identity, so an item in a list must never change.
  */
 
-/** A fold whose state is changed in place. The state must depend on nothing but the items added. */
+/** A fold whose state is changed in place. The state must depend only on the added items. */
 interface Fold<Item, State> {
   readonly begin: () => State
   readonly add: (state: State, item: Item) => void
-  /** Makes a state of which either can be changed without changing the other. */
+  /** Returns an independent copy of the state. */
   readonly copy: (state: State) => State
 }
 
-/** Progress in the lists that begin with one item. */
+/** Progress for all lists that begin with the same item. */
 interface Progress<Item, State> {
   /** The newest list. */
   readonly items: Array<Item>
   state: State
   /** Number of items that `state` contains. */
   length: number
-  /** State of the items before the last change; undefined while the lists only grew. */
+  /** State of the items before the last change; `undefined` if the lists have only grown. */
   base: { readonly state: State; readonly length: number } | undefined
 }
 
-/** Creates the function that returns the state of a list; its result belongs to the caller. */
+/** Creates the function that returns the state of a list. The caller may modify the returned state. */
 export const fold = <Item extends object, State>({
   add,
   begin,
@@ -64,7 +63,7 @@ export const fold = <Item extends object, State>({
       progress.state = base === undefined ? begin() : copy(base.state)
       progress.length = base?.length ?? 0
     }
-    // A failure of `add` must not leave a state that contains a part of an item.
+    // If `add` throws, the state must not be used again, because it may contain a part of an item.
     const from = progress.length
     progress.length = Infinity
     addFrom(progress.state, items, from, common)

@@ -1,5 +1,5 @@
 /**
- * Finds characters that hide text from a reader and not from a model, and reads what they say.
+ * Finds characters that hide text from a human reader but not from a model, and decodes the hidden text.
  *
  * **Details**
  *
@@ -8,21 +8,20 @@
  * non-ASCII character, the tags of the flags of England, Scotland and Wales, and the byte order mark at the beginning
  * of a file.
  *
- * Three encodings are read: letters as tag characters, bytes as variation selectors, bits as two characters of no
- * width.
+ * Three encodings are read: letters as tag characters, bytes as variation selectors, bits as two zero-width characters.
  */
 import * as TextCut from "./TextCut.ts"
 import * as VisibleText from "./VisibleText.ts"
 
-/** Characters that hide text. */
+/** Hidden text that was found. */
 export interface HiddenText {
-  /** Offset of the first one. */
+  /** Offset of the first hidden character. */
   readonly at: number
-  /** The text that they encode, visible and shortened; undefined if the encoding is unknown. */
+  /** The decoded text, in visible characters and shortened; `undefined` if the encoding is unknown. */
   readonly decoded: string | undefined
 }
 
-/** Extent of the search: every such character, or only what is not met in texts of the web. */
+/** Extent of the search: every hiding character, or only those that do not occur in ordinary web texts. */
 export type Strictness = "every" | "clear"
 
 const selectors = String.raw`\uFE00-\uFE0F\u{E0100}-\u{E01EF}`
@@ -72,7 +71,7 @@ const readSelectors = (text: string): string => {
   return new TextDecoder().decode(bytes)
 }
 
-/** Reads two characters of no width as bits, eight a letter; others between them separate letters. */
+/** Decodes two zero-width characters as bits, eight per letter. Other zero-width characters separate letters. */
 const readWidthless = (text: string): string => {
   const codes = listCodePoints(text, /[\u200B-\u200D\u2060-\u2064\uFEFF]/gu).slice(0, longestRead * 8)
   const [first, second] = [...new Set(codes)]
@@ -86,10 +85,10 @@ const readWidthless = (text: string): string => {
   return [readBits(1), readBits(0)].find((found) => /^[\n\t -~]+$/.test(found)) ?? ""
 }
 
-/** Letters of hidden text that are read. */
+/** Maximum number of letters of hidden text that are decoded. */
 const longestRead = 400
 
-/** Letters of hidden text that are named. */
+/** Maximum number of letters of hidden text that are reported. */
 const longestNamed = 120
 
 const decodeHidden = (text: string): string | undefined => {
@@ -97,7 +96,7 @@ const decodeHidden = (text: string): string | undefined => {
   return found === undefined ? undefined : VisibleText.showLine(TextCut.shorten(found.trim(), longestNamed))
 }
 
-/** Finds the characters of a text that hide something, or returns undefined if it has no such characters. */
+/** Finds characters in a text that hide text; `undefined` if there are no such characters. */
 export const findHiddenText = (text: string, strictness: Strictness): HiddenText | undefined => {
   if (!every.test(text)) return undefined
   const rest = text.replace(legitimate, (found) => " ".repeat(found.length))

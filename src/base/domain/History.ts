@@ -1,24 +1,24 @@
 /**
- * The history stage: converts a run's conversation to the messages for a route. It precedes all protocols, including
- * foreign providers; protocols only translate its output.
+ * The history stage: converts a run's conversation to the messages for a route. It runs before all protocols and
+ * foreign providers, which only translate its output.
  *
  * **Details**
  *
  * The messages obey the rules of the strictest endpoints, regardless of earlier interruptions and failures:
  *
  * - Adjacent messages of one role become one message. Pieces of one answer are joined without a separator.
- * - Every call is answered once, right after it; results without a call, and second results, are left out.
- * - Arguments of a call are an object. Where the model wrote no JSON object, they are empty, and the result of the call
- *   begins with a line that says so.
- * - An answer with only reasoning, and an empty message, are left out.
- * - The conversation begins with the user. If a route accepts no user message after a tool's result
+ * - Every call is answered once, right after it; results without a call, and repeated results, are omitted.
+ * - Arguments of a call are an object. If the model did not write a JSON object, the arguments are empty, and the
+ *   result of the call begins with a line that says so.
+ * - Answers with only reasoning and empty messages are omitted.
+ * - The conversation begins with a user message. If a route accepts no user message after a tool's result
  *   (`Route.Abilities.userAfterTool`), an assistant message is inserted between them.
  * - Thinking is included as the route requires it (`Route.Abilities.thinking`).
- * - A message that is marked by {@link markOnce} is sent until the model has answered, and never again.
+ * - A message marked by {@link markOnce} is sent only until the model has answered.
  *
- * Valid messages stay the same objects, and each conversion of a message is made once, so that requests of one
- * conversation begin with the same bytes and converted messages are found again. A request of a grown conversation
- * costs only its new messages (`GrowingList`). Pure.
+ * Valid messages remain the same objects, and each message is converted once, so that requests of one conversation
+ * begin with the same bytes and conversions can be cached. A request of a longer conversation converts only its new
+ * messages (`GrowingList`). Pure.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §9.1 and §14.5.
  */
@@ -33,11 +33,9 @@ import * as Route from "./Route.ts"
 
 const key = "hermes-effect"
 
-/**
- * Marks a message of the runtime's own that is sent until the model has answered, and is not part of the conversation.
- */
+/** Marks a message of the runtime that is sent until the model has answered and is not part of the conversation. */
 export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
-  // The constructor of its role returns the same role.
+  // The constructor returns a message of the same role; the compiler cannot infer this.
   (message.role === "user"
     ? Prompt.userMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })
     : Prompt.assistantMessage({
@@ -45,13 +43,13 @@ export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>
         options: { ...message.options, [key]: { once: true } }
       })) as M
 
-/** True for a message that {@link markOnce} marked. */
+/** Tests whether {@link markOnce} marked a message. */
 export const isOnce = ({ options }: Prompt.Message): boolean => {
   const own = options[key]
   return Predicate.hasProperty(own, "once") && own.once === true
 }
 
-/** Leaves out what was sent once and has been answered. */
+/** Omits messages marked by {@link markOnce} that the model has answered. */
 const withoutAnswered = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   if (!messages.some(isOnce)) return messages
   const answered = messages.findLastIndex(isAnswer)
@@ -60,7 +58,7 @@ const withoutAnswered = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray
 
 const isAnswer = (message: Prompt.Message): boolean => message.role === "assistant" && !isOnce(message)
 
-/** Something besides reasoning. */
+/** Tests whether an answer contains more than reasoning and blank text. */
 const hasContent = ({ content }: Prompt.AssistantMessage): boolean =>
   content.some((part) => (part.type === "text" ? part.text.trim() !== "" : part.type !== "reasoning"))
 
@@ -69,7 +67,7 @@ const isEmpty = (message: Prompt.Message): boolean =>
     ? !hasContent(message)
     : message.role === "user" && message.content.every((part) => part.type === "text" && part.text.trim() === "")
 
-/** Leaves out what says nothing; the newest message stays, unless it is an answer. */
+/** Omits empty messages, except a user message at the end. */
 const withoutEmpty = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isEmpty)
     ? messages.filter(
@@ -84,7 +82,7 @@ const withoutThinking = memoize((message: Prompt.AssistantMessage): Prompt.Assis
     : Prompt.assistantMessage({ content, options: message.options })
 })
 
-/** Leaves out the thinking before an index. */
+/** Omits the thinking before an index. */
 const dropThinking = (messages: ReadonlyArray<Prompt.Message>, from: number): ReadonlyArray<Prompt.Message> =>
   from === 0
     ? messages
@@ -97,7 +95,7 @@ type SpokenMessage = Prompt.UserMessage | Prompt.AssistantMessage
 const isPlainText = (part: Prompt.AssistantMessagePart | undefined): part is Prompt.TextPart =>
   part?.type === "text" && Object.keys(part.options).length === 0
 
-/** The parts of an answer that came in two pieces. */
+/** Joins the parts of an answer that consists of two messages. */
 const joinParts = (
   before: ReadonlyArray<Prompt.AssistantMessagePart>,
   after: ReadonlyArray<Prompt.AssistantMessagePart>
@@ -135,19 +133,21 @@ const makeContent = (value: string) => ({ content: [Prompt.textPart({ text: valu
 const opening = Prompt.userMessage(makeContent("(the beginning of the conversation is left out)"))
 const between = Prompt.assistantMessage(makeContent("(no answer)"))
 
-/** The beginning of an array that grows; others may share it, of any length. */
+/** The beginning of a growing array, which beginnings of other lengths may share. */
 interface Beginning {
   items: Array<Prompt.Message>
   length: number
 }
 
-/** Adds a message after a beginning. Copies the array only if it has a different message at that position. */
+/**
+ * Appends a message to a beginning. Copies the array only if it already contains a different message at that position.
+ */
 const pushMessage = (out: Beginning, message: Prompt.Message): void => {
   if (out.length < out.items.length && out.items[out.length] !== message) out.items = out.items.slice(0, out.length)
   out.items[out.length++] = message
 }
 
-/** Appends a message so that user and assistant take turns; `out` and the message have no open calls. */
+/** Appends a message so that user and assistant messages alternate. `out` and the message must have no open calls. */
 const pushAlternating = (out: Beginning, message: Prompt.Message, { userAfterTool }: Route.Abilities): void => {
   const last = out.items[out.length - 1]
   const one = isSpoken(last) && isSpoken(message) ? mergeMessages(last, message) : undefined
@@ -161,12 +161,12 @@ const pushAlternating = (out: Beginning, message: Prompt.Message, { userAfterToo
   pushMessage(out, message)
 }
 
-/** Stands before the result of a call whose arguments were not readable and are sent as `{}`. */
+/** Text before the result of a call whose arguments were not a JSON object and are sent as `{}`. */
 export const corruptedArguments = "[The arguments of this call were not a JSON object; they are left out here.]"
 
 const isReadable = ({ params }: Prompt.ToolCallPart): boolean => Predicate.isObject(params)
 
-/** Parses arguments as an object, or returns undefined if they are not a JSON object. */
+/** Parses arguments as an object; `undefined` if they are not a JSON object. */
 const readArguments = (params: unknown): object | undefined => {
   if (params === undefined || params === null) return {}
   if (typeof params !== "string") return undefined
@@ -200,7 +200,7 @@ const withMarker = (message: Prompt.ToolMessage, corrupted: ReadonlySet<string>)
   return made
 }
 
-/** Calls with arguments that every endpoint reads; `messages` have no open calls. */
+/** Replaces call arguments that are not JSON objects. `messages` must have no open calls. */
 const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   const isFine = (message: Prompt.Message): boolean =>
     message.role !== "assistant" ||
@@ -219,13 +219,16 @@ const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pro
   })
 }
 
-/** The messages sent before the newest answer, and the messages since then. */
+/** The messages before the newest answer, and the messages since then. */
 interface Rounds {
-  /** Without thinking if the route takes only the thinking of the tool loop; otherwise as the route requires it. */
+  /**
+   * Messages without thinking if the route accepts only the thinking of the tool loop; otherwise with the thinking that
+   * the route requires.
+   */
   readonly sent: Beginning
-  /** The same with the thinking since the newest user message; undefined if that contains no thinking. */
+  /** The same messages with the thinking since the newest user message; `undefined` if there is no such thinking. */
   thinking: Beginning | undefined
-  /** The newest round, as it is in the conversation. */
+  /** The newest round, unchanged from the conversation. */
   open: Array<Prompt.Message>
 }
 
@@ -234,13 +237,15 @@ const hasThinking = (message: Prompt.Message): boolean =>
 
 const isUser = ({ role }: Prompt.Message): boolean => role === "user"
 
-/** Builds the messages of a route round by round. A round is final once the conversation has the next answer. */
+/**
+ * Builds the messages of a route round by round. A round is complete when the conversation contains the next answer.
+ */
 const makeStage = (abilities: Route.Abilities) => {
   const appendRound = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
     for (const message of repairCalls(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
   }
 
-  /** Closes the round that an answer follows. */
+  /** Closes the round before a new answer. */
   const closeRound = (rounds: Rounds, round: ReadonlyArray<Prompt.Message>): void => {
     const { sent } = rounds
     const bare = abilities.thinking === "all" ? round : dropThinking(round, round.length)
@@ -306,7 +311,7 @@ const findStage = (abilities: Route.Abilities): ReturnType<typeof makeStage> => 
   return made
 }
 
-/** Returns the messages to send to a route: the same array if nothing had to change. */
+/** Returns the messages to send to a route: the same array if no message had to change. */
 export const toSendableMessages = (
   messages: ReadonlyArray<Prompt.Message>,
   abilities: Route.Abilities

@@ -1,6 +1,6 @@
 /**
- * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has
- * its own brand, so that a session id cannot be passed where a turn id is expected.
+ * Branded identifiers and their constructors. Every kind of id that leaves the runtime (events, hooks, traces, the
+ * store) has its own brand, so that a session id cannot be passed where a turn id is expected.
  *
  * **Example** (The ids of a run)
  *
@@ -24,14 +24,14 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 
 /**
- * Identity of a conversation, `YYYYMMDD_HHMMSS_<6 hex>` when the runtime makes it (`hermes-product.md` §1.7). An
- * application may bring its own.
+ * Identity of a conversation. The runtime creates ids of the form `YYYYMMDD_HHMMSS_<6 hex>` (`hermes-product.md` §1.7);
+ * an application may use its own ids.
  */
 export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
 /** Type of {@link SessionId}. */
 export type SessionId = typeof SessionId.Type
 
-/** The id of a session as a part of a file's name. */
+/** Converts the id of a session to a part of a file name. */
 export const toFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
 
 /** Identity of one run (a user turn), shared by its model attempts and tool calls. Opaque. */
@@ -39,7 +39,7 @@ export const TurnId = Schema.NonEmptyString.pipe(Schema.brand("TurnId"))
 /** Type of {@link TurnId}. */
 export type TurnId = typeof TurnId.Type
 
-/** Identity of a task: the session id for a top-level run, the subagent id for a delegated one. */
+/** Identity of a task: the session id for a top-level run, the subagent id for a delegated task. */
 export const TaskId = Schema.NonEmptyString.pipe(Schema.brand("TaskId"))
 /** Type of {@link TaskId}. */
 export type TaskId = typeof TaskId.Type
@@ -49,19 +49,21 @@ export const ApiRequestId = Schema.NonEmptyString.pipe(Schema.brand("ApiRequestI
 /** Type of {@link ApiRequestId}. */
 export type ApiRequestId = typeof ApiRequestId.Type
 
-/** Identity of one tool call as the model named it; unique within its assistant message. */
+/** Identity of one tool call, as assigned by the model; unique within its assistant message. */
 export const ToolCallId = Schema.NonEmptyString.pipe(Schema.brand("ToolCallId"))
 /** Type of {@link ToolCallId}. */
 export type ToolCallId = typeof ToolCallId.Type
 
-/** `count` lower-case hexadecimal digits from the fiber's `Random`, so that a seeded test repeats them. */
+/**
+ * Returns `count` lower-case hexadecimal digits from the fiber's `Random`, so that a test with a seed is reproducible.
+ */
 export const makeHex = (count: number): Effect.Effect<string> =>
   Effect.map(Random.nextIntBetween(0, 16 ** Math.min(count, 12)), (n) => n.toString(16).padStart(count, "0"))
 
-/** Asking the system for its zone is slow, and the answer does not change. */
+/** Cached time zone: reading it from the system is slow, and it does not change. */
 let zone: DateTime.TimeZone | undefined
 
-/** `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
+/** The current time as `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
 const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
   zone ??= DateTime.zoneMakeLocal()
   const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: zone }))
@@ -69,10 +71,10 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
   return `${at.year}${padTwoDigits(at.month)}${padTwoDigits(at.day)}_${padTwoDigits(at.hour)}${padTwoDigits(at.minute)}${padTwoDigits(at.second)}`
 })
 
-/** The ids of one second: six digits repeat soon where hundreds of sessions begin at once. */
+/** The ids created in the current second. Six digits collide easily if hundreds of sessions begin at once. */
 const given = { at: "", ids: new Set<string>() }
 
-/** A new {@link SessionId}, which this process gave to no other session. */
+/** Creates a new {@link SessionId} that is unique within this process. */
 export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function* () {
   const at = yield* stamp
   if (given.at !== at) {
@@ -85,6 +87,6 @@ export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function* () {
   return SessionId.make(id)
 })
 
-/** A new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */
+/** Creates a new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */
 export const makeTurnId = (sessionId: SessionId, taskId: TaskId): Effect.Effect<TurnId> =>
   Effect.map(makeHex(8), (tail) => TurnId.make(`${sessionId}:${taskId}:${tail}`))

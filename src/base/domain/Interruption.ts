@@ -1,12 +1,12 @@
 /**
- * Tells the interruption of the fiber that runs from one that code below made up by itself (`Effect.interrupt`) or took
- * over from another fiber (`Fiber.join` of one that was interrupted). Only the first is an interruption of the run; the
- * second is a failure of that code.
+ * Distinguishes an interruption of the current fiber from an interruption that inner code raised itself
+ * (`Effect.interrupt`) or took over from another fiber (`Fiber.join` of an interrupted fiber). Only the former
+ * interrupts the run; the latter is a failure of the inner code.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 
-/** Code that was not interrupted ended with an interruption. */
+/** Error of code that ended with an interruption although its fiber was not interrupted. */
 export class SelfInterrupted extends Error {
   override readonly name = "SelfInterrupted"
   constructor(what: string) {
@@ -14,12 +14,12 @@ export class SelfInterrupted extends Error {
   }
 }
 
-/** Ends with the interruption of this fiber if there is one, also in an uninterruptible region; succeeds otherwise. */
+/** Ends with an interruption if this fiber was interrupted, even in an uninterruptible region; succeeds otherwise. */
 const check: Effect.Effect<void> = Effect.interruptible(Effect.void)
 
 /**
- * Continues with `orElse` when a cause with an interruption reached a fiber that is not interrupted. An interruption of
- * this fiber propagates, as does every cause without one.
+ * Continues with `orElse` if a cause contains an interruption but the fiber was not interrupted. An interruption of
+ * this fiber propagates, as does every cause without an interruption.
  */
 const orElse = <E, A2, E2, R2>(
   cause: Cause.Cause<E>,
@@ -28,8 +28,8 @@ const orElse = <E, A2, E2, R2>(
   Cause.hasInterrupts(cause) ? Effect.andThen(check, Effect.suspend(orElse)) : Effect.failCause(cause)
 
 /**
- * Turns an interruption that is not this fiber's into a failure. A cause that also contains a failure or a defect
- * retains it, and loses the interruption.
+ * Turns an interruption of another fiber into a failure. If the cause also contains a failure or a defect, it retains
+ * these and loses the interruption.
  */
 export const contain =
   <E2>(failure: () => E2) =>

@@ -1,7 +1,7 @@
 /**
- * The boundary around foreign code (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a
- * separate fiber, so that its failure, defect, interruption or slowness cannot reach its caller. Describes errors, and
- * warns about each one once.
+ * The boundary around foreign code (a wrapper, a listener, a handler of a tool, a function of a plugin): the code runs
+ * in a separate fiber, so that its failure, defect, interruption or slowness does not affect the caller. Also describes
+ * errors and warns about each error once.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -18,10 +18,10 @@ import * as Interruption from "./Interruption.ts"
 import * as Json from "./Json.ts"
 import * as Redaction from "./Redaction.ts"
 
-/** Function that `Effect.uninterruptibleMask` hands out. */
+/** The function that `Effect.uninterruptibleMask` passes to its callback. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Code of others did not settle within its deadline. */
+/** Error of foreign code that did not complete within its deadline. */
 export class DeadlineExceeded extends Error {
   override readonly name = "DeadlineExceeded"
   constructor(millis: number) {
@@ -30,18 +30,18 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * Measures the code's own time against its deadline in milliseconds. Time spent waiting for the call below, which has
- * its own deadline, does not count.
+ * Measures the time that foreign code itself uses of its deadline, in milliseconds. Time spent waiting for the inner
+ * call, which has a separate deadline, does not count.
  */
 export interface OwnTime {
   readonly deadline: () => number
   readonly pause: () => void
   readonly resume: () => void
-  /** Succeeds when the deadline is used up; time counts from the first use on. */
+  /** Succeeds when the deadline has passed; time counts from the first use. */
   readonly expired: Effect.Effect<undefined>
 }
 
-/** Own time that is not begun: code that is done at once reads no clock. */
+/** Creates an {@link OwnTime} that starts on first use, so that code that completes at once never reads the clock. */
 export const makeOwnTime = (deadline: () => number): OwnTime => {
   let clock: Clock.Clock | undefined
   let since = 0
@@ -74,7 +74,7 @@ export const makeOwnTime = (deadline: () => number): OwnTime => {
   }
 }
 
-/** Time that an interrupted run still waits for the code that it interrupts. */
+/** Time that an interrupted run waits for the code that it interrupts. */
 const grace = Duration.seconds(5)
 
 /** Interrupts a fiber and waits briefly for its end, because it may be uninterruptible. */
@@ -86,24 +86,24 @@ const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
       : Effect.void
   })
 
-/** Runs an effect in its own fiber, without a parent; `then` receives the fiber when it ends or suspends. */
+/** Runs an effect in a separate fiber, without a parent; `then` receives the fiber when it ends or suspends. */
 export const forkIsolated = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E2, R | R2> =>
-  // The context of a fiber has what the effects that it runs need.
+  // The context of a fiber contains the services that its effects require.
   Effect.withFiber((fiber) => then(Effect.runForkWith(fiber.context as Context.Context<R>)(effect)))
 
 /**
- * Runs an effect and returns its exit, or undefined if the deadline comes first. Must run inside an uninterruptible
- * mask; only waiting for it is as interruptible as `restore` makes it.
+ * Runs an effect and returns its exit, or `undefined` if the deadline passes first. Must run inside an uninterruptible
+ * mask; `restore` determines whether the wait for the effect is interruptible.
  *
  * **Details**
  *
- * It runs in a separate fiber, which is interrupted at the deadline or when the run is interrupted, but not awaited: it
- * may be uninterruptible. For the same reason the deadline also applies inside an uninterruptible region. An effect
- * that completes at once costs no timer. An interrupted run waits briefly for code that is `awaited`, so that its
- * resources are released first.
+ * The effect runs in a separate fiber. The fiber is interrupted at the deadline or when the run is interrupted, but not
+ * awaited, because it may be uninterruptible. For the same reason the deadline also applies inside an uninterruptible
+ * region. An effect that completes at once costs no timer. An interrupted run waits briefly for code that is `awaited`,
+ * so that its resources are released first.
  */
 export const attempt = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -113,7 +113,7 @@ export const attempt = <A, E, R>(
 ): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
   forkIsolated(effect, (fiber) => awaitExit(fiber, deadline, restore, awaited))
 
-/** {@link attempt} of an effect that runs already. */
+/** Like {@link attempt}, for an effect that is already running. */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   deadline: Duration.Duration | OwnTime,
@@ -135,8 +135,8 @@ export const awaitExit = <A, E>(
 }
 
 /**
- * {@link awaitExit}, except that an effect that misses its deadline continues: its fiber is returned, and the caller
- * has to end it. If the run is interrupted before the deadline, it interrupts the fiber.
+ * Like {@link awaitExit}, but an effect that misses its deadline continues: its fiber is returned, and the caller has
+ * to end it. If the run is interrupted before the deadline, the fiber is interrupted.
  */
 export const awaitExitOrFiber = <A, E>(
   fiber: Fiber.Fiber<A, E>,
@@ -154,16 +154,16 @@ export const awaitExitOrFiber = <A, E>(
   return Effect.onInterrupt(restore(ended), () => Effect.sync(() => fiber.interruptUnsafe()))
 }
 
-/** {@link attempt} for code that may be interrupted wherever it is called from. */
+/** Like {@link attempt}, for code that may be interrupted even in an uninterruptible region. */
 export const attemptInterruptibly = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   deadline: Duration.Duration
 ): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
   Effect.uninterruptibleMask((restore) => attempt(Effect.interruptible(effect), deadline, restore))
 
-/** Names code of others in its failures, and bounds it. */
+/** Name of foreign code for errors, and its deadline. */
 interface CallBorder {
-  /** Subject of a sentence. */
+  /** Name of the code, as the subject of a sentence. */
   readonly what: string
   readonly deadline: Duration.Duration
 }
@@ -187,7 +187,7 @@ export const contain = <A, E, R>(
     })
   )
 
-/** Distinct faults that are remembered; of more, the oldest may be said again. */
+/** Maximum number of distinct faults that are remembered. Beyond it, the oldest faults may be reported again. */
 const remembered = 256
 const shown = 200
 
@@ -204,10 +204,10 @@ export const describeFailure = (cause: Cause.Cause<unknown>): string => {
   return Redaction.redactStart(text, shown).replaceAll(/\s+/g, " ")
 }
 
-/** Warns about `what` the first time, and logs it at debug level after that. */
+/** Function that logs a fault as a warning the first time, and at debug level after that. */
 export type FaultReporter = (what: string) => Effect.Effect<void>
 
-/** A memory of faults. */
+/** Creates a reporter that remembers faults. */
 export const makeFaultReporter = (): FaultReporter => {
   const seen = new Set<string>()
   return (what) =>

@@ -1,11 +1,11 @@
 /**
- * JSON at the borders of the runtime: parsing without exceptions, one way to turn any value into text, and values of
- * unknown shape read field by field, without copies.
+ * JSON at the boundaries of the runtime: parses without exceptions, converts any value to text, and reads the fields of
+ * values of unknown shape without copies.
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 
-/** The value of a JSON text, or none. */
+/** Parses a JSON text; `None` if the text is not JSON. */
 export const parse = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text))
@@ -14,14 +14,12 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/**
- * Levels of nesting that {@link toPlainData} goes into: far more than data has, and less than the stack of the machine.
- */
+/** Maximum nesting depth of {@link toPlainData}: far more than real data has, and less than the stack allows. */
 export const maxDepth = 500
 
 const toPlainMembers = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
   if (Array.isArray(value)) return value.map((item: unknown) => toPlainValue(item, change, above))
-  // Before `toJSON`, with which a Buffer would list each of its bytes.
+  // This check precedes `toJSON`, because the `toJSON` of a Buffer lists each byte.
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
   if ("toJSON" in value && typeof value.toJSON === "function") return toPlainValue(value.toJSON(), change, above)
   if (value instanceof Set) return Array.from(value, (item) => toPlainValue(item, change, above))
@@ -54,14 +52,17 @@ const toPlainValue = (value: unknown, change: (text: string) => string, above: S
 }
 
 /**
- * Converts any value to JSON data and changes each string and each member name: dates and other values with `toJSON` by
- * that method, bigints to digits, maps to records, sets to arrays, and errors to name and message. Bytes, cycles,
- * values nested too deeply and values that throw when read are replaced by a note.
+ * Converts any value to JSON data and changes each string and each member name: dates and other values with a `toJSON`
+ * method are converted by that method, bigints to digits, maps to records, sets to arrays, and errors to name and
+ * message. Bytes, cycles, values nested too deeply and values that throw when read are replaced by a note.
  */
 export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown =>
   toPlainValue(value, change, new Set())
 
-/** A string as it is, everything else as compact JSON; see {@link toPlainData} for a value that JSON cannot express. */
+/**
+ * Returns a string unchanged and every other value as compact JSON; see {@link toPlainData} for values that JSON cannot
+ * express.
+ */
 export const toText = (value: unknown): string => {
   if (typeof value === "string") return value
   try {
@@ -72,7 +73,7 @@ export const toText = (value: unknown): string => {
   }
 }
 
-/** An object of unknown fields. */
+/** An object with unknown fields. */
 export interface Fields {
   readonly [name: string]: unknown
 }
@@ -80,23 +81,23 @@ export interface Fields {
 const noFields: Fields = Object.freeze({})
 const noItems: ReadonlyArray<unknown> = Object.freeze([])
 
-/** Tests whether a value is an object and no array. */
+/** Tests whether a value is an object but not an array. */
 export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
 
-/** The value itself, or an object without fields. */
+/** Returns the value if it is an object, or an object without fields. */
 export const readFields = (value: unknown): Fields => (isFields(value) ? value : noFields)
 
-/** The value itself, or an array without items. */
+/** Returns the value if it is an array, or an empty array. */
 export const readItems = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : noItems)
 
-/** The value itself if it is a string. */
+/** Returns the value if it is a string, or `undefined`. */
 export const readString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
-/** A string or number as text; empty for everything else. */
+/** Returns a string or number as text, or an empty text for other values. */
 export const readWord = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
-/** The value of a text that is JSON, else the text. */
+/** Returns the parsed value of a JSON text, or the text itself if it is not JSON. */
 export const parseOrKeep = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -105,7 +106,10 @@ export const parseOrKeep = (text: string): unknown => {
   }
 }
 
-/** The object, or what is wrong with the body in its place. Text is parsed: servers mislabel JSON. */
+/**
+ * Returns the body as an object, or a description of the problem if it is not an object. Text is parsed, because some
+ * servers mislabel JSON.
+ */
 export const readBody = (raw: unknown): Fields | string => {
   if (raw === undefined || raw === null || raw === "") return "the answer is empty"
   const value = typeof raw === "string" ? parseOrKeep(raw) : raw

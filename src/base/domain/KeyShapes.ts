@@ -1,5 +1,5 @@
 /**
- * The shapes of vendors' keys: the prefix, alphabet and length of each.
+ * The shapes of vendors' keys: the prefix, alphabet and length of each kind of key.
  *
  * **Details**
  *
@@ -10,7 +10,8 @@
  *
  * **Gotchas**
  *
- * Every entry begins with a literal and repeats one class at a time, so that a text is searched in linear time.
+ * Every pattern begins with a literal and repeats one character class at a time, so that a text is searched in linear
+ * time.
  */
 
 /** A prefix (pattern source of a literal) and the pattern source of the rest. */
@@ -20,7 +21,7 @@ const hex = "[a-fA-F0-9]"
 const letters = "[A-Za-z0-9]"
 const word = String.raw`[\w-]`
 const dotted = String.raw`[\w=.-]`
-/** A sign of base64, also as it is written in an address. */
+/** A base64 character, plain or percent-encoded. */
 const base64 = "(?:[A-Za-z0-9+/]|%2[BbFf])"
 const uuid = `${hex}{8}-${hex}{4}-${hex}{4}-${hex}{4}-${hex}{12}`
 
@@ -189,7 +190,7 @@ const furtherShapes: ReadonlyArray<Shape> = [
   ["Stripe webhook", "whsec_", `${base64}{32,}={0,2}`],
   ["Supabase secret", "sb_secret_", `${word}{22,}`],
   ["Together", "tgp_v1_", `${word}{40,}`],
-  // Zeros in base64 look the same, but for the escapes.
+  // Zero bytes in base64 look the same, except for the percent escapes that this pattern requires.
   ["Twitter", "A{21}", `${letters}{5,40}%(?:25)?(?:2B|2F|3D)[A-Za-z0-9%]{30,}`],
   ["Voyage", "pa-", `(?=${word}{0,42}[A-Z])${hasDigit(word, 43)}${word}{43}`],
   ["WakaTime", "waka_", uuid],
@@ -220,6 +221,7 @@ export const addresses = [
 ].join("|")
 
 /**
- * Every shape as one pattern source. A short one (`AC…`) ends where its word ends, so that a longer run is not a key.
+ * Every shape as one pattern source. A short shape (`AC…`) must end at the end of a word, so that a longer word is not
+ * a key.
  */
 export const source = [...shapes, ...furtherShapes].map(([, prefix, rest]) => prefix + rest).join("|")

@@ -1,8 +1,8 @@
 /**
- * Requests to a model and its answers, in no provider's dialect: the vocabulary that providers, middleware,
- * routing and the loop share.
+ * Requests to a model and its answers in a provider-independent form, which providers, middleware, routing and the loop
+ * share.
  *
- * **Example** (What a provider is asked)
+ * **Example** (A request to a provider)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -38,88 +38,97 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type { ApiMode } from "./ApiMode.ts"
 
-/** The description of a tool that a model receives. */
+/** The description of a tool for a model. */
 export interface ToolDefinition {
   readonly name: string
   readonly description: string
-  /** JSON Schema of the arguments, an object schema. */
+  /** JSON Schema of the arguments, which is an object schema. */
   readonly parameters: JsonSchema.JsonSchema
 }
 
-/** Tools that the model may or must call. */
+/** Choice of the tools that the model may or must call. */
 export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
 
-/** The form that the answer must have. `schema` is JSON Schema. */
+/** The format that the answer must have. `schema` is a JSON Schema. */
 export type ResponseFormat =
   | { readonly type: "text" }
   | { readonly type: "json"; readonly name: string; readonly schema: JsonSchema.JsonSchema }
 
 /**
- * Effort of the model's thinking (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default.
+ * Effort of the model's thinking (`hermes-llm.md` §14.1). `none` turns thinking off; if absent, the provider's default
+ * applies.
  */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
 
 /**
- * Time for which a provider caches a marked prefix since its last use: five minutes, or an hour, which costs more to
- * write.
+ * Options of the prompt cache: the time for which a provider caches a marked prefix after its last use, five minutes or
+ * one hour. Writing to the one-hour cache costs more.
  */
 export interface PromptCache {
   readonly ttl: "5m" | "1h"
 }
 
 /**
- * Results of tools that a provider leaves out of its prompt once that is long; the conversation itself stays as it is.
+ * Rules for a provider to omit old tool results from its prompt when the prompt is long. The conversation itself is
+ * unchanged.
  */
 export interface ContextEdits {
-  /** Share of the context window from which on results are left out, 0 to 1. */
+  /** Share of the context window, 0 to 1, above which results are omitted. */
   readonly threshold: number
-  /** Newest results that are never left out. */
+  /** Number of newest results that are never omitted. */
   readonly keepResults: number
 }
 
 /**
- * One question to a model, in no provider's dialect.
+ * One request to a model, in a provider-independent form.
  *
  * **Gotchas**
  *
- * `messages` may be the live array of a run that grows after the call: a provider reads it in `prepare` and may retain
- * message objects (which never change), but not the array. It converts each message once and caches the result by the
- * object.
+ * `messages` may be the live array of a run that grows after the call: a provider reads the array in `prepare` and may
+ * retain message objects (which never change), but not the array. The provider converts each message once and caches
+ * the result by message object.
  */
 export interface ModelCall {
-  /** System messages first, then the conversation. */
+  /** Messages of the request: system messages first, then the conversation. */
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** The same array as long as the tools are the same, so that their wire form is made once. */
+  /**
+   * Tools of the request. The array remains the same object while the tools are unchanged, so that their wire form is
+   * built once.
+   */
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly toolChoice: ToolChoice
   readonly responseFormat: ResponseFormat
-  /** Asks for the answer in pieces. */
+  /** Requests a streamed answer. */
   readonly stream: boolean
   readonly maxOutputTokens?: number | undefined
-  /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
+  /** Context window of the model, in tokens, if known; the requested answer is never longer. */
   readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
   /**
-   * Seed of the provider's draws, on routes whose protocol has one (`ApiMode.canTakeSeed`). The same answer again is
-   * not promised.
+   * Sampling seed, for routes whose protocol supports it (`ApiMode.canTakeSeed`). Providers do not guarantee identical
+   * answers.
    */
   readonly seed?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /**
-   * Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the
+   * Marks the prefix for the provider's prompt cache, on routes that support marks. Set if further calls of the
    * conversation follow.
    */
   readonly cache?: PromptCache | undefined
-  /** Has the provider leave out old results of tools, on routes with the ability (`Route.Abilities.compaction`). */
+  /** Makes the provider omit old tool results, on routes with the ability (`Route.Abilities.compaction`). */
   readonly contextEdits?: ContextEdits | undefined
-  /** Asks for an encrypted form of the conversation in place of an answer; for routes with the ability alone. */
+  /** Requests an encrypted form of the conversation instead of an answer; only for routes with the ability. */
   readonly compact?: boolean | undefined
-  /** Id of the conversation, the same over its compactions, for providers that key their prompt cache by it. */
+  /**
+   * Id of the conversation, which does not change with compactions, for providers that use it as the key of their
+   * prompt cache.
+   */
   readonly conversationId?: string | undefined
 }
 
 /**
- * The provider's own request, whole. `extra_body`, `extra_headers` and `extra_query` are merged into the wire request.
+ * The complete request in the form of the provider. `extra_body`, `extra_headers` and `extra_query` are merged into the
+ * wire request.
  */
 export interface ModelRequest {
   readonly [key: string]: unknown
@@ -131,20 +140,17 @@ export interface RequestBodies {
   readonly anthropic_messages: Anthropic.MessageCreateParams
   readonly codex_responses: OpenAI.Responses.ResponseCreateParams
   readonly bedrock_converse: ConverseStreamCommandInput & { readonly stream?: boolean }
-  /** For an `effect/ai` `LanguageModel`: `prompt` and `tools` are encoded. */
+  /** Request for an `effect/ai` `LanguageModel`; `prompt` and `tools` are encoded. */
   readonly language_model: { readonly prompt: unknown; readonly tools?: unknown; readonly tool_choice?: unknown }
 }
 
 /** A request in one protocol; members that the SDK does not know are `unknown`. */
 export type RequestBody<Mode extends ApiMode> = RequestBodies[Mode] & ModelRequest
 
-/**
- * A request with its protocol: a comparison of `apiMode` narrows it to the SDK's type. `apiMode` is not listed among
- * its keys.
- */
+/** A request with its protocol: comparing `apiMode` narrows it to the type of the SDK. `apiMode` is not enumerable. */
 export type TypedRequest = { readonly [Mode in ApiMode]: RequestBody<Mode> & { readonly apiMode: Mode } }[ApiMode]
 
-/** A part of an answer. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
+/** A part of an answer. A tool call's `params` is the parsed JSON, or the raw text if it is not JSON. */
 export type ContentPart =
   | Response.TextPart
   | Response.ReasoningPart
@@ -172,41 +178,44 @@ export interface ModelResponse {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
-  /** US dollars that the API reports as the cost of the answer; absent if it reports no cost. */
+  /** Cost of the answer in US dollars, as reported by the API; absent if the API reports no cost. */
   readonly reportedCost?: number | undefined
   /** The model that answered, as the API names it. */
   readonly model: string | undefined
   /** The API's id of the answer. */
   readonly id: string | undefined
-  /** The body in the form of the provider's `apiMode`. Of a streamed answer it is put together on first use. */
+  /** The response body in the form of the provider's `apiMode`. For a streamed answer it is assembled on first use. */
   readonly raw: unknown
 }
 
-/** Receives the pieces of a streamed answer and returns the pieces to pass on; see `ARCHITECTURE.md` §6. */
+/**
+ * Function that receives the pieces of a streamed answer and returns the pieces to pass on; see `ARCHITECTURE.md` §6.
+ */
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
 /**
  * Result of an `onPart` that holds the parts back: nothing is passed on, and the next call receives them again before
- * the new ones and decides on all of them. Parts held at the end wait for the wrapper's decision on the answer.
+ * the new ones and decides on all of them. Parts that are held at the end of the stream wait for the wrapper's decision
+ * on the answer.
  */
 export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
 
-/** Receives the headers of an answer when it begins; names are in lower case. */
+/** Function that is called with the headers of an answer when it begins; header names are in lower case. */
 export type OnHeaders = (get: (name: string) => string | null | undefined) => Effect.Effect<void>
 
-/** Options of one execution. */
+/** Options of one execution of a request. */
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
   /**
-   * Called by the router when it repeats the call after an answer broke off: with true if the text that was passed on
-   * stays and the rest of it follows, with false if all of it is discarded.
+   * Called by the router when it repeats the call after an answer broke off. `continues` is true if the text already
+   * passed on remains and its rest follows, false if that text is discarded.
    */
   readonly onRetry?: ((continues: boolean) => void) | undefined
-  /** For providers over HTTP; others have no headers to report. */
+  /** Called only for providers that use HTTP. */
   readonly onHeaders?: OnHeaders | undefined
 }
 
-/** The same answer with other parts; its `raw` stays what the provider sent. */
+/** Returns the answer with other parts; `raw` remains the body that the provider sent. */
 export const withParts = (
   response: ModelResponse,
   parts: ReadonlyArray<ContentPart>,
@@ -225,9 +234,10 @@ export const withParts = (
 const partType = "~effect/ai/Response/Part"
 const noMetadata: Response.ProviderMetadata = Object.freeze({})
 
-// One of these is made for each piece of an answer: literals of one shape, without the copies of `makePart`.
+// These functions are called for each piece of an answer, so they return object literals of one shape and avoid the
+// copies of `makePart`.
 
-/** A piece of text. */
+/** Creates a piece of text. */
 export const makeTextDelta = (id: string, delta: string): Response.TextDeltaPart => ({
   [partType]: partType,
   type: "text-delta",
@@ -236,7 +246,7 @@ export const makeTextDelta = (id: string, delta: string): Response.TextDeltaPart
   metadata: noMetadata
 })
 
-/** A piece of reasoning. */
+/** Creates a piece of reasoning. */
 export const makeReasoningDelta = (id: string, delta: string): Response.ReasoningDeltaPart => ({
   [partType]: partType,
   type: "reasoning-delta",
@@ -245,7 +255,7 @@ export const makeReasoningDelta = (id: string, delta: string): Response.Reasonin
   metadata: noMetadata
 })
 
-/** A piece of the JSON text of arguments. */
+/** Creates a piece of the JSON text of arguments. */
 export const makeParamsDelta = (id: string, delta: string): Response.ToolParamsDeltaPart => ({
   [partType]: partType,
   type: "tool-params-delta",

@@ -1,6 +1,4 @@
-/**
- * Describes to a user why the system refused a path, or to write.
- */
+/** Describes to a user why the system refused access to a path or a write. */
 import type { PlatformError } from "effect/PlatformError"
 
 const reasons: Readonly<Record<string, string>> = {
@@ -19,10 +17,10 @@ const codes: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the name is too long"
 }
 
-/** The reason in an error of the system, by its code; undefined of one that users need no words for. */
+/** Describes a system error by its code; `undefined` for codes without a description. */
 export const describeCode = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error ? codes[String(error.code)] : undefined
 
-/** The reason of an error about a path, without the path. */
+/** Returns the reason of an error about a path, without the path. */
 export const describeReason = ({ message, reason }: PlatformError): string =>
   reasons[reason._tag] ?? ("cause" in reason ? describeCode(reason.cause) : undefined) ?? message

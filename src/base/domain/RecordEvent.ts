@@ -1,12 +1,12 @@
 /**
- * Facts of a run as stored: complete, redacted once, in the order in which they happened. Traces, trajectories, usage
- * and the views of a stored session are pure functions of them.
+ * Stored events of a run: complete, redacted once, in the order in which they happened. Traces, trajectories, usage and
+ * the views of a stored session are pure functions of them.
  *
  * **Details**
  *
- * Each message is recorded once. A model call references the messages that it was sent, and its tools by the hash of
- * their definitions, so that a step adds only new data and not the whole history again. Times are epoch milliseconds.
- * `version` is the version of the union; a reader skips and reports an event whose `_tag` it does not know.
+ * Each message is recorded once. A model call references its messages, and its tools by the hash of their definitions,
+ * so that a step adds only new data and not the whole history again. Times are epoch milliseconds. `version` is the
+ * version of the union; a reader skips and reports an event with an unknown `_tag`.
  *
  * **Example** (Reading the prompt and the result of a run)
  *
@@ -44,21 +44,21 @@ export const version = 1
 
 /**
  * Writer of a message: the user, the model, a tool, a child agent that reports, or the runtime (the system prompt,
- * nudges, the close of a call that was cut, context that plugins add).
+ * nudges, the results of interrupted calls, context that plugins add).
  */
 export const Origin = Schema.Literals(["user", "model", "tool", "child", "runtime"])
 /** Type of {@link Origin}. */
 export type Origin = typeof Origin.Type
 
 /**
- * Messages of a model call: a stored message by its position in the session, a range of them by the first and the last
- * position, any other by its id.
+ * Reference to messages of a model call: the position of a stored message in the session, a range as first and last
+ * position, or the id of a message that is not stored.
  */
 export const Reference = Schema.Union([Schema.Int, Schema.Tuple([Schema.Int, Schema.Int]), Schema.String])
 /** Type of {@link Reference}. */
 export type Reference = typeof Reference.Type
 
-/** Provider, model and address that an attempt is made at. */
+/** Provider, model and address of an attempt. */
 export const RoutePlace = Schema.Struct({
   provider: Schema.String,
   model: Schema.String,
@@ -69,7 +69,7 @@ export const RoutePlace = Schema.Struct({
 /** First event of every run. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   version: Schema.Int,
-  /** Version of the runtime; absent in records of earlier ones. */
+  /** Version of the runtime; absent in records of earlier versions. */
   agentVersion: Schema.optionalKey(Schema.String),
   /** Origin of the session: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
   source: Schema.String,
@@ -78,10 +78,10 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
-  /** Span in which the run was started, as W3C Trace Context; absent without tracing. */
+  /** Span in which the run was started, as W3C Trace Context; absent if tracing is off. */
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),
-  /** Of a child: the call that it works for. */
+  /** The tool call that started the child agent; absent if the run is not a child's. */
   parent: Schema.optionalKey(
     Schema.Struct({
       sessionId: SessionId,
@@ -94,32 +94,35 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   )
 })
 
-/** The message of another session that a message repeats. */
+/** The message of another session that was copied. */
 export const Original = Schema.Struct({
   sessionId: SessionId,
   position: Schema.Int,
-  /** True if it differs: results, long arguments or pictures were left out, or a replay has another result. */
+  /**
+   * True if the copy differs from the original: results, long arguments or pictures were omitted, or a replay changed a
+   * result.
+   */
   changed: Schema.optionalKey(Schema.Boolean)
 })
 /** Type of {@link Original}. */
 export type Original = typeof Original.Type
 
 /**
- * A message is new. One with a `position` is part of the session; one with an `id` is sent and never stored. `message`
- * is undefined where the session's own copy cannot be read any more.
+ * A message was added. A message with a `position` is part of the session; a message with an `id` is sent but never
+ * stored. `message` is `undefined` if the session's copy can no longer be read.
  */
 export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
   origin: Origin,
   position: Schema.optionalKey(Schema.Int),
-  /** Of a message that the session began with: the one that it is a copy of. */
+  /** The original of a message that was copied from another session when this session began. */
   copyOf: Schema.optionalKey(Original),
   id: Schema.optionalKey(Schema.String),
-  /** The request whose answer it is. */
+  /** Id of the request that the message answers. */
   apiRequestId: Schema.optionalKey(Schema.String),
   message: Schema.UndefinedOr(Prompt.Message)
 })
 
-/** Tool definitions that model calls name by their hash; written before the first of a run that has them. */
+/** Tool definitions, which model calls reference by hash. Written before the first call of a run that uses them. */
 export const ToolsOffered = Schema.TaggedStruct("ToolsOffered", {
   hash: Schema.String,
   definitions: Schema.Array(
@@ -131,25 +134,25 @@ export const ToolsOffered = Schema.TaggedStruct("ToolsOffered", {
 export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
   apiRequestId: Schema.String,
   step: Schema.Int,
-  /** From 0, over all routes of the call. */
+  /** Number of the attempt, counted from 0 over all routes of the call. */
   attempt: Schema.Int,
-  /** Name of the side task that asks (a title, a judgement, a summary); absent for a step of the run. */
+  /** Name of the side task that makes the request (a title, a judgement, a summary); absent for a step of the run. */
   task: Schema.optionalKey(Schema.String),
-  /** Of a side task: the call whose tool or approval asks. */
+  /** Id of the tool call whose tool or approval started the side task; absent if it is absent. */
   callId: Schema.optionalKey(Schema.String),
   route: RoutePlace,
   messages: Schema.Array(Reference),
-  /** Hash of its tool definitions. */
+  /** Hash of the request's tool definitions. */
   tools: Schema.optionalKey(Schema.String),
-  /** The prepared request without its messages and tools, in the provider's own names. */
+  /** The prepared request without its messages and tools, with the field names of the provider. */
   parameters: Schema.Record(Schema.String, Schema.Unknown),
-  /** The whole request, if middleware rewrote it: the references then do not describe the request that was sent. */
+  /** The whole request, if middleware rewrote it; the references then do not describe the sent request. */
   rewritten: Schema.optionalKey(Schema.Unknown),
-  /** Characters of an answer that broke off, whose rest is asked for. */
+  /** Number of characters already received of an answer that broke off and that this request continues. */
   continues: Schema.optionalKey(Schema.Int)
 })
 
-/** A part of an answer as the provider gave it. `params` is the parsed JSON, or its text where that is not JSON. */
+/** A part of an answer as the provider sent it. `params` is the parsed JSON, or the text if it is not JSON. */
 export const AnswerPart = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),
@@ -161,17 +164,17 @@ export type AnswerPart = typeof AnswerPart.Type
 
 /** Failure of an attempt or a run. */
 export const Failure = Schema.Struct({
-  /** Class of the error. */
+  /** Class name of the error. */
   type: Schema.String,
   message: Schema.String,
   /** HTTP status of the provider. */
   status: Schema.optionalKey(Schema.Int),
-  /** Decision on it: `rate_limit`, `overloaded`, `auth`, … */
+  /** Classification of the failure: `rate_limit`, `overloaded`, `auth`, … */
   reason: Schema.optionalKey(Schema.String),
   retryable: Schema.optionalKey(Schema.Boolean)
 })
 
-/** An attempt is over: answered, failed, or interrupted. */
+/** An attempt has ended: it was answered, failed, or was interrupted. */
 export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   apiRequestId: Schema.String,
   status: Schema.Literals(["answered", "failed", "interrupted"]),
@@ -191,13 +194,16 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   failure: Schema.optionalKey(Failure)
 })
 
-/** Calls of an answer were changed before it was stored: a name or arguments repaired, a repeated call left out. */
+/**
+ * Calls of an answer were changed before the answer was stored: a name or arguments were repaired, or a repeated call
+ * was omitted.
+ */
 export const AnswerAdapted = Schema.TaggedStruct("AnswerAdapted", {
   apiRequestId: Schema.String,
   changes: Schema.Array(Schema.String)
 })
 
-/** A tool begins to run. `args` is what reaches it first; approvals and middleware may still change it. */
+/** A tool call starts. `args` are the initial arguments; approvals and middleware may still change them. */
 export const CallStarted = Schema.TaggedStruct("CallStarted", {
   callId: Schema.String,
   name: Schema.String,
@@ -205,34 +211,34 @@ export const CallStarted = Schema.TaggedStruct("CallStarted", {
   apiRequestId: Schema.String,
   /** True if other calls of the same answer run at the same time. */
   parallel: Schema.Boolean,
-  /** The call whose tool made it (a script); absent where the model did. */
+  /** Id of the call whose tool (a script) made this call; absent if the model made it. */
   parentCallId: Schema.optionalKey(Schema.String)
 })
 
 /**
- * A tool call is closed, whether or not the tool ran. Its result is the tool message of the same `callId`, or `output`.
+ * A tool call has ended, whether or not the tool ran. Its result is the tool message of the same `callId`, or `output`.
  */
 export const CallEnded = Schema.TaggedStruct("CallEnded", {
   callId: Schema.String,
   name: Schema.String,
   status: RunEvent.ToolStatus,
-  /** True when the tool ran. */
+  /** True if the tool ran. */
   ran: Schema.Boolean,
-  /** Reason why it did not run: `plugin_block`, `approval_denied`, `unknown_tool`, `malformed_arguments`, … */
+  /** Reason why the tool did not run: `plugin_block`, `approval_denied`, `unknown_tool`, `malformed_arguments`, … */
   reason: Schema.optionalKey(Schema.String),
   durationMillis: Schema.Finite,
-  /** Present as in `CallStarted`. */
+  /** Id of the parent call, as in `CallStarted`. */
   parentCallId: Schema.optionalKey(Schema.String),
-  /** Result of a call that a tool made: it is no message. */
+  /** Result of a call that was made by a tool; such a result is not a message. */
   output: Schema.optionalKey(Schema.String)
 })
 
-/** The tool of a call asks an MCP server. */
+/** A tool sends a request to an MCP server. */
 export const McpRequested = Schema.TaggedStruct("McpRequested", {
   callId: Schema.String,
   /** Name of the server in the settings. */
   server: Schema.String,
-  /** `tools/call`, `resources/read`, … */
+  /** Method of the request: `tools/call`, `resources/read`, … */
   method: Schema.String,
   /** The server's name for its tool or prompt. */
   target: Schema.optionalKey(Schema.String),
@@ -240,9 +246,9 @@ export const McpRequested = Schema.TaggedStruct("McpRequested", {
   uri: Schema.optionalKey(Schema.String),
   /** Revision of the protocol. */
   protocol: Schema.String,
-  /** Session id of a server with an address, if it provides one. */
+  /** Session id that a server with an address assigned, if any. */
   session: Schema.optionalKey(Schema.String),
-  /** Address of the server; absent of a program. */
+  /** Address of the server; absent for a server that is a program. */
   address: Schema.optionalKey(Schema.String),
   port: Schema.optionalKey(Schema.Int)
 })
@@ -250,31 +256,30 @@ export const McpRequested = Schema.TaggedStruct("McpRequested", {
 /** Type of {@link McpRequested}. */
 export type McpRequested = typeof McpRequested.Type
 
-/** A dangerous call was decided on. */
+/** A decision was made about a call that needs approval. */
 export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   callId: Schema.String,
   /** Subject of the request: the command, the path, the host. */
   subject: Schema.String,
-  /** `once`, `session`, `always`, `deny`, `timeout`, … */
+  /** Decision: `once`, `session`, `always`, `deny`, `timeout`, … */
   choice: Schema.String,
-  /** Reasons for the question, for people. */
+  /** Readable reasons for the question. */
   description: Schema.optionalKey(Schema.String),
   /** Keys under which an answer for the session is stored. */
   patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Place where the question was shown. */
   surface: Schema.optionalKey(Schema.String),
-  /** `aux_llm` where a model decided. */
+  /** `aux_llm` if a model decided. */
   decidedBy: Schema.optionalKey(Schema.String),
   waitedMillis: Schema.Finite
 })
 
 /**
- * The conversation that a model is sent is no longer what was said: it was compacted, trimmed, or the run took back a
- * message.
+ * The conversation that is sent to the model was rewritten: it was compacted or trimmed, or the run removed a message.
  */
 export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   reason: Schema.String,
-  /** Messages before and after. */
+  /** Numbers of messages before and after. */
   before: Schema.Int,
   after: Schema.Int,
   /** The session whose compacted conversation this session continues, if any. */
@@ -293,11 +298,11 @@ export const ChildStarted = Schema.TaggedStruct("ChildStarted", {
   background: Schema.Boolean
 })
 
-/** A child agent is done. */
+/** A child agent has ended. */
 export const ChildEnded = Schema.TaggedStruct("ChildEnded", {
   subagentId: Schema.String,
   sessionId: SessionId,
-  /** `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
+  /** Status of the child: `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
   status: Schema.String,
   summary: Schema.optionalKey(Schema.String),
   durationMillis: Schema.Finite
@@ -306,12 +311,12 @@ export const ChildEnded = Schema.TaggedStruct("ChildEnded", {
 /** Entries were lost because the record could not be written. */
 export const Gap = Schema.TaggedStruct("Gap", { entries: Schema.Int, reason: Schema.String })
 
-/** Last event of every run that ended while its process lived. */
+/** Last event of every run, unless the process died during the run. */
 export const RunEnded = Schema.TaggedStruct("RunEnded", {
-  /** Exit of a run with a result; `interrupted` or `failed` for every other. */
+  /** Exit of a run with a result; `interrupted` or `failed` for a run without a result. */
   exit: Schema.Union([RunEvent.Exit, Schema.Literals(["interrupted", "failed"])]),
   limit: Schema.optionalKey(RunEvent.Limit),
-  /** The final text as the user got it. */
+  /** The final text as the user received it. */
   text: Schema.optionalKey(Schema.String),
   steps: Schema.Int,
   usage: Usage,
@@ -319,35 +324,41 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   failure: Schema.optionalKey(Failure)
 })
 
-/** A session was given up: left for another one, or over with its program. A run that comes later opens it again. */
+/** A session ended because the user switched to another session or the program ended. A later run reopens it. */
 export const SessionEnded = Schema.TaggedStruct("SessionEnded", {
-  /** `shutdown`, `session_boundary`, `new_session`, `session_expired` or `compression`. */
+  /** Reason: `shutdown`, `session_boundary`, `new_session`, `session_expired` or `compression`. */
   reason: Schema.String
 })
 
 /**
- * A session repeats another one: the messages before its first run are that session's. They follow under the same turn,
- * and where the conversation was compacted so does a `ContextRewritten`.
+ * The session replays another session, whose messages are copied before its first run. The copied messages follow under
+ * the same turn, as does a `ContextRewritten` if the conversation was compacted.
  */
 export const ReplayBegun = Schema.TaggedStruct("ReplayBegun", {
-  /** The session that is repeated. */
+  /** The session that is replayed. */
   source: SessionId,
-  /** Position in it of the message from which on this session is new. */
+  /** Position in `source` of the message at which this session starts to differ. */
   position: Schema.Int,
-  /** Differences to it: `prompt`, `model`, `result`; `compression` if it continues from its compacted conversation. */
+  /**
+   * Differences from `source`: `prompt`, `model`, `result`; `compression` if this session continues from the compacted
+   * conversation.
+   */
   changed: Schema.Array(Schema.String)
 })
 
-/** A person or a program judged a session, or one of its runs. A later score of the same name and run replaces it. */
+/**
+ * A person or a program scored a session or one of its runs. A later score with the same name and run replaces this
+ * score.
+ */
 export const Scored = Schema.TaggedStruct("Scored", {
   name: Schema.String,
-  /** Null takes the score back. */
+  /** Value of the score; `null` removes the score. */
   value: Schema.NullOr(Schema.Union([Schema.Finite, Schema.String, Schema.Boolean])),
   run: Schema.optionalKey(TurnId),
   comment: Schema.optionalKey(Schema.String)
 })
 
-/** A note on a session, on one of its runs, or on the message of a position. */
+/** A note on a session, on one of its runs, or on the message at a position. */
 export const Noted = Schema.TaggedStruct("Noted", {
   text: Schema.String,
   run: Schema.optionalKey(TurnId),
@@ -384,14 +395,14 @@ export const RecordEvent = Schema.Union([
 /** Any event of the record. */
 export type RecordEvent = typeof RecordEvent.Type
 
-/** Kinds of events, to ask for some of them. */
+/** Kind of an event, for use in filters. */
 export type Kind = RecordEvent["_tag"]
 
-/** An event with its place: the run, the session, and when it happened. */
+/** An event with its run, its session and its time. */
 export const Entry = Schema.Struct({
   sessionId: SessionId,
   turnId: TurnId,
-  /** Epoch milliseconds. */
+  /** Time of the event, in epoch milliseconds. */
   at: Schema.Finite,
   event: RecordEvent
 })

@@ -4,25 +4,25 @@
  *
  * **Details**
  *
- * Values that the runtime holds are recognised directly (`base/domain/Secrets`), in all their forms. For all others,
- * two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the
- * families API key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the
- * key is spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a
- * secret is known by its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and
+ * Values that the runtime holds are recognised directly (`base/domain/Secrets`), in all their forms. Other secrets are
+ * recognised by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families
+ * API key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the key is
+ * spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a secret
+ * is recognised by its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and
  * connection strings, and values assigned to a name of those families.
  *
  * Long keys retain their first four and last two characters (`sk-a…9z`), so that a reader can distinguish two keys;
- * passwords and short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their
- * argument itself when there is nothing to hide.
+ * passwords and short keys become `***`. Both functions are idempotent, take linear time, never throw, and return the
+ * argument itself if it contains no secrets.
  *
  * **Gotchas**
  *
- * Text is often source code, and a model has to work with it. So a name alone hides nothing: `token = next()`,
- * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value
- * counts only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be
- * distinguished from the numbers of a diff.
+ * Text is often source code that a model has to work with, so a name alone does not make a value a secret:
+ * `token = next()`, `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an
+ * unquoted value is hidden only if it fills its line and contains a digit. Telephone numbers are not hidden, because
+ * they cannot be distinguished from the numbers of a diff.
  *
- * **Example** (Before something is shown)
+ * **Example** (Redacting text and values before display)
  *
  * ```ts
  * import { Redaction } from "hermes-effect/observability"
@@ -43,21 +43,21 @@ import { getCurrentRegistry, mask, type Registry } from "./Secrets.ts"
 export { mask } from "./Secrets.ts"
 
 /**
- * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It is fixed at the
- * start of a runtime, so that a model cannot change it. Logs, hooks, traces, exports and prompts are always redacted.
+ * Redaction of tool results and answers (`security.redact_secrets`); on by default. It is fixed at the start of a
+ * runtime, so that a model cannot change it. Logs, hooks, traces, exports and prompts are always redacted.
  */
 export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", {
   defaultValue: () => true
 })
 
-/** Replaces a value that is hidden because of its key; a `Redacted` prints the same. */
+/** Replacement for a value that is hidden because of its key; a `Redacted` prints the same text. */
 export const marker = "<redacted>"
 
 const masked = "***"
 
 const gap = String.raw`[^A-Za-z0-9\r\n]?`
 
-/** Ends of names whose values are secrets, with any separator between the words. */
+/** Pattern for the end of a name whose value is a secret, with any separator between the words. */
 const secretName = [
   `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh|subscription|functions)${gap}keys?`,
   `(?:access|api|auth|bearer|bot|id|refresh|session)${gap}tokens`,
@@ -72,14 +72,11 @@ const secretName = [
 
 const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1,3}))?[^A-Za-z0-9]{0,3}$`, "i")
 
-/** Cached results for keys, and limits on their number and length. */
+/** Cached results of {@link isSensitiveKey}, and limits on the number and length of cached keys. */
 const keys = new Map<string, boolean>()
 const [maxKeys, longestKey] = [1024, 64]
 
-/**
- * Tests whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`,
- * `api_key`.
- */
+/** Tests whether the value of a key is a secret. Case and separators are ignored: `X-API-Key`, `apiKey`, `api_key`. */
 export const isSensitiveKey = (key: string): boolean => {
   const known = keys.get(key)
   if (known !== undefined || key.length > longestKey) return known ?? sensitiveKey.test(key)
@@ -100,7 +97,10 @@ interface Rule {
  * checks lengths.
  */
 
-/** A token starts here: not inside a run of these characters; an escape (`\n`, `%3D`) or a colour code may touch it. */
+/**
+ * Builds a pattern for the start of a token: not inside a sequence of `run` characters, but possibly directly after an
+ * escape (`\n`, `%3D`) or a colour code.
+ */
 const buildTokenStart = (run: string): string =>
   String.raw`(?<=\\[nrtbf]|%[\dA-Fa-f]{2}|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
 const start = buildTokenStart("A-Za-z0-9")
@@ -112,7 +112,8 @@ const maskLongMatch =
 
 const shapes: ReadonlyArray<Rule> = [
   {
-    // A block without an end was cut off: the text after the head is hidden as far as it looks like key material.
+    // In a block that is cut off before its end, the text after the head is hidden as far as it looks like key
+    // material.
     pattern:
       /(-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)([^-]*(?:-(?!----)[^-]*){0,64}-----END [A-Z0-9 ]{1,64}-----|[\w+/=\s\\|]*)/g,
     replace: (match, head = "", body = "") => (/[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match)
@@ -122,7 +123,7 @@ const shapes: ReadonlyArray<Rule> = [
       String.raw`${start}(?:sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_)[\w-]*`,
       "g"
     ),
-    // `npm_config_registry` and its like are variables of npm.
+    // The minimum length excludes variables of npm such as `npm_config_registry`.
     replace: maskLongMatch(19)
   },
   {
@@ -130,7 +131,7 @@ const shapes: ReadonlyArray<Rule> = [
     replace: (match) => (match.length < 15 ? match : match.length < 18 ? masked : mask(match))
   },
   {
-    // `…SG.` may be the rest of a masked key.
+    // `…SG.` may be the end of a masked key.
     pattern: new RegExp(
       String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
       "g"
@@ -141,7 +142,7 @@ const shapes: ReadonlyArray<Rule> = [
   { pattern: new RegExp(String.raw`(?:${start}|(?<=bot))\d{8,10}(?::|%3A)[\w-]{35}(?![\w-])`, "g"), replace: mask }
 ]
 
-/** Every vendor's key has a word as long as this in it. */
+/** Every vendor's key contains a word of at least this length. */
 const longWord = 16
 const isOfWord = Array.from({ length: 128 }, (_, code) => /[\w.~-]/.test(String.fromCharCode(code)))
 
@@ -162,7 +163,7 @@ const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
   pattern: new RegExp(`${start}${whole}(?![A-Za-z0-9])`, "g")
 }))
 
-/** A text without the keys of vendors that `KeyShapes` knows. */
+/** Masks the vendors' keys with a shape in `KeyShapes`. */
 const withoutVendorKeys = (text: string): string => {
   if (!hasLongWord(text)) return text
   let out = text.replace(vendorKey, (found) => mask(found))
@@ -170,7 +171,9 @@ const withoutVendorKeys = (text: string): string => {
   return out
 }
 
-/** Values in the place of a secret that are not secrets: look-ups, types, addresses, and masks. */
+/**
+ * Matches values that are not secrets although they follow the name of a secret: look-ups, types, addresses, and masks.
+ */
 const placeholder = new RegExp(
   "^(?:" +
     [
@@ -185,7 +188,10 @@ const placeholder = new RegExp(
 
 const isRandomLooking = (value: string): boolean => value.length >= 24 || (value.length >= 8 && /\d/.test(value))
 
-/** Keeps the first group and hides the second, when that is no placeholder and `isSecret` says so. */
+/**
+ * Creates a rule that keeps the first group and hides the second group if this is not a placeholder and `isSecret`
+ * returns true.
+ */
 const makeHidingRule = (pattern: RegExp, isSecret: (value: string, before: string) => boolean): Rule => ({
   pattern,
   replace: (match, before = "", value = "") =>
@@ -199,15 +205,17 @@ const isQuotedSecret = (value: string, before: string): boolean => isPassword.te
 const name = String.raw`(?:${secretName})(?:[_-]?(?:value|\d{1,3}))?`
 const assigned = String.raw`${name}(?:\\{0,3}["'])?\s{0,4}[:=]\s{0,4}`
 
-/** Beginning of a parameter in an address; escaped in an address that is a parameter of another one. */
+/**
+ * Matches the beginning of a parameter in an address; escaped if the address is itself a parameter of another address.
+ */
 const parameter = "(?:[?&#]|%3F|%26|%23)"
 
-/** Names of parameters that carry secrets and ordinary values alike. */
+/** Names of parameters that may contain secrets or ordinary values. */
 const shortNames = "x-functions-key|key|code|auth|pass|pwd|jwt|assertion|client_assertion|ticket|otp|x-amz-credential"
 
 const hasDigit = (value: string): boolean => /\d/.test(value)
 
-/** A UUID or a digest in a parameter that does not say that it is a secret names something. */
+/** Matches UUIDs. A UUID or a digest in a parameter with an ambiguous name is an identifier, not a secret. */
 const uuidLike = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i
 
 const assignments: ReadonlyArray<Rule> = [
@@ -220,12 +228,12 @@ const assignments: ReadonlyArray<Rule> = [
     /(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g,
     (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)
   ),
-  // ?api_key=…&signature=…, also in an address that is a parameter itself
+  // ?api_key=…&signature=…, also in an address that is itself a parameter
   makeHidingRule(
     new RegExp(`(${parameter}[\\w.-]{0,40}?(?:${secretName}|signature|sig)(?:=|%3D))([^\\s&#"'<>]*)`, "gi"),
     isAnyValue
   ),
-  // ?code=…&key=… have many other meanings, too
+  // ?code=…&key=…, which also have many other meanings
   makeHidingRule(
     new RegExp(`(${parameter}(?:${shortNames})(?:=|%3D))([\\w~.+=-]*)(?![/%:@])`, "gi"),
     (value) => value.length >= 16 && hasDigit(value) && !uuidLike.test(value)
@@ -241,7 +249,7 @@ const assignments: ReadonlyArray<Rule> = [
   ),
   // Cookie: name=value; …
   makeHidingRule(/(cookie\\?["']?\s{0,4}:\s{0,4}\\?["']?[^\s=;,"'\\]{1,256}=)([^"'\r\n\\]*)/gi, isAnyValue),
-  // API_KEY=… of a shell or a .env file
+  // API_KEY=… in a shell or a .env file
   makeHidingRule(
     /((?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g,
     isAnyValue
@@ -264,7 +272,7 @@ const assignments: ReadonlyArray<Rule> = [
 
 const rules = [...shapes, ...assignments]
 
-/** Beginnings of the shapes: a text without any of them has no key of a known shape. */
+/** Beginnings of the shapes. A text that contains none of them contains no key of a known shape. */
 const shapeHints = [
   "-----BEGIN",
   "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_",
@@ -274,7 +282,10 @@ const shapeHints = [
 ].join("|")
 const shapeHint = new RegExp(shapeHints)
 
-/** Parts of which every secret found by a rule has one: most texts have none, and one test shows it. */
+/**
+ * Matches a part that every secret found by a rule contains. Most texts contain no such part, so one test suffices for
+ * them.
+ */
 const hint = new RegExp(
   [
     shapeHints,
@@ -288,7 +299,7 @@ const hint = new RegExp(
   "i"
 )
 
-/** Characters of the shortest key of a known shape: of the shapes above, and of the long word in every vendor's key. */
+/** Length of the shortest key of a known shape, whether from the shapes above or the long word in a vendor's key. */
 const shortestKey = 15
 
 const withoutSecrets = (given: string, secrets: Registry): string => {
@@ -311,7 +322,7 @@ interface RedactedTexts {
 
 const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 
-/** Lengths of texts that are cached, and characters of a generation. */
+/** Minimum and maximum length of a cached text, and maximum number of characters in a cache generation. */
 const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
 
 /** Redacts the secrets in a text. Returns the text itself if it contains no secrets. */
@@ -334,8 +345,8 @@ export const redactText = (given: string, secrets = getCurrentRegistry()): strin
 
 /**
  * Redacts values that the runtime holds and keys of a known shape: vendors' keys, JWTs and private key blocks. For text
- * that a model writes to its user, which may be an example of a settings file: a name there does not make its value a
- * secret.
+ * that a model writes to its user, which may contain an example of a settings file, where a name does not make its
+ * value a secret.
  */
 export const redactKeys = (given: string, secrets = getCurrentRegistry()): string => {
   const known = secrets.mask(given)
@@ -347,7 +358,9 @@ export const redactKeys = (given: string, secrets = getCurrentRegistry()): strin
   return out
 }
 
-/** Values that {@link redactText} hides because of adjacent names, beyond those that {@link redactKeys} hides. */
+/**
+ * Returns the values that {@link redactText} hides because of adjacent names and that {@link redactKeys} does not hide.
+ */
 export const findNamedValues = (given: string, secrets = getCurrentRegistry()): ReadonlyArray<string> => {
   let out = redactKeys(given, secrets)
   if (!hint.test(out)) return []
@@ -362,12 +375,13 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
   return found
 }
 
-/** Characters after a cut that are examined, so that a secret that spans the cut is seen whole. */
+/** Characters after a cut that are examined, so that a secret that spans the cut is examined as a whole. */
 const lookahead = 1_024
 
 /**
- * Returns the beginning of a text, with at least `limit` characters if it has them, that does not end inside a secret.
- * To show the beginning of a text, redact this and cut it afterwards, because a partial secret cannot be recognised.
+ * Returns the beginning of a text, at least `limit` characters long if the text is, that does not end inside a secret.
+ * To show the beginning of a text, redact the result and cut it afterwards, because a partial secret cannot be
+ * recognised.
  */
 export const takeBeginning = (text: string, limit: number, secrets = getCurrentRegistry()): string => {
   if (text.length <= limit + lookahead) return text
@@ -381,21 +395,21 @@ export const takeBeginning = (text: string, limit: number, secrets = getCurrentR
   return seen.slice(0, end)
 }
 
-/** The first `limit` characters of a text without its secrets, however much there is of it. */
+/** Returns the first `limit` characters of a redacted text. Examines only the beginning of a long text. */
 export const redactStart = (text: string, limit: number, secrets = getCurrentRegistry()): string =>
   redactText(takeBeginning(text, limit, secrets), secrets).slice(0, limit)
 
-/** Bounds of {@link redactValue}. The part beyond is replaced by a note, never passed through. */
+/** Bounds of {@link redactValue}. Parts beyond the bounds are replaced by a note, never returned unredacted. */
 export interface Bounds {
-  /** Levels of nesting; 64 when absent. */
+  /** Maximum nesting depth; defaults to 64. */
   readonly depth?: number | undefined
-  /** Objects and arrays in all; 100 000 when absent. */
+  /** Maximum total number of objects and arrays; defaults to 100 000. */
   readonly nodes?: number | undefined
 }
 
 const isHidden = (key: string, value: unknown): boolean => {
   if (value === undefined || typeof value === "boolean" || !isSensitiveKey(key)) return false
-  // `token: 7` is a count or a position.
+  // A number such as in `token: 7` is a count or a position, not a secret.
   return typeof value !== "number" || !/token[^a-z0-9]*$/i.test(key)
 }
 
@@ -417,15 +431,18 @@ const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> =
   return Object.entries({ ...value, name, message, ...(stack && { stack }), ...(cause !== undefined && { cause }) })
 }
 
-/** Levels, and objects and arrays in all, unless a caller says otherwise. */
+/** Default maximum depth, and default maximum number of objects and arrays. */
 const [maxDepth, maxNodes] = [64, 100_000]
 
-/** Objects and arrays that {@link isClean} looks at: a value that holds itself, or one several times, is walked. */
+/**
+ * Maximum number of objects and arrays that {@link isClean} examines, so that it ends for circular values and for
+ * values that contain an object many times; these are walked instead.
+ */
 const maxLooked = 1000
 
 /**
- * Tests for plain data without anything to hide, which most values are. `left` counts the objects and arrays that may
- * still be looked at.
+ * Tests whether a value is plain data without secrets, as most values are. `left` counts the objects and arrays that
+ * may still be examined.
  */
 const isClean = (value: unknown, depth: number, left: { count: number }, secrets: Registry): boolean => {
   if (typeof value === "string") return redactText(value, secrets) === value
@@ -466,7 +483,7 @@ class Walk {
     return out
   }
 
-  /** A getter or a proxy that throws is unreadable. */
+  /** Converts an object. An object whose getter or proxy throws becomes `<unreadable>`. */
   private guarded(value: object, depth: number): unknown {
     try {
       return this.object(value, depth)
@@ -491,12 +508,12 @@ class Walk {
 }
 
 /**
- * A value without the secrets in it: those under a sensitive key, and those in its strings.
+ * Redacts the secrets in a value: values under sensitive keys, and secrets in strings.
  *
  * **Details**
  *
- * Plain objects and arrays without secrets come back as they are, the rest as plain copies: errors with name, message
- * and stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
+ * Plain objects and arrays without secrets are returned unchanged. Other values become plain copies: errors with name,
+ * message and stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
  */
 export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
   if (typeof value === "string") return redactText(value)
@@ -504,7 +521,7 @@ export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
     const { depth = maxDepth, nodes = maxNodes } = bounds
     if (isClean(value, depth, { count: Math.min(nodes, maxLooked) }, getCurrentRegistry())) return value
   } catch {
-    // A getter or a proxy that throws: the walk says where.
+    // A getter or a proxy threw; the walk reports the position.
   }
   return new Walk(bounds).value(value, 0)
 }

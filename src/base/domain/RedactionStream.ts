@@ -1,27 +1,27 @@
 /**
- * {@link redactText} for text that comes in pieces: a secret that is split over two of them is hidden as a whole.
+ * {@link redactText} for text that arrives in pieces: a secret that is split over two pieces is hidden as a whole.
  *
  * **Details**
  *
- * Text is released up to a position after which no secret can have started: after white space, if the line has no name
- * of a secret whose value may still follow, no key block is open, and no value that the runtime holds has started.
- * Prose therefore passes word by word, a line such as `api_key: …` is held until it ends, and a private key until its
- * last line. Held text is bounded: a line of {@link maxHeld} characters is released redacted as far as it was received,
- * and a longer key block is not shown at all.
+ * Text is released up to a position after which no secret can have started: after white space, if the line contains no
+ * name of a secret whose value may still follow, no key block is open, and no value that the runtime holds has started.
+ * Prose is therefore released word by word, a line such as `api_key: …` is held until it ends, and a private key until
+ * its last line. Held text is bounded: a line of {@link maxHeld} characters is redacted and released as far as it was
+ * received, and a longer key block is omitted.
  *
  * Source: `hermes-llm.md` §19.11.
  */
 import { redactKeys, redactText } from "./Redaction.ts"
 import { getCurrentRegistry, type Registry } from "./Secrets.ts"
 
-/** Characters that are held back at most. */
+/** Maximum number of characters that are held back. */
 export const maxHeld = 16_384
 
-/** Redacts a text piece by piece. */
+/** A redactor for text that arrives in pieces. */
 interface RedactionStream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
-  /** The text is over: the rest. */
+  /** Ends the text and returns the redacted rest. */
   readonly end: () => string
 }
 
@@ -29,33 +29,36 @@ const blockHead = "-----BEGIN "
 const blockEnd = /-----END [A-Z0-9 ]{1,64}-----/
 const isBlockHead = /^-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}(?:PRIVATE KEY(?: BLOCK)?-----)?/
 
-/** Names whose values are secrets, and authentication schemes followed by one. A superset of the names in the rules. */
+/**
+ * Matches names whose values are secrets, and authentication schemes that precede secrets. A superset of the names in
+ * the rules.
+ */
 const name =
   /(?:(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)[^A-Za-z0-9\r\n]?keys?|tokens?|secrets?|passw(?:or)?ds?|pwd|passphrase|credentials?|authorization|cookies?|_key|_auth|signature|\bsig|\bbasic|\bbearer)(?:[_-]?(?:value|\d{1,3}))?/gi
 
-/** Behind a name: its value is still to come, or may be. */
+/** Matches text after a name whose value may still follow. */
 const mayFollow = /^(?:\\{0,3}["'])?[\s]{0,8}(?:$|\\?["']?[:=])|^(?:=|[\s]{1,8})\\?["']?[^\s"']*$/
 
-/** The last character of a text that no key has in it, or -1. */
+/** Returns the offset of the last character of a text that cannot occur in a key, or -1. */
 const findLastForeign = (text: string): number => {
   for (let at = text.length - 1; at >= 0; at--) if (text.charCodeAt(at) > 0x2ff) return at
   return -1
 }
 
-/** Offset of the last word of a text: no key has white space in it. */
+/** Returns the offset of the last word of a text. A key contains no white space. */
 const findWordStart = (text: string): number => {
   const start = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
   const word = text.slice(start)
-  // Scripts without blanks end a word too, except in an address, which may have a password in it.
+  // A character of a script without blanks also ends a word, except in an address, which may contain a password.
   return word.includes("://") ? start : start + findLastForeign(word) + 1
 }
 
-/** The place in `text` from which on it must be held. */
+/** Returns the offset in `text` from which the text must be held. */
 const holdFrom = (text: string): number => {
   let hold = findWordStart(text)
-  // `; password=` belongs together.
+  // `; password=` must stay together.
   if (/[;"']\s$/.test(text.slice(Math.max(0, hold - 2), hold))) hold -= 2
-  // The unfinished line and the line before it: a value may be on the line below its name.
+  // Examines the unfinished line and the line before it, because a value may be on the line below its name.
   const line = text.lastIndexOf("\n", text.length - 1)
   const before = line === -1 ? 0 : text.lastIndexOf("\n", line - 1) + 1
   const from = Math.max(0, Math.min(before, hold))
@@ -68,14 +71,14 @@ const holdFrom = (text: string): number => {
     if (assigned || mayFollow.test(rest)) {
       let start = at
       while (start > 0 && !/\s/.test(text.charAt(start - 1))) start--
-      // Includes preceding characters: quotes, `--`, a semicolon and a blank.
+      // Also holds the characters before the name: quotes, `--`, a semicolon and a blank.
       return Math.min(hold, Math.max(0, start - 2))
     }
   }
   return hold
 }
 
-/** The last key block of a text; its end is infinite when it is still to come. */
+/** Returns the last key block of a text; `end` is `Infinity` if the block is unfinished. */
 const findLastBlock = (text: string): { readonly start: number; readonly end: number } | undefined => {
   const start = text.lastIndexOf(blockHead)
   if (start === -1 || !isBlockHead.test(text.slice(start, start + 128))) return undefined
@@ -83,7 +86,10 @@ const findLastBlock = (text: string): { readonly start: number; readonly end: nu
   return { start, end: end === null ? Number.POSITIVE_INFINITY : start + end.index + end[0].length }
 }
 
-/** Rules for text in pieces: how whole text is redacted, and from which position unfinished text is held. */
+/**
+ * Rules for text in pieces: a function that redacts whole text, and a function that returns the offset from which
+ * unfinished text is held.
+ */
 interface Rules {
   readonly redact: (text: string) => string
   readonly holdFrom: (text: string) => number
@@ -91,7 +97,7 @@ interface Rules {
 
 const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   let held = ""
-  /** Inside a key block that is too long to be held: nothing is shown until it ends. */
+  /** True inside a key block that is too long to be held; no text is released until the block ends. */
   let swallowing = false
 
   const releaseHeld = (): string => {
@@ -132,7 +138,10 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   }
 }
 
-/** The last place where neither a key nor a value that the runtime holds is cut: each may begin before the other. */
+/**
+ * Returns the last offset at which neither a key nor a value that the runtime holds is cut; either may begin before the
+ * other.
+ */
 const holdBoth =
   (holdFrom: Rules["holdFrom"], secrets: Registry) =>
   (text: string): number => {
@@ -144,10 +153,10 @@ const holdBoth =
     }
   }
 
-/** Redacts as `redactText` does, with the secrets of the runtime that it is made in. */
+/** Creates a stream that redacts as `redactText` does, with the secrets of the current runtime by default. */
 export const make = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({ redact: (text) => redactText(text, secrets), holdFrom: holdBoth(holdFrom, secrets) })
 
-/** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
+/** Creates a stream that redacts as `redactKeys` does. Only the last word or a key block is held. */
 export const makeKeys = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({ redact: (text) => redactKeys(text, secrets), holdFrom: holdBoth(findWordStart, secrets) })

@@ -1,8 +1,8 @@
 /**
- * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and
- * exported. The runner implements it and a server exposes it. Field names are the names on the wire.
+ * The port between a server and the rollouts of a training run: episodes that clients open, request answers from, score
+ * and export. The runner implements this port and a server exposes it. Field names are the names on the wire.
  *
- * **Example** (The model that answers rollouts)
+ * **Example** (Reading the name of the model that answers rollouts)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -24,24 +24,24 @@ import type * as AiError from "effect/ai/AiError"
 import type { Fields } from "./Json.ts"
 
 /**
- * Policy for a request whose history is no extension of the episode: it is refused, or starts a branch of which only
- * the last counts.
+ * Policy for a request whose history does not extend the episode: the request is refused, or it starts a new branch,
+ * and only the last branch counts.
  */
 export const Divergence = Schema.Literals(["refuse", "branch"])
 
-/** Id of a rollout or group: a file name on every system. */
+/** Id of a rollout or group; a valid file name on every system. */
 export const RolloutId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/u))
 
-/** Parameters of sampling as the API of the model names them. */
+/** Sampling parameters, with the names of the model's API. */
 export const Sampling = Schema.Record(Schema.String, Schema.Json)
 
-/** A rollout that is to be opened. */
+/** Request to open a rollout. */
 export const RolloutWanted = Schema.Struct({
   rollout_id: Schema.optionalKey(RolloutId),
   group_id: Schema.optionalKey(RolloutId),
-  /** Fields of every request of the rollout; a request cannot change them. */
+  /** Sampling parameters of every request of the rollout, which a request cannot change. */
   sampling: Schema.optionalKey(Sampling),
-  /** Version of the weights that answer, as the trainer counts. */
+  /** Version of the model weights, as numbered by the trainer. */
   weights_version: Schema.optionalKey(Schema.String),
   on_divergence: Schema.optionalKey(Divergence),
   /** Name of a tool-call parser, for servers that return raw text. */
@@ -71,13 +71,13 @@ export const RolloutView = Schema.Struct({
   created_at: Schema.String,
   calls: Schema.Natural,
   failed_calls: Schema.Natural,
-  /** Calls whose client hung up, or that were under way when the process ended. */
+  /** Number of calls whose client disconnected, or that were active when the process ended. */
   interrupted_calls: Schema.Natural,
-  /** Sequences of the episode; the last one counts. */
+  /** Number of sequences in the episode; only the last sequence counts. */
   nodes: Schema.Natural,
   tokens: Schema.Natural,
   trained_tokens: Schema.Natural,
-  /** Null when the episode can train a model, else the reason why it cannot. */
+  /** Reason why the episode cannot be used for training; `null` if it can. */
   not_trainable: Schema.NullOr(Schema.String),
   reward: Schema.NullOr(Schema.Finite),
   components: Schema.Record(Schema.String, Schema.Finite)
@@ -85,7 +85,7 @@ export const RolloutView = Schema.Struct({
 /** Type of {@link RolloutView}. */
 export type RolloutView = typeof RolloutView.Type
 
-/** Kinds of refusals, as the API names them. */
+/** Kinds of refusals, with the names of the API. */
 export const refusals = [
   "invalid_request",
   "unknown_rollout",
@@ -97,7 +97,7 @@ export const refusals = [
   "store_failed"
 ] as const
 
-/** A request about a rollout that cannot be served: its kind, and the condition with its remedy. */
+/** A request about a rollout was refused. Contains the kind of refusal, and the cause with its remedy. */
 export class RolloutRefused extends Schema.TaggedError<RolloutRefused>("hermes-effect/domain/RolloutRefused")(
   "RolloutRefused",
   { reason: Schema.Literals(refusals), message: Schema.String }
@@ -111,7 +111,7 @@ export interface ScoredEpisode {
   readonly masks: ReadonlyArray<number>
   readonly score: number
   readonly messages: ReadonlyArray<Fields>
-  /** 1 for untrained tokens; absent if the provider returned no values. */
+  /** Log probabilities of the tokens, 1 for untrained tokens; absent if the provider returned no values. */
   readonly inference_logprobs?: ReadonlyArray<number>
   readonly advantages?: ReadonlyArray<number>
   readonly ref_logprobs?: ReadonlyArray<number>
@@ -122,22 +122,22 @@ export interface ScoredEpisode {
 /** An answer and the episode that it belongs to. */
 export interface RolloutAnswer {
   readonly rolloutId: string
-  /** Body of a chat completion. */
+  /** Body of the chat completion. */
   readonly body: Fields
 }
 
-/** Rollouts of a server. */
+/** Operations on the rollouts of a server. */
 export interface Service {
   /** Name of the model that answers. */
   readonly model: Effect.Effect<string>
   readonly open: (wanted: RolloutWanted) => Effect.Effect<RolloutView, RolloutRefused>
-  /** Asks the model for the next answer of a rollout; without an id a rollout is opened for it. */
+  /** Requests the next answer of a rollout from the model. Without an id, a new rollout is opened. */
   readonly chat: (
     id: string | undefined,
     body: Fields
   ) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
   readonly view: (id: string) => Effect.Effect<RolloutView, RolloutRefused>
-  /** Rollouts in the order of their ids, starting after `after`. */
+  /** Returns a page of rollouts in the order of their ids, starting after the id `after`. */
   readonly list: (page: {
     readonly after: string | undefined
     readonly limit: number

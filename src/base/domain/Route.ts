@@ -1,6 +1,6 @@
 /**
  * A route names one model of one API: its provider, protocol, address and key. Routing resolves a user's settings to
- * routes; a provider is made from exactly one.
+ * routes; each provider is created from exactly one route.
  *
  * **Example** (Public information about a route)
  *
@@ -24,13 +24,16 @@ import { memoize } from "effect/Function"
 import type * as Redacted from "effect/Redacted"
 import type { ApiMode } from "./ApiMode.ts"
 
-/** A guardrail of Amazon Bedrock that is applied to each call. */
+/** An Amazon Bedrock guardrail that is applied to each call. */
 export interface Guardrail {
   /** Id or ARN. */
   readonly guardrailIdentifier: string
-  /** A number, or `DRAFT`. */
+  /** Version of the guardrail: a number, or `DRAFT`. */
   readonly guardrailVersion: string
-  /** `async` shows text before it is judged; counts for streamed calls. The service's default is `sync`. */
+  /**
+   * Mode for streamed calls. `async` returns text before the guardrail has checked it. The default of the service is
+   * `sync`.
+   */
   readonly streamProcessingMode?: "sync" | "async" | undefined
   readonly trace?: "enabled" | "disabled" | "enabled_full" | undefined
 }
@@ -42,45 +45,48 @@ export interface Route {
   /** Model id as the API expects it. */
   readonly model: string
   readonly apiMode: ApiMode
-  /** Base URL without query and trailing slash; undefined means the SDK's own default. */
+  /** Base URL without query and trailing slash; `undefined` for the default of the SDK. */
   readonly baseUrl?: string | undefined
   /** Query parameters of the base URL (`api-version` of Azure), sent with every request. */
   readonly query?: Readonly<Record<string, string>> | undefined
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Headers of this route alone; nothing of another provider may leak into them (`hermes-llm.md` §2.4). */
+  /** Headers of this route only. They must not contain data of another provider (`hermes-llm.md` §2.4). */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Fields merged into each request's `extra_body`. */
+  /** Fields that are merged into `extra_body` of each request. */
   readonly extraBody?: Readonly<Record<string, unknown>> | undefined
   /** AWS region of a Bedrock route. */
   readonly region?: string | undefined
   /** Guardrail of a Bedrock route. */
   readonly guardrail?: Guardrail | undefined
-  /** Milliseconds for one whole request; 1 800 000 when absent (`hermes-llm.md` §2.5). */
+  /** Timeout of one whole request, in milliseconds; defaults to 1 800 000 (`hermes-llm.md` §2.5). */
   readonly requestTimeoutMillis?: number | undefined
-  /** Milliseconds in which a stream has to send a byte; for ever when absent (`hermes-llm.md` §2.5). */
+  /** Maximum time between two bytes of a stream, in milliseconds; no limit if absent (`hermes-llm.md` §2.5). */
   readonly readTimeoutMillis?: number | undefined
-  /** Abilities of the endpoint; derived by {@link abilities} when absent. */
+  /** Abilities of the endpoint; {@link abilities} derives those that are absent. */
   readonly abilities?: Partial<Abilities> | undefined
 }
 
 /** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
 export interface Abilities {
   /**
-   * Thinking that is sent back to the model: all thinking that its protocol can express, only the thinking of the
-   * current tool loop, or no thinking. Claude refuses a call's result if the thinking before the call is missing,
-   * regardless of the endpoint.
+   * Thinking that is sent back to the model: all thinking that the protocol can express, only the thinking of the
+   * current tool loop, or no thinking. Claude rejects the result of a call if the thinking before the call is missing,
+   * at any endpoint.
    */
   readonly thinking: "all" | "tool_loop" | "none"
   /**
    * Form of the marks for the prompt cache: blocks of Anthropic's protocol, parts of chat messages, cache points of
-   * Bedrock, or none where the endpoint knows no marks (it may cache by itself).
+   * Bedrock, or `none` if the endpoint does not support marks (it may cache automatically).
    */
   readonly cacheMarks: "native" | "envelope" | "cache_points" | "none"
-  /** True if a user message may follow a tool result. Templates such as Mistral's and Gemma's refuse it. */
+  /**
+   * True if a user message may follow a tool result. The chat templates of Mistral and Gemma, for example, reject such
+   * a message.
+   */
   readonly userAfterTool: boolean
   /**
-   * Compaction of conversations by the endpoint itself: it omits old tool results from its prompt, it returns an
-   * encrypted item that replaces messages, or it does neither.
+   * Compaction of conversations by the endpoint itself: `edits` omits old tool results from the prompt, `item` returns
+   * an encrypted item that replaces messages, `none` means no support.
    */
   readonly compaction: "edits" | "item" | "none"
 }
@@ -91,11 +97,11 @@ export interface RouteInfo {
   readonly model: string
   readonly apiMode: ApiMode
   readonly baseUrl: string | undefined
-  /** Abilities that the route states itself. */
+  /** Abilities that the route states explicitly. */
   readonly abilities?: Partial<Abilities> | undefined
 }
 
-/** The public half of a route. */
+/** Returns the public part of a route. */
 export const toInfo = (route: Route): RouteInfo => ({
   provider: route.provider,
   model: route.model,
@@ -104,7 +110,7 @@ export const toInfo = (route: Route): RouteInfo => ({
   ...(route.abilities === undefined ? {} : { abilities: route.abilities })
 })
 
-/** A route, or the public half of one. */
+/** A route, or the public part of a route. */
 type RouteIdentity = Pick<Route, "provider" | "model" | "apiMode" | "baseUrl" | "abilities">
 
 const isAnthropic = (baseUrl: string | undefined): boolean => {
@@ -115,7 +121,7 @@ const isAnthropic = (baseUrl: string | undefined): boolean => {
 const findThinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["thinking"] => {
   switch (apiMode) {
     case "anthropic_messages":
-      // Other vendors' models refuse signatures that they did not write.
+      // Models of other vendors reject signatures that they did not create.
       return isAnthropic(baseUrl) || /claude/i.test(model) ? "tool_loop" : "none"
     case "bedrock_converse":
       return "tool_loop"
@@ -130,10 +136,10 @@ const isHost = (baseUrl: string | undefined, domain: string): boolean => {
 }
 
 const qwenProviders: ReadonlySet<string> = new Set(["opencode", "opencode-zen", "opencode-go", "alibaba"])
-/** Claude models of Bedrock from before its cache points. */
+/** Matches Claude models on Bedrock that do not support cache points. */
 const oldClaude = /claude-(?:v\d|instant|3-(?:sonnet|opus|haiku))/
 
-/** Finds the form of cache marks (`hermes-llm.md` §7.3). */
+/** Returns the form of the cache marks of a route (`hermes-llm.md` §7.3). */
 const findCacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abilities["cacheMarks"] => {
   const name = model.toLowerCase()
   const isNous = isHost(baseUrl, "nousresearch.com")
@@ -169,13 +175,13 @@ const findCompaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compact
 }
 
 /**
- * The abilities of a route: those that it states, else what its protocol and model are known for. Found once for each
- * route, which never changes.
+ * Returns the abilities of a route: the stated ones, and otherwise the known abilities of its protocol and model. The
+ * result is cached for each route object, which never changes.
  */
 export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
   thinking: findThinking(route),
   cacheMarks: findCacheMarks(route),
-  // The template that renders a chat is unknown. Messages that strict templates accept are accepted by all.
+  // The chat template of the model is unknown, so messages follow the rules of the strictest templates.
   userAfterTool: route.apiMode !== "chat_completions",
   compaction: findCompaction(route),
   ...route.abilities

@@ -1,18 +1,19 @@
 /**
- * Services that belong to one run: a value of the application's own (tenant, user, limits) that is given to `Agent.run`
- * as `context`, and read through its key by the tools, middleware and hooks of that run and of its children.
+ * Services that belong to one run: a value of the application (tenant, user, limits) that is passed to `Agent.run` as
+ * `context`. The tools, middleware and hooks of the run and of its children read the value by its key.
  *
  * **Details**
  *
- * A tool names the key among its `dependencies`. The runtime that has such a tool is made by `Runtime.make`, under a
- * key of the application whose `Agent.Service` names it, so that a run without the value does not compile. A value that
- * is there when the Layer is built does not count. Code that may do without reads {@link getOption}.
+ * A tool names the key among its `dependencies`. A runtime with such a tool is created by `Runtime.make`, with a
+ * service key of the application whose `Agent.Service` type names the value's key, so that a run without the value does
+ * not compile. A value that is provided when the Layer is built is not sufficient. Code for which the value is optional
+ * uses {@link getOption}.
  *
  * **Gotchas**
  *
- * A call that no run makes (`callTool` without `context`) has no such value: a tool that needs one fails then.
+ * A call outside a run (`callTool` without `context`) has no such value, and a tool that requires it fails.
  *
- * **Example** (A tool that knows its tenant)
+ * **Example** (A tool that reads its tenant)
  *
  * ```ts
  * import * as Context from "effect/Context"
@@ -62,34 +63,36 @@ export interface KeyClass<in out Self, in out Identifier extends string, in out 
   readonly key: Identifier
 }
 
-/** Makes a key: `class Tenant extends RunContext.Key<Tenant, Shape>()("app/Tenant") {}`. */
+/** Creates a key class: `class Tenant extends RunContext.Key<Tenant, Shape>()("app/Tenant") {}`. */
 export const Key =
   <Self, Shape>() =>
   <const Identifier extends string>(key: Identifier): KeyClass<Self, Identifier, Shape> =>
-    // The mark is in the type alone, as the members of every class-style key are.
+    // The mark exists only in the type, like the members of every class-style key.
     Context.Service<Self, Shape>()(key) as KeyClass<Self, Identifier, Shape>
 
-/** The keys among some requirements that belong to a run. */
+/** The keys in `R` that belong to a run. */
 export type Of<R> = Extract<R, PerRun>
 
-/** The part of some requirements that has to be there when a Layer is built. */
+/** The requirements in `R` that must be provided when a Layer is built. */
 export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 
-/** `unknown` where all keys of a run in `Needs` are in `R`; otherwise `never`, which no value satisfies. */
+/** `unknown` if all keys of a run in `Needs` are in `R`; otherwise `never`, which no value satisfies. */
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
-/** The `context` of a run: needed where something of the runtime reads it. */
+/** The option `context` of a run; required if the runtime reads a key of the run. */
 export type ContextInput<R> = [R] extends [never]
   ? { readonly context?: Context.Context<never> | undefined }
   : { readonly context: Context.Context<R> }
 
-/** Defers the keys of a run until the run provides them: building only stores code that reads them later. */
+/**
+ * Defers the keys of a run until the run provides them: building a Layer only stores code that reads these keys later.
+ */
 export const deferKeys = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
-  // Building does not look up these keys. When the code runs, the context of the run wins over the context of the
+  // Building does not look up these keys. When the code runs, the context of the run overrides the context of the
   // build.
   effect as Effect.Effect<A, E, Exclude<R, PerRun>>
 
-/** The value of a key in the run at hand, for code that may do without. */
+/** Returns the value of a key in the current run, for code in which the value is optional. */
 export const getOption = <Self extends PerRun, Shape>(
   key: Context.Key<Self, Shape>
 ): Effect.Effect<Option.Option<Shape>> => Effect.serviceOption(key)

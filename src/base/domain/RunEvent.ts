@@ -1,13 +1,13 @@
 /**
- * Events of a run, as small facts in order. The terminal, `stream-json` and every other
- * view are projections of this one union (`ARCHITECTURE.md` §4).
+ * Events of a run, in order. The terminal, `stream-json` and every other view are projections of this union
+ * (`ARCHITECTURE.md` §4).
  *
  * **Details**
  *
- * Events are plain objects, cheap to make: one per delta. `RunStarted.version` is the version of the union; a reader
- * that meets a `_tag` it does not know skips it. The Schema is for those who store events or send them on.
+ * Events are plain objects that are cheap to create, one per delta. `RunStarted.version` is the version of the union; a
+ * reader skips an event with an unknown `_tag`. The Schema is for code that stores or forwards events.
  *
- * **Example** (Text as it comes)
+ * **Example** (Streaming the text of a run)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -32,7 +32,8 @@ import { SessionId, TurnId } from "./Ids.ts"
 import { Usage } from "./Usage.ts"
 
 /**
- * Exit of a run (`hermes-llm.md` §22). Only `text_response` is a completed run; every other value says what cut it.
+ * Exit of a run (`hermes-llm.md` §22). Only `text_response` means that the run completed; every other value is the
+ * reason why it ended early.
  */
 export const Exit = Schema.Literals([
   "text_response",
@@ -50,8 +51,8 @@ export const Exit = Schema.Literals([
 export type Exit = typeof Exit.Type
 
 /**
- * Limit that a run used up: its model calls (`max_iterations_reached`), or one of the other limits that it was given
- * (`budget_exhausted`).
+ * Limit that a run reached: its number of model calls (exit `max_iterations_reached`), or one of its other limits (exit
+ * `budget_exhausted`).
  */
 export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls"])
 /** Type of {@link Limit}. */
@@ -72,28 +73,28 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   /** True if the session has earlier messages. */
   resumed: Schema.Boolean
 })
-/** One pass of the loop begins; `step` counts from 1. */
+/** A step of the loop begins; `step` counts from 1. */
 export const StepStarted = Schema.TaggedStruct("StepStarted", { step: Schema.Int })
 /** A piece of the visible answer. */
 export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String })
 /**
- * Text shown since a step began is taken back, including the text of later steps: `text` replaces it, and later pieces
- * are added to it. `stepId` is the number of `StepStarted`.
+ * The text shown since a step began, including the text of later steps, is replaced by `text`; later pieces are
+ * appended to it. `stepId` is the number of the step in `StepStarted`.
  */
 export const TextReplaced = Schema.TaggedStruct("TextReplaced", { stepId: Schema.Int, text: Schema.String })
 /** A piece of the model's reasoning. */
 export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", { text: Schema.String })
-/** The model started to write a tool call; its arguments follow as they stream. */
+/** The model started to write a tool call; the arguments follow in pieces. */
 export const ToolInputStarted = Schema.TaggedStruct("ToolInputStarted", { callId: Schema.String, name: Schema.String })
 /** A piece of the JSON text of a tool call's arguments. */
 export const ToolInputDelta = Schema.TaggedStruct("ToolInputDelta", { callId: Schema.String, text: Schema.String })
-/** Several calls of one message are about to run: side by side or one after another, and why. */
+/** Several calls of one message are about to run, in parallel or sequentially, for the given reason. */
 export const ToolsScheduled = Schema.TaggedStruct("ToolsScheduled", {
   calls: Schema.Int,
   mode: Schema.Literals(["parallel", "sequential"]),
   reason: Schema.String
 })
-/** A tool begins to run with these arguments. */
+/** A tool starts to run, with the given arguments. */
 export const ToolStarted = Schema.TaggedStruct("ToolStarted", {
   callId: Schema.String,
   name: Schema.String,
@@ -105,7 +106,7 @@ export const ToolProgress = Schema.TaggedStruct("ToolProgress", {
   name: Schema.String,
   text: Schema.String
 })
-/** A tool call is closed, whether or not the tool ever ran. `output` is what the model sees. */
+/** A tool call has ended, whether or not the tool ran. `output` is the result that the model receives. */
 export const ToolFinished = Schema.TaggedStruct("ToolFinished", {
   callId: Schema.String,
   name: Schema.String,
@@ -119,12 +120,12 @@ export const SubagentStarted = Schema.TaggedStruct("SubagentStarted", {
   sessionId: SessionId,
   goal: Schema.String
 })
-/** A child agent does something; `text` says what, in a word or two. */
+/** A child agent performs an action; `text` describes it in a few words. */
 export const SubagentProgress = Schema.TaggedStruct("SubagentProgress", {
   subagentId: Schema.String,
   text: Schema.String
 })
-/** A child agent is done: `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
+/** A child agent has ended: `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
 export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   subagentId: Schema.String,
   sessionId: SessionId,
@@ -135,37 +136,40 @@ export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   /** Usage of the child and its children. */
   usage: Usage
 })
-/** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait; no maximum is known if absent. */
+/** The run waits (a retry, a rate limit). Attempt number `attempt` of `maxAttempts` follows the wait. */
 export const Waiting = Schema.TaggedStruct("Waiting", {
   reason: Schema.String,
   millis: Schema.Finite,
   attempt: Schema.Int,
   maxAttempts: Schema.optionalKey(Schema.Int)
 })
-/** The model has been silent for a while and is still waited for; `waitedMillis` counts from the request. */
+/**
+ * The run is still waiting for a model that has been silent for a while; `waitedMillis` counts from the start of the
+ * request.
+ */
 export const Heartbeat = Schema.TaggedStruct("Heartbeat", { waitedMillis: Schema.Finite })
-/** A model call was paid for. */
+/** The usage of a model call, and its cost if known. */
 export const UsageReported = Schema.TaggedStruct("UsageReported", {
   step: Schema.Int,
   provider: Schema.String,
   model: Schema.String,
   usage: Usage,
   cost: Spent,
-  /** Spender, if it is not a step of the run: the name of a side task, or the id of a child agent. */
+  /** Origin of the call if it is not a step of the run: the name of a side task, or the id of a child agent. */
   origin: Schema.optionalKey(Schema.String)
 })
-/** See {@link UsageReported}. */
+/** Type of {@link UsageReported}. */
 export type UsageReported = typeof UsageReported.Type
 /** Provider and model of a call. */
 const Place = Schema.Struct({ provider: Schema.String, model: Schema.String })
-/** A model call continues with another route, because the one before cannot answer. */
+/** A model call continues with another route, because the previous route cannot answer. */
 export const RouteChanged = Schema.TaggedStruct("RouteChanged", { from: Place, to: Place, reason: Schema.String })
-/** One pass of the loop is over. */
+/** A step of the loop ended. */
 export const StepFinished = Schema.TaggedStruct("StepFinished", {
   step: Schema.Int,
   finishReason: Response.FinishReason
 })
-/** Something the user should know and that changes nothing. */
+/** Information for the user that does not affect the run. */
 export const Notice = Schema.TaggedStruct("Notice", {
   level: Schema.Literals(["info", "warning"]),
   message: Schema.String
@@ -177,7 +181,7 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   exit: Exit,
   /** Limit that ended the run. */
   limit: Schema.optionalKey(Limit),
-  /** The final text; partial when `exit` is not `text_response`. */
+  /** The final text; partial if `exit` is not `text_response`. */
   text: Schema.String,
   steps: Schema.Int,
   provider: Schema.String,
@@ -215,8 +219,8 @@ export const RunEvent = Schema.Union([
 /** Any event of a run. */
 export type RunEvent = typeof RunEvent.Type
 
-/** Result of a run: the facts of its last event. */
+/** Result of a run: its last event. */
 export type RunResult = typeof RunFinished.Type
 
-/** Tests whether the run completed, as opposed to ending early with something to show. */
+/** Tests whether the run completed, as opposed to ending early with a partial result. */
 export const isCompleted = (result: RunResult): boolean => result.exit === "text_response"

@@ -1,11 +1,11 @@
 /**
- * The writer of one run's record. It runs in the fiber of the run: each part of it (the agent, an attempt, a tool call,
- * an approval) records its facts at the moment at which they happen.
+ * The writer of one run's record. It runs in the fiber of the run: each part of the run (the agent, an attempt, a tool
+ * call, an approval) records its events when they happen.
  *
  * **Details**
  *
  * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} passes them to the record, once
- * a step. A message is written once and referenced by name from then on, so a model call costs only its new messages.
+ * per step. A message is written once and then only referenced, so a model call adds only its new messages.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -19,13 +19,13 @@ import type { SessionId, TurnId } from "./Ids.ts"
 import type { ToolDefinition } from "./ModelCall.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 
-/** Writes the record of one run. */
+/** The writer of the record of one run. */
 export interface Recorder {
-  /** The run that is recorded. */
+  /** Id of the recorded run. */
   readonly turnId: TurnId
   /** True for the run of a child agent. */
   readonly isChild: boolean
-  /** Messages of the session by their position, as they were given to it. */
+  /** Messages of the session by position, as they were added to it. */
   readonly stored: ReadonlyArray<Prompt.Message>
   readonly write: (event: RecordEvent) => void
   /** Writes messages that were appended to the session, in order; `position` is the position of the first. */
@@ -35,15 +35,18 @@ export interface Recorder {
     messages: ReadonlyArray<Prompt.Message>,
     apiRequestId?: string
   ) => void
-  /** Names the messages of a model call; those that are in no session are written first, once. */
+  /** Returns references to the messages of a model call. Messages that are in no session are written first, once. */
   readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
-  /** Returns the hash that names the tools of a model call, and writes them once. Returns undefined without tools. */
+  /**
+   * Returns the hash that names the tools of a model call, and writes them once. Returns `undefined` if there are no
+   * tools.
+   */
   readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
   /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
   /**
-   * Runs a write to the session; `told` writes the resulting events. If session and record share a store, all pending
-   * events and these are passed to the record in the same transaction.
+   * Runs a write to the session; `told` writes the resulting events. If session and record share a store, these and all
+   * pending events are passed to the record in the same transaction.
    */
   readonly storing: <A, E, R>(
     write: Effect.Effect<A, E, R>,
@@ -51,12 +54,12 @@ export interface Recorder {
   ) => Effect.Effect<A, E | SessionStoreError, R>
   /**
    * Defers a small write to the session until the transaction of the next {@link storing}, or until {@link flush} if
-   * that comes first. If session and record have separate stores, it is done at once.
+   * that comes first. If session and record have separate stores, the write is done at once.
    */
   readonly deferred: (write: SessionWrite) => SessionWrite
   /**
-   * Defers a write that must be stored before any other action, with its resulting events: the next step must write
-   * too, or call {@link settled}. Unlike a {@link deferred} write it is never dropped.
+   * Defers a write that, with its resulting events, must be stored before the run takes any other action. The next step
+   * must therefore write too, or run {@link settled}. Unlike a {@link deferred} write, this write is never dropped.
    */
   readonly postponed: <A>(write: Effect.Effect<A, SessionStoreError>, told: (value: A) => void) => SessionWrite
   /** Stores the postponed writes, if any. */
@@ -66,49 +69,50 @@ export interface Recorder {
 /** A write to the session of a run. */
 type SessionWrite = Effect.Effect<void, SessionStoreError>
 
-/** A write that waits for a transaction. */
+/** A write that is waiting for a transaction. */
 interface PendingWrite {
   readonly write: Effect.Effect<unknown, SessionStoreError>
-  /** Writes the events that follow from it; undefined of one that may be given up. */
+  /** Writes the events that result from the write; `undefined` for a write that may be dropped. */
   readonly told: ((value: unknown) => void) | undefined
-  /** Number of entries that come before those events. */
+  /** Number of entries before the events of this write. */
   readonly after: number
 }
 
 /**
- * Runs writes to one place in one transaction: all of them are done or none. The Effect runs again when the place was
- * busy, so it must do nothing else.
+ * Runs writes to one store in one transaction. If the store is busy the Effect runs again, so it must have no other
+ * effects.
  */
 export type Together = <A, E, R>(writes: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SessionStoreError, R>
 
-/** Parts of a recorder. */
+/** Options of {@link make}. */
 interface Options {
   readonly sessionId: SessionId
   readonly turnId: TurnId
-  /** Absent for a run that is not a child's. */
+  /** True for the run of a child agent. */
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Epoch milliseconds, as {@link makeStartTimes} returns them. */
+  /** Returns the current time in epoch milliseconds; created by {@link makeStartTimes}. */
   readonly now: () => number
-  /** A short name of a text: the same for the same text. */
+  /** Returns a short hash of a text. */
   readonly hash: (text: string) => string
   readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
   /** Transactions of the store that the session and the record share; absent if they have separate stores. */
   readonly together?: Together | undefined
 }
 
-/** The recorder of the run that the fiber belongs to; undefined outside of runs and if runs are not recorded. */
+/** The recorder of the current run; `undefined` outside a run, or if runs are not recorded. */
 export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
   defaultValue: () => undefined
 })
 
-/** Start of the newest run by each clock. */
+/** Start time of the newest run, by clock. */
 const lastStarts = new WeakMap<Clock.Clock, number>()
 
 /**
- * Starts a run now and returns the function that reads the times of its entries, in epoch milliseconds. Runs that start
- * in the same millisecond have starts one microsecond apart, so that a collector can order their spans by time alone.
+ * Starts the clock of a run and returns a function that returns the current time for its entries, in epoch
+ * milliseconds. Runs that start in the same millisecond have starts one microsecond apart, so that a collector can
+ * order their spans by time alone.
  */
 export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
   const millis = clock.currentTimeMillisUnsafe()
@@ -117,18 +121,18 @@ export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
   lastStarts.set(clock, start)
   return () => {
     const now = clock.currentTimeMillisUnsafe()
-    // Entries of the first millisecond are not earlier than the start of their run.
+    // An entry in the first millisecond must not be earlier than the start of its run.
     return now === millis ? start : now
   }
 }
 
-/** Runs `f` with the recorder of the fiber, if there is one. */
+/** Calls `f` with the recorder of the fiber, if there is one. */
 export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
   Effect.map(RunRecorder, (recorder) => {
     if (recorder !== undefined) f(recorder)
   })
 
-/** Adds a reference at the end; positions that follow each other become a range. */
+/** Appends a reference; consecutive positions become a range. */
 const pushReference = (references: Array<Reference>, next: Reference): void => {
   const last = references.at(-1)
   const [from, to] = typeof next === "object" ? next : [next, next]
@@ -145,16 +149,18 @@ const pushReference = (references: Array<Reference>, next: Reference): void => {
   }
 }
 
-/** The position after a reference to stored messages. */
+/** Returns the position after a reference to stored messages. */
 const getNextPosition = (reference: number | readonly [number, number]): number =>
   (typeof reference === "number" ? reference : reference[1]) + 1
 
 const isPosition = (reference: Reference): reference is Exclude<Reference, string> => typeof reference !== "string"
 
-/** Positions of stored messages, in the session that was given last where several have one message. */
+/**
+ * Positions of stored messages. If several sessions contain a message, the position in the session noted last applies.
+ */
 const positions = new WeakMap<Prompt.Message, number>()
 
-/** Notes the positions of a session's messages. */
+/** Records the positions of a session's messages. */
 const note = GrowingList.fold<Prompt.Message, { count: number }>({
   begin: () => ({ count: 0 }),
   add: (state, message) => void positions.set(message, state.count++),
@@ -162,18 +168,19 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
 })
 
 /**
- * Number of stored messages searched for a copy: a request moves results next to their calls, and moves nothing far.
+ * Number of stored messages searched for a copy: a request moves results next to their calls, which is never a long
+ * distance.
  */
 const nearby = 8
 
-/** Makes the recorder of a run. */
+/** Creates the recorder of a run. */
 export const make = ({ hash, history, isChild = false, now, sessionId, sink, together, turnId }: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
   const stored = [...history]
   note(stored)
   const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
   const written = new Set<string>()
-  /** Messages of the newest model call, and their references. */
+  /** Messages of the newest model call; `named` has their references. */
   const asked: Array<Prompt.Message> = []
   let named: ReadonlyArray<Reference> = []
   let buffer: Array<Entry> = []
@@ -183,7 +190,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     buffer.push({ sessionId, turnId, at: now(), event })
   }
 
-  /** The position of a message that the session had before the run. */
+  /** Returns the position of a message that was in the session before the run. */
   const findPosition = (message: Prompt.Message): number | undefined => {
     const noted = positions.get(message)
     if (noted === undefined || stored[noted] === message) return noted
@@ -192,8 +199,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   }
 
   /**
-   * Finds a stored message with the text of a copy: first from `next` on, then before it, because a request may have
-   * moved a result.
+   * Finds the position of the stored message that a copy has the text of: first at `next` and later, then earlier,
+   * because a request may have moved a result.
    */
   const findCopy = (message: Prompt.Message, text: string, next: number): number | undefined => {
     const isCopy = (position: number): boolean =>
@@ -204,12 +211,12 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     return undefined
   }
 
-  /** `next` is the position after the preceding stored messages. */
+  /** Returns the position or the id of a message. `next` is the position after the preceding stored messages. */
   const nameMessage = (message: Prompt.Message, next: number): number | string => {
     const known = names.get(message) ?? findPosition(message)
     if (known !== undefined) return known
     const text = JSON.stringify(message)
-    // Middleware is given copies: one of a stored message is that message.
+    // Middleware receives copies; a copy of a stored message refers to that message.
     const position = findCopy(message, text, next)
     if (position !== undefined) {
       names.set(message, position)
@@ -238,7 +245,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         return value
       })
     }
-    /** Entries of a transaction that may come to nothing; without the events that follow from the write. */
+    /** Entries of a transaction that may fail, without the events that result from the write. */
     let taken: Array<Entry> = []
     let late: ReadonlyArray<PendingWrite> = []
     const takeBack = (): void => {
@@ -247,7 +254,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       taken = []
       late = []
     }
-    /** Events of the writes that waited, by their place among the entries. */
+    /** Events of the deferred writes, with their position among the entries. */
     let found: Array<{ readonly after: number; readonly entries: ReadonlyArray<Entry> }> = []
     const waited = Effect.suspend(() =>
       Effect.forEach(
@@ -291,7 +298,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     }).pipe(
       together,
       Effect.onError(() => Effect.sync(takeBack)),
-      // An interruption after the commit would take back the stored entries and store them again.
+      // An interruption after the commit would return the stored entries to the buffer and store them again.
       Effect.uninterruptible
     )
   }
@@ -317,7 +324,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         })
       }),
     references: (messages) => {
-      // Lists grow at their end; any other change starts over, as a message in the middle may be another one.
+      // Lists grow at their end. After any other change the references are rebuilt, because a message in the middle may
+      // differ.
       let same = 0
       while (same < asked.length && asked[same] === messages[same]) same++
       const isLonger = same === asked.length
@@ -358,7 +366,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       if (waiting.length === 0) return flushBuffer()
       return Effect.catch(storing(Effect.void, doNothing), (error) => {
         waiting = waiting.filter(({ told }) => told !== undefined)
-        // Preserves the order of entries relative to pending writes.
+        // Flushes only if no writes are pending, to preserve the order of entries.
         return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
       })
     }),
@@ -372,7 +380,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     postponed: (write, told) => {
       if (together === undefined) return Effect.map(write, told)
       return Effect.sync(() => {
-        // It is given what its write succeeded with.
+        // `told` is called with the success value of its write.
         waiting = [...waiting, { write, told: told as (value: unknown) => void, after: buffer.length }]
       })
     },

@@ -1,22 +1,23 @@
 /**
- * The secret values that a runtime holds, and the search for them in text: as they are, and in the forms that a command
- * or a model can turn them into.
+ * The secret values that a runtime holds, and the search for them in text: unchanged, and in the forms that a command
+ * or a model can convert them to.
  *
  * **Details**
  *
  * A value is registered once, when it is read. {@link Registry} is a value of the runtime's context, so that two
  * runtimes share no secrets. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value
  * itself, each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal,
- * percent-encoding, and escapes of JSON strings, once and twice. A value is also found if the text has white space
- * inside it (`base64` and `xxd -p` break lines), escapes of white space (in a JSON string), or line numbers in
- * front of its lines, with or without a file name (`cat -n`, `grep -n`).
+ * percent-encoding, and JSON string escapes, applied once or twice. A value is also found if the text has white space
+ * inside it (`base64` and `xxd -p` break lines), escapes of white space (in a JSON string), or line numbers in front of
+ * its lines, with or without a file name (`cat -n`, `grep -n`).
  *
- * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
+ * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered, because it would be masked
+ * everywhere.
  *
  * **Gotchas**
  *
- * A model can be instructed to encode in unforeseen ways. This prevents leaks by accident and by the usual tricks; it
- * does not confine anything.
+ * A model can be instructed to encode secrets in unforeseen ways. This module prevents accidental leaks and common
+ * tricks; it is not a sandbox.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -28,19 +29,19 @@ import * as Redacted from "effect/Redacted"
 
 const masked = "***"
 
-/** A key as it may be shown: four characters, an ellipsis and the last two, or `***` when it is short. */
+/** Masks a key for display: the first four characters, an ellipsis and the last two, or `***` for a short key. */
 export const mask = (secret: string): string =>
   secret.length < 18 ? masked : `${secret.slice(0, 4)}…${secret.slice(-2)}`
 
 /** The secret values of a runtime. */
 export interface Registry {
-  /** Registers a value; one that is not a secret by its looks is left out. */
+  /** Registers a value. A value that does not look like a secret is ignored. */
   readonly add: (value: string | Redacted.Redacted<string>) => void
   /** Masks every registered value in a text. Returns the text itself if it contains no registered value. */
   readonly mask: (text: string) => string
   /**
-   * The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go
-   * on.
+   * Returns the last offset up to `at` where a text can be cut without splitting a registered value or the beginning of
+   * a value that may continue.
    */
   readonly cut: (text: string, at: number) => number
   /**
@@ -55,7 +56,7 @@ export interface Registry {
 const placeholder =
   /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
 
-/** Tests whether a value differs from ordinary words, so that masking it everywhere harms no text. */
+/** Tests whether a value differs from ordinary words, so that masking it everywhere does not damage other text. */
 const isSecret = (value: string): boolean => {
   if (value.length < 8 || value.length > 65_536 || placeholder.test(value.slice(0, 256))) return false
   const distinct = new Set(value.slice(0, 256)).size
@@ -66,7 +67,7 @@ const isSecret = (value: string): boolean => {
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** The base64 letters that depend on the value alone, when `offset` other bytes precede it. */
+/** Returns the base64 characters that depend only on the value if `offset` other bytes precede it. */
 const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
   let out = ""
   let bits = 0
@@ -84,7 +85,7 @@ const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
 
 const reverseText = (text: string): string => Array.from(text).reverse().join("")
 
-/** Longer values are searched for in fewer forms: their parts would be, too. */
+/** Length in characters above which a value is searched for in fewer forms. */
 const long = 512
 const shortestForm = 8
 
@@ -115,9 +116,9 @@ const listForms = (value: string): ReadonlySet<string> => {
 }
 
 interface Needle {
-  /** Without white space. */
+  /** Text to search for, without white space. */
   readonly text: string
-  /** Text that replaces it. */
+  /** Text that replaces a match. */
   readonly shown: string
 }
 
@@ -132,11 +133,11 @@ const listNeedles = (value: string): ReadonlyArray<Needle> => {
 
 const isBlank = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
 
-/** An automaton over all needles: one step per character; white space does not change the state. */
+/** An automaton over all needles: it takes one step per character, and white space does not change its state. */
 interface Matcher {
   readonly step: (state: number, code: number) => number
   readonly depth: Int32Array
-  /** The longest needle that ends in a state, or -1. */
+  /** For each state, the index of the longest needle that ends there, or -1. */
   readonly found: Int32Array
 }
 
@@ -189,10 +190,12 @@ const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
   return { step: (state, code) => next[state * width + getClass(code)] ?? 0, depth, found }
 }
 
-/** Line numbers at the beginnings of lines, alone or after the name of a file. */
+/** Matches line numbers at the beginnings of lines, with or without a preceding file name. */
 const lineNumbers = /(^|\n)([ \t]{0,12}(?:[^\s:|]{1,256}[:-])?\d{1,7}[|:\t\u2192-])(?=[^\n])/g
 
-/** A text whose line numbers are blanks, of the same length; undefined when it has less than two. */
+/**
+ * Replaces line numbers by blanks of the same length. Returns `undefined` if the text has fewer than two line numbers.
+ */
 const withoutLineNumbers = (text: string): string | undefined => {
   let count = 0
   const out = text.replace(lineNumbers, (_, before: string, mark: string) => {
@@ -204,20 +207,22 @@ const withoutLineNumbers = (text: string): string | undefined => {
 
 const whiteEscape = /\\{1,4}[nrt]/g
 
-/** Replaces escapes of white space by blanks of the same length. Returns undefined if the text has no such escapes. */
+/**
+ * Replaces escapes of white space by blanks of the same length. Returns `undefined` if the text has no such escapes.
+ */
 const withoutEscapes = (text: string): string | undefined => {
   const out = text.includes("\\") ? text.replace(whiteEscape, (escape) => " ".repeat(escape.length)) : text
   return out === text ? undefined : out
 }
 
-/** Offset of the last `count` characters before `end`, white space not counted. */
+/** Returns the offset of the last `count` characters before `end`, not counting white space. */
 const findStart = (text: string, end: number, count: number): number => {
   let at = end
   for (let left = count; left > 0 && at > 0; at--) if (!isBlank(text.charCodeAt(at - 1))) left--
   return at
 }
 
-/** A registry that knows nothing yet. */
+/** Creates an empty registry. */
 export const make = (): Registry => {
   const values = new Set<string>()
   let needles: ReadonlyArray<Needle> = []
@@ -230,7 +235,9 @@ export const make = (): Registry => {
     return matcher
   }
 
-  /** Places of values in a text, and of one that may have begun and continues after its end. */
+  /**
+   * Returns the ranges of registered values in a text, including a value that may continue after the end of the text.
+   */
   const findPlaces = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
     const { depth, found, step } = getMatcher()
     const places: Array<readonly [from: number, end: number]> = []
@@ -277,7 +284,7 @@ export const make = (): Registry => {
         write()
         start = -1
       }
-      // Values that overlap are one place; the longest says what is shown.
+      // Overlapping values are masked as one range, with the mask of the longest value.
       if (start === -1 || from < start || at + 1 - from >= end - start) shown = needle.shown
       start = start === -1 ? Math.max(from, copied) : Math.min(start, from)
       end = at + 1
@@ -320,7 +327,7 @@ export const make = (): Registry => {
     cut: (text, wanted) => {
       if (values.size === 0) return wanted
       const places = findPlaces(text)
-      // Places that overlap are left one by one.
+      // Repeats until the offset is outside all overlapping ranges.
       for (let before = -1, at = wanted; ; before = at) {
         for (const [from, end] of places) if (from < at && end > at) at = from
         if (at === before) return at
@@ -338,13 +345,13 @@ export const none: Registry = {
   version: () => 0
 }
 
-/** The registry of the runtime that a fiber belongs to; {@link none} outside of one. */
+/** The registry of the current runtime; {@link none} outside a runtime. */
 export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets", { defaultValue: () => none })
 
-/** The registry of the fiber that runs right now, for code that is no Effect. */
+/** Returns the registry of the current fiber, for code that is not an Effect. */
 export const getCurrentRegistry = (): Registry => Fiber.getCurrent()?.getRef(Secrets) ?? none
 
-/** Ends of names whose plain texts are secrets: of tokens as servers write them, and of headers. */
+/** Matches names whose plain text values are secrets: tokens as servers name them, and headers. */
 const secretName = /(?:token|secret|password|api[-_]?key|authorization|cookie)$/i
 
 const visitSecrets = (value: unknown, add: (value: string) => void, key: string, seen: Set<object>): void => {
@@ -359,12 +366,12 @@ const visitSecrets = (value: unknown, add: (value: string) => void, key: string,
 }
 
 const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
-/** Values of variables and headers that are no secrets: paths, addresses, several words. */
+/** Matches values of variables and headers that are not secrets: paths, addresses, several words. */
 const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
 /**
- * Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a
- * login.
+ * Registers every `Redacted` text inside a value (settings, a route, a login), and every text under the name of a
+ * secret.
  */
 export const register = (registry: Registry, value: unknown): void =>
   visitSecrets(
@@ -377,7 +384,7 @@ export const register = (registry: Registry, value: unknown): void =>
     new Set()
   )
 
-/** {@link register} in the registry of the runtime that an Effect runs in. */
+/** Registers the secrets in a value, as {@link register} does, in the registry of the current runtime. */
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>
   Effect.map(Secrets, (registry) => register(registry, value))
 

@@ -1,22 +1,20 @@
-/**
- * Keeps items until their session takes them, oldest first: reports of children in the background, events of processes.
- */
+/** Stores items until their session takes them, oldest first: reports of background children, events of processes. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { SessionId } from "./Ids.ts"
 
-/** Items that wait, each for one session. */
+/** Queued items, each for one session. */
 interface SessionQueue<A> {
   readonly offer: (item: A) => Effect.Effect<void>
   /** Takes all items of a session, without waiting. */
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<A>>
   /** Takes the oldest item of a session, or waits for one if the queue is empty. */
   readonly take: (sessionId: SessionId) => Effect.Effect<A>
-  /** Done as soon as a session has an item. The item stays until it is taken. */
+  /** Completes as soon as a session has an item. The item remains until it is taken. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** No items yet; beyond `capacity` of all sessions the oldest are forgotten. */
+/** Creates an empty queue. If all sessions together have more than `capacity` items, the oldest are dropped. */
 export const make = <A extends { readonly sessionId: SessionId }>(
   capacity = Number.POSITIVE_INFINITY
 ): SessionQueue<A> => {

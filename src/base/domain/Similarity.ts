@@ -1,6 +1,6 @@
 /**
- * Likeness of two short texts, and the names that a misspelt one may have meant. Pure; time grows with the product of
- * the lengths, so callers bound what they compare.
+ * Similarity of two short texts, and the closest matches of a misspelt name. Pure. Time grows with the product of the
+ * lengths, so callers must bound the lengths.
  *
  * **Details**
  *
@@ -10,7 +10,10 @@
  * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a likeness of at least 0.6).
  */
 
-/** Number of edits from one text to the other: a character inserted, deleted or replaced, or two neighbours swapped. */
+/**
+ * Returns the number of edits between two texts. An edit inserts, deletes or replaces a character, or swaps two
+ * adjacent ones.
+ */
 export const distance = (a: string, b: string): number => {
   let before: ReadonlyArray<number> = []
   let previous: ReadonlyArray<number> = Array.from({ length: b.length + 1 }, (_, index) => index)
@@ -27,13 +30,13 @@ export const distance = (a: string, b: string): number => {
   return previous[b.length] ?? 0
 }
 
-/** Share of the longer text that needs no edit: 1 for equal texts, 0 for nothing in common. */
+/** Returns the share of the longer text that needs no edit: 1 for equal texts, 0 for texts with nothing in common. */
 export const similarity = (a: string, b: string): number => {
   const longest = Math.max(a.length, b.length)
   return longest === 0 ? 1 : 1 - distance(a, b) / longest
 }
 
-/** A part of two texts: indexes of the first character and of the one after the last. */
+/** A range in each of two texts, as start (inclusive) and end (exclusive). */
 interface TextRanges {
   readonly aFrom: number
   readonly aTo: number
@@ -41,7 +44,7 @@ interface TextRanges {
   readonly bTo: number
 }
 
-/** The longest run that two ranges share; the earliest of several. */
+/** Finds the longest substring that two ranges share; the earliest if there are several. */
 const findLongestRun = (a: string, b: string, { aFrom, aTo, bFrom, bTo }: TextRanges) => {
   let best = { a: aFrom, b: bFrom, size: 0 }
   let lengths = new Map<number, number>()
@@ -68,21 +71,21 @@ const countMatching = (a: string, b: string, ranges: TextRanges): number => {
 }
 
 /**
- * Twice the number of matching characters over the number of all characters, 0 to 1. The longest common run matches
- * first, then what lies on either side of it.
+ * Returns twice the number of matching characters divided by the number of all characters, 0 to 1. The longest common
+ * substring matches first, then the texts on either side of it are matched in the same way.
  */
 export const ratio = (a: string, b: string): number =>
   a.length + b.length === 0
     ? 1
     : (2 * countMatching(a, b, { aFrom: 0, aTo: a.length, bFrom: 0, bTo: b.length })) / (a.length + b.length)
 
-/** The one name closest to a word by edits, when no more than a third of it is wrong. */
+/** Returns the name closest to a word by edits, if at most a third of it is wrong; otherwise `undefined`. */
 export const findNearest = (word: string, names: Iterable<string>): string | undefined => {
   let best: string | undefined
   let least = Infinity
   for (const name of names) {
     const allowed = Math.max(1, Math.floor(name.length / 3))
-    // A word of another length is at least that far away.
+    // The distance is at least the difference in length.
     if (Math.abs(name.length - word.length) > allowed) continue
     const edits = distance(word.toLowerCase(), name)
     if (edits <= allowed && edits < least) {
@@ -96,8 +99,8 @@ export const findNearest = (word: string, names: Iterable<string>): string | und
 const alike = 0.6
 
 /**
- * The names most like `wanted` by a measure (0 to 1) of lower-case texts: best first (in the given order where equal),
- * at most `count`, none below 0.6.
+ * Returns the names most similar to `wanted` by a measure (0 to 1) of lower-case texts: best first (ties in the given
+ * order), at most `count`, and only names with at least 0.6.
  */
 export const findClosest = (
   wanted: string,

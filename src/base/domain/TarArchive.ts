@@ -1,16 +1,16 @@
 /**
- * Reads the files of a tar archive (ustar, with the long names of GNU and pax), and makes the bytes of one.
+ * Reads and writes tar archives (ustar, with the long names of GNU and pax).
  *
  * **Gotchas**
  *
- * An archive with links, devices, or paths that lead out of it is an error as a whole.
+ * An archive with links, devices, or paths outside the archive is rejected as a whole.
  */
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 
-/** A file of an archive. */
+/** A file in an archive. */
 export interface File {
-  /** Relative, its parts joined by `/`. */
+  /** Relative path, with `/` between its parts. */
   readonly path: string
   readonly bytes: Uint8Array
   readonly isExecutable: boolean
@@ -26,13 +26,13 @@ const readText = (header: Uint8Array, from: number, length: number): string => {
   return decoder.decode(end === -1 ? field : field.subarray(0, end))
 }
 
-/** Reads an octal number; NaN for one in another form. */
+/** Reads an octal number; `NaN` for text in another form. */
 const readOctal = (header: Uint8Array, from: number, length: number): number => {
   const digits = readText(header, from, length).trim()
   return digits === "" ? 0 : /^[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN
 }
 
-/** Compares the sum of a header with the one in it. */
+/** Tests whether the checksum in a header is correct. */
 const isHeader = (header: Uint8Array): boolean => {
   const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0)
   return sum === readOctal(header, 148, 8)
@@ -41,13 +41,13 @@ const isHeader = (header: Uint8Array): boolean => {
 /** Reads the name in the records of a pax header: `27 path=a/b\n`. */
 const readPaxPath = (body: string): string | undefined => /(?:^|\n)\d+ path=([^\n]*)\n/.exec(`\n${body}`)?.[1]
 
-/** The parts of a path inside of an archive; undefined for one that leads out of it. */
+/** Normalizes a path inside an archive. Returns `undefined` for a path that leads out of the archive. */
 const toInnerPath = (path: string): string | undefined => {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".")
   return path.startsWith("/") || /[\\\0]|^[A-Za-z]:/.test(path) || parts.includes("..") ? undefined : parts.join("/")
 }
 
-/** One entry of an archive: a file, a directory, a link, or a name for the next entry. */
+/** One entry of an archive: a file, a directory, a link, or the long name of the next entry. */
 interface Entry {
   readonly body: Uint8Array
   readonly kind: string
@@ -55,7 +55,7 @@ interface Entry {
   readonly end: number
 }
 
-/** Reads the entry with a header that is not empty. */
+/** Reads the entry with the given header, which must not be empty. */
 const readEntry = (archive: Uint8Array, header: Uint8Array, at: number): Result.Result<Entry, string> => {
   if (!isHeader(header)) return Result.fail("it is not a tar archive, or it is damaged")
   const size = readOctal(header, 124, 12)
@@ -65,14 +65,14 @@ const readEntry = (archive: Uint8Array, header: Uint8Array, at: number): Result.
   return Result.succeed({ body, kind: readText(header, 156, 1), end: at + block + Math.ceil(size / block) * block })
 }
 
-/** The name in a header, which a long name before it replaces. */
+/** Reads the name in a header. A preceding long-name entry overrides it. */
 const readEntryName = (header: Uint8Array): string => {
   const prefix = readText(header, 257, 5) === "ustar" ? readText(header, 345, 155) : ""
   const name = readText(header, 0, 100)
   return prefix === "" ? name : `${prefix}/${name}`
 }
 
-/** Reads all files of an archive; the failure says why it cannot be used. */
+/** Reads all files of an archive. The failure is the reason why the archive is rejected. */
 export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, string> => {
   const files: Array<File> = []
   let long: string | undefined
@@ -103,17 +103,17 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
     : Result.fail("it is not a tar archive, or it is damaged")
 }
 
-/** A file to be put into an archive. */
+/** A file to add to an archive. */
 export interface NewFile {
   readonly path: string
   readonly bytes: Uint8Array
-  /** Epoch milliseconds of its last change. */
+  /** Time of the last change, in epoch milliseconds. */
   readonly changedAt: number
 }
 
 const encoder = new TextEncoder()
 
-/** Bytes of a name that a header has room for. */
+/** Maximum length of a name in a header, in bytes. */
 const longestName = 100
 
 const makeEntry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<NewFile, "path">): Uint8Array => {
@@ -144,7 +144,7 @@ const makeEntry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<New
   return whole
 }
 
-/** A record of a pax header; its length counts its own digits. */
+/** Creates a record of a pax header. The length at its beginning includes the digits of the length itself. */
 const makePaxRecord = (name: string, value: string): string => {
   const rest = ` ${name}=${value}\n`
   const length = encoder.encode(rest).length
@@ -154,7 +154,7 @@ const makePaxRecord = (name: string, value: string): string => {
 
 const encodeFile = (file: NewFile): Uint8Array => {
   const whole = makeEntry("0", file.path, file)
-  // Readers that know pax take the whole name from the entry before.
+  // Readers that support pax take the whole name from the preceding entry.
   if (encoder.encode(file.path).length <= longestName) return whole
   const named = makeEntry("x", "name", {
     bytes: encoder.encode(makePaxRecord("path", file.path)),
@@ -166,6 +166,6 @@ const encodeFile = (file: NewFile): Uint8Array => {
   return both
 }
 
-/** Makes an archive of files as they come; only their owner may read them. */
+/** Writes an archive of a stream of files. Only the owner may read the extracted files. */
 export const write = <E, R>(files: Stream.Stream<NewFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.concat(Stream.map(files, encodeFile), Stream.succeed(new Uint8Array(2 * block)))

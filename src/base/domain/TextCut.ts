@@ -1,9 +1,9 @@
 /**
- * Shortens long text: never splits a character as users see it (an emoji of several code points, a letter with its
+ * Shortens long text without splitting a character as users see it (an emoji of several code points, a letter with its
  * accents), and adds a note about the missing part.
  */
 
-/** Number of code units in which a border is searched; no character is longer. */
+/** Number of code units in which a character boundary is searched; real characters are shorter. */
 const window = 64
 
 let made: Intl.Segmenter | undefined
@@ -17,7 +17,7 @@ const isLowSurrogate = (text: string, at: number): boolean => {
   return code >= 0xdc00 && code <= 0xdfff
 }
 
-/** The last border between characters that is not after `at`. */
+/** Returns the last character boundary at or before `at`. */
 const findBorderBefore = (text: string, at: number): number => {
   if (at <= 0) return 0
   if (at >= text.length) return text.length
@@ -31,11 +31,12 @@ const findBorderBefore = (text: string, at: number): number => {
     if (end > at) break
     border = end
   }
-  // A heap of marks longer than the window is no character that anybody reads: it may be cut between code points.
+  // A sequence of combining marks longer than the window is not a readable character, so it may be cut between code
+  // points.
   return border === start && start > 0 ? at - (isLowSurrogate(text, at) ? 1 : 0) : border
 }
 
-/** The first border between characters that is not before `at`. */
+/** Returns the first character boundary at or after `at`. */
 const findBorderAfter = (text: string, at: number): number => {
   const before = findBorderBefore(text, at)
   if (before >= at) return before
@@ -44,19 +45,22 @@ const findBorderAfter = (text: string, at: number): number => {
   return at
 }
 
-/** At most `chars` code units from the beginning. */
+/** Returns at most `chars` code units from the beginning. */
 export const takeHead = (text: string, chars: number): string =>
   text.length <= chars ? text : text.slice(0, findBorderBefore(text, chars))
 
-/** {@link takeHead}, followed by `…` if the text is longer. */
+/** Returns the result of {@link takeHead}, followed by `…` if the text is longer. */
 export const shorten = (text: string, chars: number): string =>
   text.length <= chars ? text : `${takeHead(text, chars)}…`
 
-/** At most `chars` code units from the end. */
+/** Returns at most `chars` code units from the end. */
 export const takeTail = (text: string, chars: number): string =>
   text.length <= chars ? text : chars <= 0 ? "" : text.slice(findBorderAfter(text, text.length - chars))
 
-/** The beginning and the end with a note between them, at most `chars` in all; `share` of it is the beginning. */
+/**
+ * Returns the beginning and the end of a text with a note between them, at most `chars` code units in total. `share` is
+ * the share of the beginning.
+ */
 export const cutMiddle = (text: string, chars: number, share = 0.4): string => {
   if (text.length <= chars) return text
   const note = `\n\n... [${text.length - chars} of ${text.length} characters left out] ...\n\n`

@@ -4,31 +4,33 @@
  *
  * **Details**
  *
- * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the
- * basic plane are pairs of surrogates and stay.
+ * All functions return the argument itself if nothing has to change, and never throw. Surrogate pairs (characters
+ * outside the basic plane) are unchanged.
  *
- * Fences enclose the runtime's additions to a request. Users may not write them, and models may not repeat them. In
- * **input** ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a
+ * Fences enclose the runtime's additions to a request. Users must not write fences, and models must not repeat them.
+ * In **input** ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a
  * partner. In **output** ({@link makeFenceStream}) text arrives in pieces: a possible tag is held back until it is
  * resolved, a block is dropped as it arrives, and an unclosed block drops the rest. {@link stripOutputFences} does the
  * same to a whole text.
  *
- * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
+ * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is mentioned, not used, and remains in output.
  *
  * Source: `hermes-llm.md` §8, §19.1 and §19.2, `ARCHITECTURE.md` §7.
  */
 
-/** A text without unpaired surrogates. */
+/** Returns a text without unpaired surrogates. */
 export const toWellFormed = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed())
 
-/** {@link toWellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
+/**
+ * {@link toWellFormed} for text that arrives in pieces: a surrogate pair that is split over two pieces is preserved.
+ */
 interface HygieneStream {
   readonly push: (piece: string) => string
   /** Ends the text and returns the part that was held back. */
   readonly end: () => string
 }
 
-/** Makes a {@link HygieneStream}. */
+/** Creates a {@link HygieneStream}. */
 export const makeHygieneStream = (): HygieneStream => {
   let held = ""
   return {
@@ -48,12 +50,12 @@ export const makeHygieneStream = (): HygieneStream => {
 
 const controls = new RegExp(String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]`, "g")
 
-/** A text without control characters other than tab and line ends. */
+/** Removes control characters other than tabs and line ends. */
 export const withoutControls = (text: string): string => text.replace(controls, "")
 
 const maxDepth = 64
 
-/** The same for every string and key of a JSON value. */
+/** Applies {@link toWellFormed} to every string and key of a JSON value. */
 export const toWellFormedValue = (value: unknown, depth = 0): unknown => {
   if (typeof value === "string") return toWellFormed(value)
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
@@ -85,7 +87,7 @@ const gap = String.raw`\s{0,${maxGap}}`
 const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
 const note = /\[system note:[^\]]{0,800}\]\s?/gi
 
-/** Removes fences from text of a user or a memory provider. Linear for any nesting. */
+/** Removes fences from text of a user or a memory provider. Takes linear time for any nesting. */
 export const stripFences = (text: string): string => {
   if (!/<|\[system note:/i.test(text)) return text
   const found = Array.from(text.matchAll(tag), (match) => ({
@@ -108,13 +110,13 @@ export const stripFences = (text: string): string => {
     }
     out += text.slice(from, at)
     from = end
-    // A tag whose partner is missing goes alone.
+    // Of a tag without a partner, only the tag itself is removed.
     if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
   }
   return (out + text.slice(from)).replace(note, (found) => (/\bcontext\b/i.test(found) ? "" : found))
 }
 
-/** Reads text in pieces. */
+/** Removes fences from text that arrives in pieces. */
 interface FenceStream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
@@ -127,7 +129,7 @@ const longest = "</memory-context>".length + 3 * maxGap
 const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i")
 const words = ["memory-context", "plugin-context"]
 
-/** Offset at which an unfinished text may end in a part of a tag, or -1. */
+/** Returns the offset of a partial tag at the end of an unfinished text, or -1. */
 const findHeldStart = (text: string): number => {
   const at = text.lastIndexOf("<")
   if (at === -1 || text.length - at > longest) return -1
@@ -137,7 +139,7 @@ const findHeldStart = (text: string): number => {
   return words.some((known) => known.startsWith(word)) ? at : -1
 }
 
-/** Makes a {@link FenceStream}. */
+/** Creates a {@link FenceStream}. */
 export const makeFenceStream = (): FenceStream => {
   let held = ""
   let before = ""
@@ -159,7 +161,7 @@ export const makeFenceStream = (): FenceStream => {
       }
       const previous = match.index > from ? text.charAt(match.index - 1) : out === "" && from === 0 ? before : ""
       if (previous === "`") {
-        // The next character decides if it is a quotation.
+        // The next character decides whether the tag is quoted.
         if (end === text.length && !isLast) {
           out += text.slice(from, match.index)
           before = out.at(-1) ?? before
@@ -198,7 +200,7 @@ export const makeFenceStream = (): FenceStream => {
   }
 }
 
-/** The same for a whole text. */
+/** Removes fences from a whole output text, as a {@link FenceStream} does for pieces. */
 export const stripOutputFences = (text: string): string => {
   if (!text.includes("<")) return text
   const fences = makeFenceStream()

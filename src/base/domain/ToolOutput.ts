@@ -1,7 +1,7 @@
 /**
  * Output of a tool call: a result, or a failure that becomes an error result for the model.
  *
- * **Example** (Why a call gave nothing)
+ * **Example** (Reading the phase of a failed call)
  *
  * ```ts
  * import { ToolOutput } from "hermes-effect"
@@ -15,19 +15,19 @@
 import * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 
-/** Output of a tool. `isFailure` is a failure that the tool itself chose to return as its result. */
+/** Output of a tool. `isFailure` is true if the tool returned a failure as its result. */
 export interface ToolOutput {
-  /** The encoded result: JSON-compatible. */
+  /** The encoded result, compatible with JSON. */
   readonly output: unknown
   readonly isFailure: boolean
-  /** Images or files for the model in place of `output`. */
+  /** Images or files that the model receives instead of `output`. */
   readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
 }
 
-/** A tool call that gave no result. The model gets `message`. */
+/** A tool call failed without a result. The model receives `message`. */
 export class ToolFailed extends Schema.TaggedError<ToolFailed>("hermes-effect/ToolFailed")("ToolFailed", {
   tool: Schema.String,
-  /** Phase that failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
+  /** Phase that failed: the arguments were invalid, the handler failed, or its result was invalid. */
   phase: Schema.Literals(["parameters", "handler", "result"]),
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())

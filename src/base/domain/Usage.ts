@@ -1,6 +1,6 @@
 /**
  * Token counts under one set of names for every provider (`hermes-llm.md` §12.1). Providers report `Response.Usage` of
- * `effect/ai`; this module reads it, sums it, and names it as documents and exporters expect.
+ * `effect/ai`; this module converts it, sums it, and names its fields as documents and exporters expect.
  *
  * **Example** (The tokens of two calls)
  *
@@ -23,7 +23,8 @@ const Count = Schema.Natural
  *
  * **Details**
  *
- * `inputTokens` excludes what was read from or written to a prompt cache; `reasoningTokens` are part of `outputTokens`.
+ * `inputTokens` excludes tokens that were read from or written to a prompt cache; `reasoningTokens` are part of
+ * `outputTokens`.
  */
 export const Usage = Schema.Struct({
   inputTokens: Count,
@@ -36,7 +37,7 @@ export const Usage = Schema.Struct({
 /** Type of {@link Usage}. */
 export type Usage = typeof Usage.Type
 
-/** No tokens, no request. */
+/** Usage without tokens and requests. */
 export const zero: Usage = {
   inputTokens: 0,
   outputTokens: 0,
@@ -47,12 +48,13 @@ export const zero: Usage = {
 }
 
 /**
- * Any value as a counter: missing, malformed, negative or fractional garbage never throws and counts 0 or its floor.
+ * Converts any value to a counter. Never throws: a missing, malformed or negative value becomes 0, and a fraction is
+ * rounded down.
  */
 export const toCount = (value: unknown): number =>
   typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
 
-/** The usage of one request as the provider reported it. */
+/** Converts the usage of one request as reported by the provider. */
 export const fromResponse = (usage: Response.Usage): Usage => {
   const cacheReadTokens = toCount(usage.inputTokens.cacheRead)
   const cacheWriteTokens = toCount(usage.inputTokens.cacheWrite)
@@ -69,7 +71,7 @@ export const fromResponse = (usage: Response.Usage): Usage => {
   }
 }
 
-/** Field by field. */
+/** Adds two usages field by field. */
 export const add = (a: Usage, b: Usage): Usage => ({
   inputTokens: a.inputTokens + b.inputTokens,
   outputTokens: a.outputTokens + b.outputTokens,
@@ -79,21 +81,25 @@ export const add = (a: Usage, b: Usage): Usage => ({
   requestCount: a.requestCount + b.requestCount
 })
 
-/** Everything the model read: fresh input plus both cache counts. */
+/** Returns the number of prompt tokens: uncached input plus both cache counts. */
 export const countPromptTokens = (usage: Usage): number =>
   usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
 
-/** {@link countPromptTokens} plus output. */
+/** Returns the sum of {@link countPromptTokens} and the output tokens. */
 export const countTotalTokens = (usage: Usage): number => countPromptTokens(usage) + usage.outputTokens
 
-/** Share of the prompt that came from the cache, in percent; 0 when there was no prompt (`hermes-llm.md` §7.4). */
+/**
+ * Returns the share of the prompt that came from the cache, in percent; 0 if there was no prompt (`hermes-llm.md`
+ * §7.4).
+ */
 export const computeCacheHitPercent = (usage: Usage): number => {
   const prompt = countPromptTokens(usage)
   return prompt === 0 ? 0 : (usage.cacheReadTokens / prompt) * 100
 }
 
 /**
- * The names that `seeds/004…` and the hook payloads use, with the seed's aliases (`ARCHITECTURE.md` §7).
+ * Returns usage with the field names of `seeds/004…` and the hook payloads, including the aliases of the seed
+ * (`ARCHITECTURE.md` §7).
  */
 export const toWire = (usage: Usage): Readonly<Record<string, number>> => ({
   input_tokens: usage.inputTokens,
@@ -109,11 +115,12 @@ export const toWire = (usage: Usage): Readonly<Record<string, number>> => ({
 })
 
 /**
- * Usage as providers build it from their raw counters.
+ * Creates the usage of a provider from its raw counters.
  *
  * **Details**
  *
- * `input` is what was neither read from nor written to a cache. Every argument may be garbage, see {@link toCount}.
+ * `input` counts tokens that were neither read from nor written to a cache. Every argument may be invalid; see
+ * {@link toCount}.
  */
 export const toResponse = (raw: {
   readonly input: unknown
@@ -127,7 +134,7 @@ export const toResponse = (raw: {
   const cacheWrite = toCount(raw.cacheWrite)
   const total = toCount(raw.output)
   const reasoning = toCount(raw.reasoning)
-  // Made without its constructor, which parses counts that `toCount` has made sound.
+  // Created without its constructor, which would parse counts that `toCount` has already validated.
   return Object.assign(Object.create(Response.Usage.prototype), {
     inputTokens: { uncached, total: uncached + cacheRead + cacheWrite, cacheRead, cacheWrite },
     outputTokens: { total, text: Math.max(0, total - reasoning), reasoning }

@@ -1,16 +1,16 @@
 /**
- * Makes every character of a text visible to the person who is asked about it: a command, a call, a difference, the
- * label of an answer.
+ * Makes every character of a text visible to a person who has to approve it: a command, a call, a difference, the label
+ * of an answer.
  *
  * **Details**
  *
- * A character that a reader cannot see, or that moves, hides or reorders others, becomes a mark with its code point:
- * `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces, characters of no width,
- * bidirectional controls, tag characters, variation selectors, blanks other than the space, and halves of surrogate
- * pairs. Emoji retain the joiners and selectors that belong to them.
+ * A character that a reader cannot see, or that moves, hides or reorders other characters, is replaced by a mark with
+ * its code point: `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces,
+ * zero-width characters, bidirectional controls, tag characters, variation selectors, blanks other than the space, and
+ * halves of surrogate pairs. Emoji retain the joiners and selectors that belong to them.
  *
- * Nothing is removed and nothing is shortened. Both functions return their argument itself when there is nothing to
- * mark.
+ * The text is not shortened, and no characters are removed. Both functions return the argument itself if it contains no
+ * character to mark.
  */
 
 const person = String.raw`\p{Extended_Pictographic}[\u{1F3FB}-\u{1F3FF}]?`
@@ -26,11 +26,11 @@ const hidden = [
 const hiddenInLines = new RegExp(String.raw`${emojiSource}|((?![\n\t])[${hidden}])`, "gv")
 const hiddenInLine = new RegExp(`${emojiSource}|([${hidden}])`, "gv")
 
-/** Marks the character of the first group. An emoji has no such group and is unchanged. */
+/** Replaces a match by the mark of its first group. A matched emoji has no such group and is unchanged. */
 const markCharacter = (match: string, found: string | undefined): string =>
   found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
 
-/** Marks the hidden characters of a text of any number of lines; line feeds and tabs stay. */
+/** Marks the hidden characters of a text of any number of lines; line feeds and tabs are unchanged. */
 export const showLines = (text: string): string =>
   /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, markCharacter)
 

@@ -1,20 +1,20 @@
 /**
- * Starts processes that never outlive this one: they are killed when the program ends, even by a signal, by
+ * Starts processes that never outlive this process: they are killed when the program ends, even by a signal, by
  * `process.exit` or by `kill -9`.
  *
  * **Details**
  *
  * Every process leads its own process group, and has its own mark in the environment variable {@link markVariable},
- * which its descendants inherit. Three things end what is still running:
+ * which its descendants inherit. Remaining processes are ended by:
  *
- * - the scope in which a process was started, which is the orderly way;
- * - the exit of this process, which kills every remaining group before it is gone ({@link killAll});
- * - a watchdog for sudden death: one small shell, started with the first process, that reads the live processes from a
- *   pipe. The pipe ends when this process ends for any reason; then the watchdog kills the groups and every process
- *   with one of their marks, even outside its group.
+ * - the scope in which a process was started, when it closes normally;
+ * - the exit of this process, which first kills every remaining group ({@link killAll});
+ * - a watchdog for abnormal termination: one small shell, started with the first process, that reads the live processes
+ *   from a pipe. The pipe ends when this process ends for any reason; then the watchdog kills the groups and every
+ *   process with one of their marks, even outside its group.
  *
- * The watchdog receives a mark before the process is started, so that it always knows it. Its cost is one write to a
- * pipe for each process, and one start of `/bin/sh` for all of them.
+ * The watchdog receives a mark before the process is started, so that no process is missed. The cost is one write to a
+ * pipe for each process, and one start of `/bin/sh` for all processes.
  *
  * **Gotchas**
  *
@@ -43,12 +43,12 @@ import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 /** The environment variable that marks a process and its descendants. */
 const markVariable = "HERMES_PROCESS_MARK"
 
-/** Set to let a process outlive the program: a browser that was opened for the user. */
+/** If true, started processes may outlive the program, such as a browser that was opened for the user. */
 export const Outlives = Context.Reference<boolean>("hermes-effect/platform/Outlives", { defaultValue: () => false })
 
 /**
- * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills the
- * remaining processes. Checks again for processes that were started meanwhile.
+ * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (ended) until the pipe ends, then kills the
+ * remaining processes, and checks again for processes that were started meanwhile.
  */
 const watchdogScript = `
 live=''
@@ -85,14 +85,16 @@ while [ $round -lt 10 ]; do
 done
 `
 
-/** Process groups by mark; undefined while the process is being started. */
+/** Process groups by mark; `undefined` while the process is being started. */
 const live = new Map<string, number | undefined>()
 
-/** Specific to this process, so that its marks are unique. */
+/** Random prefix of the marks of this process, which makes them unique. */
 const markPrefix = randomUUID().slice(-12)
 let marks = 0
 
-/** A mark that is no beginning of another one, and short: the watchdog reads it byte by byte. */
+/**
+ * Creates a mark that is not a prefix of another mark. Marks are short, because the watchdog reads them byte by byte.
+ */
 const makeMark = (): string => `${markPrefix}${(++marks).toString(36)}.`
 
 let watchdog: NodeProcess | undefined
@@ -100,7 +102,8 @@ let watchdog: NodeProcess | undefined
 const startWatchdog = (): NodeProcess => {
   const started = spawn("/bin/sh", ["-c", watchdogScript], {
     cwd: "/",
-    // Passes on no variables of this program: an inherited mark would get the watchdog killed together with it.
+    // The watchdog inherits no variables of this program: with an inherited mark it would be killed as one of the
+    // marked processes.
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     detached: true,
     stdio: ["pipe", "ignore", "ignore"]
@@ -108,18 +111,18 @@ const startWatchdog = (): NodeProcess => {
   const forgetWatchdog = (): void => {
     if (watchdog === started) watchdog = undefined
   }
-  // If the shell is missing or was ended, the next process starts another one.
+  // If the shell is missing or has ended, the next process starts another watchdog.
   started.on("error", forgetWatchdog).on("exit", forgetWatchdog)
   started.stdin?.on("error", forgetWatchdog)
   started.unref()
-  // A pipe of Node is a socket, which keeps the program alive until it is unreferenced.
+  // In Node the pipe is a socket, which keeps the program alive unless it is unreferenced.
   if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function")
     started.stdin.unref()
   for (const [mark, group] of live) started.stdin?.write(group === undefined ? `+ ${mark}\n` : `= ${mark} ${group}\n`)
   return started
 }
 
-/** Lines that the watchdog need not know at once. */
+/** Lines that are sent to the watchdog with a delay. */
 let pending = ""
 let isScheduled = false
 const flushAfterMillis = 100
@@ -130,12 +133,15 @@ const writeLines = (lines: string): void => {
   else watchdog.stdin?.write(lines)
 }
 
-/** Tells the watchdog before anything else happens. */
+/** Sends a line to the watchdog at once. */
 const notifyNow = (line: string): void => {
   if (process.platform !== "win32") writeLines(pending + line)
 }
 
-/** Tells the watchdog soon: every write wakes it, and a short command must not have to wait for that. */
+/**
+ * Sends a line to the watchdog after a short delay, because every write wakes the watchdog and would slow down short
+ * commands.
+ */
 const notifySoon = (line: string): void => {
   pending += line
   if (isScheduled || process.platform === "win32") return
@@ -146,14 +152,14 @@ const notifySoon = (line: string): void => {
   }, flushAfterMillis).unref()
 }
 
-/** Kills every process group that is still running, at once. */
+/** Immediately kills every process group that is still running. */
 export const killAll = (): void => {
   for (const group of live.values()) {
     if (group === undefined) continue
     try {
       process.kill(process.platform === "win32" ? group : -group, "SIGKILL")
     } catch {
-      // It ended by itself.
+      // The process group has already ended.
     }
   }
 }
@@ -187,19 +193,19 @@ const markCommand = (command: ChildProcess.Command, mark: string): ChildProcess.
         detached: true
       })
 
-/** The command without the descriptors that this process inherited. */
+/** Returns the command without the descriptors that this process inherited. */
 const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =>
   command._tag === "PipedCommand"
     ? ChildProcess.pipeTo(withoutInherited(command.left), withoutInherited(command.right), command.options)
     : InheritedDescriptors.closeFor(command, InheritedDescriptors.listDescriptors())
 
-/** Guards the processes of another spawner. */
+/** Wraps a spawner so that its processes never outlive this process. */
 const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
   makeSpawner(
     Effect.fnUntraced(function* (command) {
       if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
       const mark = makeMark()
-      // Released after the process, whose scope closes first.
+      // The mark is released after the process, whose finalizer runs first.
       yield* Effect.acquireRelease(
         Effect.sync(() => addMark(mark)),
         () => Effect.sync(() => removeMark(mark))
@@ -210,10 +216,10 @@ const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawne
     })
   )
 
-/** A spawner whose processes never outlive this one, over another. */
+/** Wraps the spawner in the context so that its processes never outlive this process. */
 const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guardSpawner))
 
-/** Node's services, with processes that never outlive this one. */
+/** Provides Node's services. Their processes never outlive this process. */
 export const layer: Layer.Layer<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Stdio | Terminal> =
   guarding.pipe(
     Layer.provideMerge(NodeChildProcessSpawner.layer),
@@ -231,7 +237,7 @@ const ofNode: Layer.Layer<Platform> = guarding.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer))
 )
 
-/** A platform service that the application provides, or Node's. */
+/** Provides a platform service: the one that the application provides, or Node's. */
 const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
   Layer.effect(
     key,
@@ -242,7 +248,7 @@ const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, S
     )
   )
 
-/** Platform services that the application provides, and {@link layer} for the others. */
+/** Provides the platform services of the application, and uses {@link layer} for missing ones. */
 export const layerDefault = (): Layer.Layer<Platform> =>
   Layer.mergeAll(
     layerGivenOrNode(ChildProcessSpawner),

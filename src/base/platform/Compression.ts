@@ -1,6 +1,4 @@
-/**
- * Compressed bodies of HTTP, decoded by their `Content-Encoding`, and files that are compressed as they are made.
- */
+/** Decodes HTTP bodies by their `Content-Encoding`, and compresses and decompresses files. */
 import * as NodeStream from "@effect/platform-node-shared/NodeStream"
 import * as Stream from "effect/Stream"
 import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
@@ -8,7 +6,7 @@ import * as Zlib from "node:zlib"
 
 const flush = { flush: Zlib.constants.Z_SYNC_FLUSH, finishFlush: Zlib.constants.Z_SYNC_FLUSH }
 
-/** The low four bits of the first byte of a zlib stream. */
+/** Value of the low four bits in the first byte of a zlib stream. */
 const zlibMethod = 8
 
 /** Decodes `deflate`, which some servers send with the zlib header and some without. */
@@ -51,8 +49,8 @@ const makeDecoder = (encoding: string): Transform | undefined => {
 }
 
 /**
- * Decodes a body by the value of its `Content-Encoding` header, several encodings too; with an unknown one it is
- * returned as it is. The error of any stage destroys the stream that is returned.
+ * Decodes a body by the value of its `Content-Encoding` header, which may list several encodings. With an unknown
+ * encoding the body is returned unchanged. An error of any stage destroys the returned stream.
  */
 export const withoutEncodings = (body: Readable, contentEncoding: string): Readable => {
   const encodings = contentEncoding
@@ -69,9 +67,9 @@ export const withoutEncodings = (body: Readable, contentEncoding: string): Reada
   return last
 }
 
-/** Compresses bytes by gzip as they come. */
+/** Compresses a stream of bytes with gzip. */
 export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
-  // Compressing fails for no input.
+  // Compression does not fail for any input.
   Stream.catch(
     NodeStream.pipeThroughDuplex(
       Stream.mapError(bytes, (error) => ({ error })),
@@ -80,7 +78,7 @@ export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Strea
     (failure) => ("error" in failure ? Stream.fail(failure.error) : Stream.die(failure))
   )
 
-/** Compresses a body by gzip. */
+/** Compresses a body with gzip. */
 export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     Zlib.gzip(content, (error, bytes) => (error === null ? resolve(bytes) : reject(error)))
@@ -95,7 +93,7 @@ export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined 
   }
 }
 
-/** Decoders of the compressed blocks inside of a file, by the names that columnar formats have for them. */
+/** Decoders of compressed blocks in a file, by the compression names of columnar formats. */
 export const blockDecoders: Readonly<Record<"BROTLI" | "GZIP" | "ZSTD", (bytes: Uint8Array) => Uint8Array>> = {
   BROTLI: (bytes) => Zlib.brotliDecompressSync(bytes),
   GZIP: (bytes) => Zlib.gunzipSync(bytes),

@@ -1,15 +1,15 @@
-/** This process: its properties, standard streams, events and exit; and signals to other processes. */
+/** Access to this process: its properties, standard streams, events and exit. Also sends signals to other processes. */
 import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir, totalmem } from "node:os"
 import * as Context from "effect/Context"
 
-/** Path of the Node that runs this program. */
+/** Path of the Node executable that runs this program. */
 export const nodePath = process.execPath
 
-/** Version of the Node that runs this program. */
+/** Version of Node that runs this program. */
 export const nodeVersion = process.versions.node
 
-/** User and group of this process; `undefined` if the system does not have them (Windows). */
+/** Returns the user and group ids of this process; `undefined` if the system does not have them (Windows). */
 export const getProcessOwner = (): { readonly uid: number; readonly gid: number } | undefined =>
   process.getuid === undefined || process.getgid === undefined
     ? undefined
@@ -18,25 +18,28 @@ export const getProcessOwner = (): { readonly uid: number; readonly gid: number 
 /** Name of the operating system: `linux`, `darwin`, `win32`. */
 export const operatingSystem: string = process.platform
 
-/** The working directory of this process. */
+/** Returns the working directory of this process. */
 export const getWorkingDirectory = (): string => process.cwd()
 
-/** Memory in bytes that this process and others can use: the memory of the machine, or of the container around it. */
+/**
+ * Returns the memory in bytes that is available to all processes: the memory of the machine, or the limit of its
+ * container.
+ */
 export const getMachineMemory = (): number => {
   const constrained = process.constrainedMemory()
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
 }
 
-/** Directory for temporary files. */
+/** Returns the directory for temporary files. */
 export const getTemporaryDirectory = (): string => tmpdir()
 
-/** Bytes that are free for temporary files; undefined if the system does not report them. */
+/** Returns the free space for temporary files, in bytes; `undefined` if the system does not report it. */
 export const temporarySpace = (): number | undefined => {
   try {
     const { bavail, bsize } = statfsSync(tmpdir())
     return bavail * bsize
   } catch {
-    // No such directory: the first temporary file reports it.
+    // The directory is missing; creating the first temporary file reports this.
     return undefined
   }
 }
@@ -49,15 +52,15 @@ export const StartDirectory = Context.Reference<() => string>("hermes-effect/pla
   defaultValue: () => getWorkingDirectory
 })
 
-/** Variables of this process as they are at the time of the call; hidden ones are not among them. */
+/** Returns the variables of this process at the time of the call, without hidden variables. */
 export const getProcessVariables = (): Readonly<Record<string, string | undefined>> => process.env
 
-/** Standard streams of this process. A stream is opened when it is read from the result. */
+/** Returns the standard streams of this process. A stream is opened when its property is first read. */
 export const getStandardStreams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
 
-/** Events of this process with the arguments of their listeners. */
+/** Events of this process, with the arguments of their listeners. */
 interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]> {
-  /** Exit code. */
+  /** Event before the process exits, with the exit code. */
   readonly exit: [code: number]
   /** The event loop is empty. Work that is added now keeps the process alive. */
   readonly beforeExit: [code: number]
@@ -66,7 +69,7 @@ interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]>
 }
 
 /**
- * Calls `listener` for each event until the returned function is called. A signal that has a listener does not end the
+ * Calls `listener` for each event until the returned function is called. A signal with a listener does not end the
  * process.
  */
 export const listen = <Name extends keyof ProcessEvents & string>(
@@ -95,7 +98,7 @@ export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
 }
 
 /**
- * Writes a file that only its owner can read, synchronously: for output at the end of the process. Throws the error of
+ * Synchronously writes a file that only its owner can read, for output at the end of the process. Throws the error of
  * the system.
  */
 export const writeFileNow = (path: string, text: string): void => writeFileSync(path, text, { mode: 0o600 })

@@ -1,11 +1,11 @@
 /** Time limits of requests. */
 
-/** A request that is notified when its time is over. */
+/** A request that is notified when its time limit expires. */
 export interface ExpiringItem {
   readonly expire: () => void
 }
 
-/** A time limit is late by two of these parts of its length at most. */
+/** Number of checks during a time limit. A limit expires at most two check intervals late. */
 const parts = 64
 
 /**
@@ -20,14 +20,14 @@ export class Deadlines {
   #timer: NodeJS.Timeout | undefined
   #step = Infinity
 
-  /** Begins a time of so many milliseconds. */
+  /** Starts a time limit, in milliseconds. */
   start(one: ExpiringItem, millis: number): void {
     this.#ends.set(one, performance.now() + millis)
     const step = Math.max(1, millis / parts)
     if (step * 2 < this.#step) this.#lookEach(step)
   }
 
-  /** Ends a time; one that is over, or never began, too. */
+  /** Stops the time limit of a request. Has no effect if the limit has expired or was never started. */
   stop(one: ExpiringItem): void {
     this.#ends.delete(one)
   }

@@ -1,23 +1,28 @@
 /**
- * Disk space: free space, the size of a directory, and the removal of files written to it since a moment.
+ * Disk space: free space, the size of a directory, and the removal of files written since a given time.
  *
  * **Details**
  *
- * Directories are held while they are read (`HeldPath`), and links are not followed, so that a process that renames
- * them meanwhile cannot redirect the measurement or the removal. Linux only.
+ * Directories are held while they are read (`HeldPath`), and links are not followed, so that a process cannot redirect
+ * the measurement or the removal by renaming directories. Linux only.
  */
 import * as Effect from "effect/Effect"
 import type { Stats } from "node:fs"
 import { chmod, lstat, readdir, rmdir, stat, statfs, unlink } from "node:fs/promises"
 import { holdDirectory } from "./HeldPath.ts"
 
-/** Bytes that a file counts at least: a file system can run out of entries before it runs out of bytes. */
+/**
+ * Minimum number of bytes counted for a file, because a file system can run out of entries before it runs out of bytes.
+ */
 const entryBytes = 4096
 
-/** Directories below each other that are entered; each takes a descriptor. */
+/** Maximum depth of nested directories that are read; each level holds a descriptor. */
 const maxDepth = 256
 
-/** Bytes and entries, as bytes, that users may still write to the file system of a directory. */
+/**
+ * Returns the space left to ordinary users in the file system of a directory, in bytes. Free entries are counted as
+ * {@link entryBytes} each.
+ */
 export const readFreeBytes = (directory: string) =>
   Effect.map(
     Effect.tryPromise(() => statfs(directory)),
@@ -26,10 +31,10 @@ export const readFreeBytes = (directory: string) =>
 
 const countBytes = ({ blocks }: Stats): number => Math.max(blocks * 512, entryBytes)
 
-/** Space that a directory takes. */
+/** Disk space used by a directory. */
 export interface TreeSize {
   readonly bytes: number
-  /** `false`: a part of it could not be read, and is not counted. */
+  /** False if a part of the directory could not be read and is not counted. */
   readonly isComplete: boolean
 }
 
@@ -42,14 +47,14 @@ const listEntries = (directory: string) =>
         (name) =>
           Effect.tryPromise(() => lstat(`${directory}/${name}`)).pipe(
             Effect.map((stats) => ({ name, stats })),
-            // An entry may go between the two calls.
+            // An entry may be removed between the two calls.
             Effect.option
           ),
         { concurrency: 16 }
       )
   )
 
-/** Measures a directory with everything below it; a file with several names counts once. */
+/** Measures a directory with everything below it; a file with several hard links counts once. */
 export const measureTree = Effect.fnUntraced(function* (directory: string) {
   const counted = new Set<number>()
   let bytes = 0
@@ -77,7 +82,7 @@ export const measureTree = Effect.fnUntraced(function* (directory: string) {
   return { bytes, isComplete } satisfies TreeSize
 })
 
-/** Measures the nameless files that processes keep open; files of other users are not included. */
+/** Measures the deleted files that processes still hold open, without files of other users. */
 export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyArray<number>) {
   const sizes = new Map<string, number>()
   yield* Effect.forEach(
@@ -92,7 +97,7 @@ export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyAr
                 Effect.map((stats) => {
                   if (stats.isFile() && stats.nlink === 0) sizes.set(`${stats.dev} ${stats.ino}`, countBytes(stats))
                 }),
-                // It was closed meanwhile.
+                // The file was closed meanwhile.
                 Effect.ignore
               ),
             { concurrency: 16, discard: true }
@@ -107,15 +112,14 @@ export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyAr
 })
 
 /**
- * Removes the files below a directory that were made or changed since a moment (milliseconds of the clock), and the
- * directories made
- * since then that are empty afterwards. The directory itself stays, and so does what cannot be removed.
+ * Removes the files below a directory that were created or changed since a time (epoch milliseconds), and the
+ * directories created since then that become empty. The directory itself and files that cannot be removed remain.
  */
 export const removeFilesSince = (directory: string, since: number): Effect.Effect<void> => {
   const removeBelow = (path: string, depth: number): Effect.Effect<void> =>
     Effect.gen(function* () {
       const { at } = yield* holdDirectory(path)
-      // A command may have taken the right to list it away.
+      // A command may have removed the permission to list the directory.
       const entries = yield* Effect.catch(listEntries(at), () =>
         Effect.andThen(
           Effect.tryPromise(() => chmod(at, 0o700)),
@@ -135,7 +139,7 @@ export const removeFilesSince = (directory: string, since: number): Effect.Effec
             }
             if (depth < maxDepth) yield* removeBelow(found, depth + 1)
             if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
-            // Entries that are busy, full or gone stay; the caller measures again.
+            // Failures for busy, non-empty or missing entries are ignored; the caller measures again.
           },
           (removal) => Effect.ignore(removal)
         ),

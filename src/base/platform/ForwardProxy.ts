@@ -1,6 +1,6 @@
 /**
- * An HTTP proxy on a socket file or a port of the loopback address, for programs that have no other network: each host
- * that they ask for is admitted or refused.
+ * An HTTP proxy on a socket file or a port of the loopback address, for programs without any other network access. Each
+ * requested host is admitted or refused.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,10 +11,13 @@ import type * as Http from "node:http"
 import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
-/** Refusal of a host. A client without a password is asked for one if it could help. */
+/** Refusal of a host, with its reason. If `isCallerWanted` is true, a client without a password is asked for one. */
 export type ProxyRefusal = string | { readonly reason: string; readonly isCallerWanted: boolean }
 
-/** Addresses of a host that may be reached, as they are now; `caller` is the password that the client gave. */
+/**
+ * Returns the current addresses of a host that may be reached, or fails with a refusal. `caller` is the password from
+ * the client.
+ */
 export type Admission = (
   host: string,
   port: number,
@@ -24,27 +27,27 @@ export type Admission = (
 /** Creates a random password. */
 export const makePassword = (): string => randomUUID()
 
-/** The password of a request. */
+/** Reads the password of a request; `undefined` if it is absent. */
 const readCaller = ({ headers }: Http.IncomingMessage): string | undefined => {
   const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(headers["proxy-authorization"] ?? "")?.[1]
   return encoded === undefined ? undefined : /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, "base64").toString("utf8"))?.[1]
 }
 
-/** Host and port of an authority, `example.com:443` or `[::1]:443`; undefined for another text. */
+/** Parses an authority such as `example.com:443` or `[::1]:443` into host and port; `undefined` for other texts. */
 const parseAuthority = (text: string): { readonly host: string; readonly port: number } | undefined => {
   const [, v6, name, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(text) ?? []
   const host = v6 ?? name
   return host === undefined || Number(port) > 65_535 ? undefined : { host: host.toLowerCase(), port: Number(port) }
 }
 
-/** Joins two connections; the end of one is the end of the other. */
+/** Joins two connections; if one ends, the other ends too. */
 const joinConnections = (one: Duplex, other: Duplex): void => {
-  // A broken connection ends both sides. No other code has to know.
+  // A broken connection ends both sides; the error is not reported.
   pipeline(one, other, () => void other.destroy())
   pipeline(other, one, () => void one.destroy())
 }
 
-/** Status and headers of a refusal. */
+/** Returns the HTTP status and headers of a refusal. */
 const toRefusalStatus = (refused: ProxyRefusal, caller: string | undefined) =>
   typeof refused !== "string" && refused.isCallerWanted && caller === undefined
     ? { status: "407 Proxy Authentication Required", challenge: { "proxy-authenticate": 'Basic realm="sandbox"' } }
@@ -65,7 +68,7 @@ const renderRefusal = (refused: ProxyRefusal, caller: string | undefined): strin
   )
 }
 
-/** Headers that speak of the connection to the proxy. */
+/** Headers that apply only to the connection to the proxy. */
 const hopByHop = new Set([
   "connection",
   "keep-alive",
@@ -78,16 +81,16 @@ const hopByHop = new Set([
   "upgrade"
 ])
 
-/** A socket file, or any free port of the loopback address. */
+/** Place to listen on: a socket file, or any free port of the loopback address. */
 export type ListenPlace = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
 
 /**
- * Listens until the scope ends, which closes open connections; returns the port, if any. Supports `CONNECT` and plain
- * requests with an absolute URL. Fails with the message of the system when the place cannot be used.
+ * Listens until the scope ends, which closes open connections. Returns the port, if any. Supports `CONNECT` and plain
+ * requests with an absolute URL. Fails with the error message of the system if the place cannot be used.
  */
 export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
   Effect.gen(function* () {
-    // Loaded here: all of Node's own fetch comes with it, which a program without a proxy does not need.
+    // Loaded on demand, because `node:http` also loads Node's `fetch`, which a program without a proxy does not need.
     const { createServer, request: requestOf } = yield* Effect.promise(() => import("node:http"))
     const run = Effect.runForkWith(yield* Effect.context())
     const open = new Set<Duplex>()
@@ -96,7 +99,7 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       socket.once("close", () => open.delete(socket))
       return socket
     }
-    /** Calls `then` with an address, or `refuse` with a reason, unless the client is gone. */
+    /** Calls `then` with an address, or `refuse` with a reason, unless the client has disconnected. */
     const requestAdmission = (
       client: Duplex,
       { caller, host, port }: { readonly caller: string | undefined; readonly host: string; readonly port: number },
@@ -202,8 +205,8 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
   })
 
 /**
- * The code of a program that carries connections from a port of the loopback address to a socket file: arguments are
- * the file; it prints `ready PORT`, and ends when its input does.
+ * Source code of a program that forwards connections from a port of the loopback address to a socket file. Its argument
+ * is the socket file. It prints `ready PORT`, and exits when its input ends.
  */
 export const carrier = `
 const net = require("node:net")

@@ -1,6 +1,4 @@
-/**
- * Marks of a git repository in a folder.
- */
+/** Detects a git repository in a folder. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"

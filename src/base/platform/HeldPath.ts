@@ -1,17 +1,17 @@
 /**
- * Holds a file or a directory itself, and not its name: operations on the path of the handle apply to the original
- * file, even if it is renamed or replaced meanwhile.
+ * Holds a file or a directory independently of its name: operations on the path of the handle apply to the original
+ * file, even if the file is renamed or replaced meanwhile.
  *
  * **Details**
  *
- * The handle is a descriptor that neither reads nor writes (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel
- * resolves it to the file of the descriptor, and `/proc/self/fd/N/name` to a name in that directory. Node does not have
- * `openat(2)`, which is meant for this. On macOS the path is `/.vol/DEVICE/INODE`, which refers to a file by its
- * number, and the descriptor (`O_EVTONLY`) prevents the reuse of the number.
+ * The handle is a descriptor without read or write access (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel
+ * resolves it to the file of the descriptor, and `/proc/self/fd/N/name` to a name in that directory. Node does not
+ * provide `openat(2)`, which is intended for this purpose. On macOS the path is `/.vol/DEVICE/INODE`, which refers to a
+ * file by its number, and the descriptor (`O_EVTONLY`) prevents the reuse of the number.
  *
  * **Gotchas**
  *
- * Linux and macOS only, and not tested on macOS: files on a volume without such paths are not found.
+ * Linux and macOS only. Not tested on macOS, where files on a volume without such paths are not found.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError, type SystemErrorTag } from "effect/PlatformError"
@@ -19,9 +19,9 @@ import type * as Scope from "effect/Scope"
 import { type BigIntStats, close, constants, fstat, open, readlink, realpath, rmdir, stat } from "node:fs"
 import { operatingSystem } from "./CurrentProcess.ts"
 
-/** `O_PATH` of Linux, which Node does not name. */
+/** `O_PATH` of Linux, for which Node has no constant. */
 const pathOnly = 0o10000000
-/** `O_EVTONLY` of macOS, for which Node has no constant; opening a pipe must not wait for its other end. */
+/** `O_EVTONLY` of macOS, for which Node has no constant; `O_NONBLOCK` prevents waiting for the other end of a pipe. */
 const eventsOnly = 0x8000 | constants.O_NONBLOCK
 
 const tags: Readonly<Record<string, SystemErrorTag>> = {
@@ -59,11 +59,11 @@ const runCallback = <A>(
     )
   )
 
-/** A file or a directory that is held. */
+/** A held file or directory. */
 export interface HeldFile {
-  /** Path that leads to it while it is held. */
+  /** Path of the file while it is held. */
   readonly at: string
-  /** Its real path at the moment of the opening. */
+  /** Real path of the file at the time of opening. */
   readonly real: string
 }
 
@@ -101,12 +101,12 @@ const holdByNumber: Hold = (flags) => (path) =>
 
 const holdWith = operatingSystem === "darwin" ? holdByNumber : holdByDescriptor
 
-/** Holds what is at a path, links followed, until the scope ends. */
+/** Holds the file or directory at a path until the scope ends. Links are followed. */
 export const hold = holdWith(0)
 
-/** Holds the directory at a path; fails on a link. */
+/** Holds the directory at a path until the scope ends. Fails if the path is a link. */
 export const holdDirectory = holdWith(constants.O_NOFOLLOW | constants.O_DIRECTORY)
 
-/** Removes an empty directory; a link in its place is not followed, and fails. */
+/** Removes an empty directory. Fails if the path is a link. */
 export const removeEmptyDirectory = (path: string): Effect.Effect<void, PlatformError> =>
   runCallback<void>("remove", path, (done) => rmdir(path, (error) => done(error)))

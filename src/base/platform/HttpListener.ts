@@ -1,13 +1,14 @@
 /**
- * An HTTP server for programs: an address, a bound on its connections, and an end that loses no request.
+ * An HTTP server for programs, with an address, a limit on connections, and a graceful shutdown.
  *
  * **Details**
  *
- * It ends with the scope: it accepts no more connections, waits for active requests up to its limit, and closes the
- * remaining ones, whose handlers are interrupted. A client that goes away interrupts the handler of its request.
+ * At the end of the scope the server accepts no more connections, waits for active requests up to a time limit, and
+ * closes the remaining connections, which interrupts their handlers. If a client disconnects, the handler of its
+ * request is interrupted.
  *
- * A client that does not read its answer is disconnected after a while; until then writing is suspended. This limit
- * does not apply to an answer that is still being computed.
+ * A client that does not read its answer is disconnected after `stallMillis`; until then writing is suspended. This
+ * limit does not apply to an answer that is still being computed.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -22,31 +23,31 @@ import { BlockList, isIP } from "node:net"
 import type { Platform } from "./ChildProcesses.ts"
 import * as OptionalPackage from "./OptionalPackage.ts"
 
-/** Address and bounds of a server. */
+/** Address and limits of a server. */
 export interface Options {
   readonly host: string
-  /** 0 is any port that is free. */
+  /** Port to listen on; 0 selects any free port. */
   readonly port: number
   readonly maxConnections: number
-  /** Time in which a request has to arrive whole. */
+  /** Time within which a whole request has to arrive, in milliseconds. */
   readonly requestTimeoutMillis: number
-  /** Time that requests under way have when the server ends. */
+  /** Time that active requests have to complete when the server ends. */
   readonly graceful: Duration.Input
-  /** Time in milliseconds within which a client has to read some of its answer. */
+  /** Time within which a client has to read a part of its answer, in milliseconds. */
   readonly stallMillis: number
 }
 
 /** A listening server. */
 export interface Listener {
   readonly port: number
-  /** Answers requests as long as the scope lives. */
+  /** Answers requests until the scope closes. */
   readonly serve: (
     handler: Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>
   ) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**
- * Watches responses, so that a connection is cut through which nothing goes any more although something was written.
+ * Returns a function that monitors responses, so that a connection is closed if its client stops reading written data.
  */
 const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: number) => {
   const watched = new WeakSet<Http.ServerResponse>()
@@ -54,7 +55,7 @@ const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: numbe
     for (const response of responses) {
       const { socket } = response
       const isWaiting = socket !== null && (response.writableNeedDrain || socket.writableLength > 0)
-      // The time starts over with everything that goes through; at its end the server closes the connection.
+      // The timeout restarts whenever data is sent; when it expires the server closes the connection.
       if (isWaiting && !watched.has(response)) {
         watched.add(response)
         socket.setTimeout(stallMillis)
@@ -65,7 +66,7 @@ const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: numbe
   }
 }
 
-/** Listens on an address. Fails with the message of the system when that cannot be used. */
+/** Listens on an address. Fails with the error message of the system if the address cannot be used. */
 export const open = ({
   graceful,
   host,
@@ -94,10 +95,10 @@ export const open = ({
       NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: graceful }),
       ({ cause }) => (cause instanceof Error ? cause.message : String(cause))
     )
-    // Cuts connections that are left after the time for requests under way.
+    // Closes connections that remain after the time limit for active requests.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     const address = server.address()
-    // Otherwise, their connections would stay open for another request.
+    // Disables keep-alive for active responses; otherwise their connections would stay open for further requests.
     const last = Effect.sync(() => {
       for (const response of underWay) response.shouldKeepAlive = false
     })
@@ -111,7 +112,7 @@ export const open = ({
     }
   })
 
-/** Services of the platform that handlers of an API want. */
+/** Provides the platform services that API handlers require. */
 export const layerServices: Layer.Layer<HttpPlatform.HttpPlatform | Etag.Generator | Platform, string> = Layer.unwrap(
   Effect.mapBoth(OptionalPackage.httpServers, {
     onFailure: ({ message }) => message,

@@ -1,26 +1,26 @@
 /**
- * Sends the requests of the official SDKs and of exporters by undici: a function of the shape of `fetch` for their
- * `fetch` option, at about half the CPU of the platform's `fetch` per request.
+ * Sends the requests of the official SDKs and of exporters with undici: a function compatible with `fetch` for their
+ * `fetch` option, which uses about half the CPU of the platform's `fetch` per request.
  *
  * **Details**
  *
- * - Connections are kept alive, in any number, and belong to the client: `close` ends them.
- * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body was read already (16
- *   MiB at most).
- * - `init.signal` closes the connection, before the answer and while its body is read.
- * - A redirect is followed to the same origin only, five times at most: a key never travels to another host. 301, 302
- *   and 303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
+ * - Connections are kept alive, without a limit on their number, and belong to the client: `close` closes them.
+ * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body has been read (at most
+ *   16 MiB).
+ * - `init.signal` closes the connection, both before the answer and while its body is read.
+ * - Redirects are followed only to the same origin, at most five times, so that a key is never sent to another host.
+ *   301, 302 and 303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
  * - Bodies encoded with gzip, deflate (raw too), br, zstd, or several of them are decoded.
- * - A proxy of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`) is used, never for loopback addresses.
+ * - A proxy from the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`) is used, except for loopback addresses.
  *
  * **Gotchas**
  *
- * Bodies of requests are strings or bytes. Connection errors carry the `code` of Node or undici. A request whose
- * connection breaks is never sent again here: the server may have read it.
+ * Bodies of requests are strings or bytes. Connection errors carry the `code` of Node or undici. If the connection
+ * breaks, this module never sends the request again, because the server may have read it.
  *
  * Source: `hermes-llm.md` §2.5.
  */
-// The declarations are no module that could be imported.
+// The declarations are not a module that could be imported.
 // oxlint-disable-next-line typescript/triple-slash-reference
 /// <reference path="./UndiciParts.d.ts" />
 import type { IncomingHttpHeaders } from "node:http"
@@ -33,16 +33,16 @@ import { withoutEncodings } from "./Compression.ts"
 import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
-/** A `fetch` with its own connections. */
+/** A `fetch` function with separate connections. */
 export interface HttpTransport {
   /**
-   * `answerMillis` is the time for an answer of 2xx to begin, and for any other to be complete, from now on; without
-   * limit when absent.
+   * `answerMillis` is the time from now within which a 2xx answer has to begin, or any other answer has to be complete;
+   * no limit if absent.
    */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
-  /** Prepares headers that many requests share and that no longer change, so that they are encoded once. */
+  /** Encodes headers that many requests share once. The headers must not change afterwards. */
   readonly fixed: (headers: Headers) => Headers
-  /** Ends all connections, those in use too. */
+  /** Closes all connections, including those in use. */
   readonly close: () => void
 }
 
@@ -51,41 +51,41 @@ interface Outgoing {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | undefined
   readonly signal: AbortSignal | undefined
-  /** Milliseconds for the answer to begin. */
+  /** Time within which the answer has to begin, in milliseconds. */
   readonly answerMillis: number | undefined
 }
 
-/** An address, taken apart once for all requests to it. */
+/** An address, parsed once for all requests to it. */
 interface Address {
   readonly href: string
   readonly origin: string
   readonly path: string
 }
 
-/** Deadlines of a client, in milliseconds. */
+/** Time limits of a client, in milliseconds. */
 interface Options {
-  /** Time in which a stream of events has to send a byte; without limit when absent. */
+  /** Maximum time between two bytes of an event stream; no limit if absent. */
   readonly readTimeoutMillis?: number | undefined
-  /** Time for a connection, TLS included. Default: 30,000. */
+  /** Time limit for opening a connection, including TLS; defaults to 30,000. */
   readonly connectTimeoutMillis?: number | undefined
 }
 
 const defaultConnectMillis = 30_000
-/** An idle connection is closed after this long, unless the server names another time. */
+/** Time after which an idle connection is closed, unless the server specifies another time. */
 const keepAliveMillis = 60_000
 const maxRedirects = 5
-/** Longer bodies of error answers are cut. */
+/** Maximum size of the body of an error answer, in bytes; longer bodies are cut. */
 const maxErrorBytes = 16 * 1024 * 1024
 
 /**
- * Connections to a proxy, which can be asked for a tunnel: undici adds that method to its dispatchers only in its
- * index.
+ * Connections to a proxy, with the method that requests a tunnel. undici adds this method to its dispatchers only in
+ * its index.
  */
 class ProxyConnections extends Pool {
   override connect = connect
 }
 
-/** Connections, to each origin its own. */
+/** Connections, separate for each origin. */
 interface Connections {
   readonly to: (origin: string) => Undici.Dispatcher
   readonly destroy: () => void
@@ -103,7 +103,7 @@ const makeConnections = (connectMillis: number): Connections => {
     (name) => (process.env[name] ?? process.env[name.toUpperCase()] ?? "") !== ""
   )
   if (!isProxied) {
-    // An Agent looks its pool up anew for each request, by a name that it puts together.
+    // Pools by origin. An undici `Agent` would build a key and look up its pool for each request.
     const pools = new Map<string, Pool>()
     let isClosed = false
     const makePool = (origin: string): Pool => {
@@ -150,7 +150,7 @@ const toBody = (init: RequestInit["body"]): string | Uint8Array | undefined => {
 
 const toSentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
   const headers = toHeaders(init)
-  // undici counts the body itself and manages its connections.
+  // undici sets the content length and manages connections itself.
   delete headers["content-length"]
   delete headers["connection"]
   headers["accept-encoding"] ??= "gzip, deflate, br, zstd"
@@ -160,7 +160,7 @@ const toSentHeaders = (init: RequestInit["headers"]): Record<string, string> => 
 const getAbortError = (signal: AbortSignal): Error =>
   signal.reason instanceof Error ? signal.reason : new DOMException("The operation was aborted", "AbortError")
 
-/** The error of a proxy that made no tunnel, which undici names as if the caller had given up. */
+/** Creates the error for a proxy that did not open a tunnel, which undici reports as an abort by the caller. */
 const makeProxyError = (cause: Error): Error =>
   Object.assign(
     new Error(
@@ -173,7 +173,7 @@ const makeProxyError = (cause: Error): Error =>
 const joinHeader = (value: string | Array<string> | undefined): string =>
   Array.isArray(value) ? value.join(", ") : (value ?? "")
 
-/** An answer whose body follows: a Node stream if it has to be decoded or is read as an error. */
+/** An answer whose body follows. The body is a Node stream if it has to be decoded or belongs to an error. */
 interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -182,7 +182,7 @@ interface Answer {
 
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
-/** Time in which the body of an answer with these headers has to send a byte. */
+/** Returns the maximum time between two bytes of the body of an answer with these headers. */
 type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
 
 /** Connections with their time limits. */
@@ -224,7 +224,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     if (answerMillis !== undefined) deadlines.start(this, answerMillis)
   }
 
-  /** Gives up the wait for an answer that did not begin in time. */
+  /** Aborts the request because its answer did not begin in time. */
   expire(): void {
     this.#abort(new DOMException("the answer did not begin in time", "TimeoutError"))
   }
@@ -234,7 +234,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     this.#controller?.abort(error)
   }
 
-  /** Tells the reader that nothing more comes. */
+  /** Ends the answer for its reader, with an error if it is incomplete. */
   #end(error: Error | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -249,7 +249,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
 
   onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
     this.#controller = controller
-    // It was given up while it waited for a connection.
+    // The request was aborted while it waited for a connection.
     if (this.#isOver)
       controller.abort(this.#signal === undefined ? new Error("the request was given up") : getAbortError(this.#signal))
   }
@@ -260,7 +260,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     headers: IncomingHttpHeaders
   ): void {
     if (status < 200) return
-    // Other answers are read whole before the request has one.
+    // The time limit of other answers continues, because they are read completely before they are returned.
     if (isSuccess(status)) this.#deadlines.stop(this)
     const source: BodySource = {
       pause: () => controller.pause(),
@@ -301,7 +301,7 @@ const sendRequest = (client: Client, { address: { origin, path }, out }: Hop): P
       {
         origin,
         path,
-        // The SDKs name methods by their standard names; undici's type is the closed list of them.
+        // The SDKs use standard method names; undici's type is a closed list of these names.
         method: out.method as Undici.Dispatcher.HttpMethod,
         headers: out.headers,
         body: out.body ?? null
@@ -310,7 +310,7 @@ const sendRequest = (client: Client, { address: { origin, path }, out }: Hop): P
     )
   })
 
-/** The body of a stream that was decoded. */
+/** Creates the body of an answer from a decoded stream. */
 const toStreamedBody = (stream: Readable, silenceMillis: number | undefined): StreamedBody => {
   const body = new StreamedBody(
     {
@@ -359,7 +359,7 @@ interface Hop {
 
 const toAddress = ({ href, origin, pathname, search }: URL): Address => ({ href, origin, path: `${pathname}${search}` })
 
-/** Returns the request of a redirect; `undefined` if the answer is not a redirect to follow. */
+/** Returns the request that follows a redirect; `undefined` if the answer is not a redirect or must not be followed. */
 const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop | undefined => {
   const location = joinHeader(headers["location"])
   if (!redirects.has(status) || location === "") return undefined
@@ -370,12 +370,12 @@ const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop |
   return { address: toAddress(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
 }
 
-// The SDKs and Effect's client use the members that StreamedResponse has; it is no subclass: constructing a `Response`
-// is to be saved.
+// `StreamedResponse` has all members that the SDKs and Effect's client use. It is not a subclass, to avoid the cost of
+// constructing a `Response`.
 const toResponse = (answer: Answer, body: StreamedBody, url: string): Response =>
   new StreamedResponse({ status: answer.status, url, headers: answer.headers, body }) as unknown as Response
 
-/** Follows redirects, decodes the body, reads the answer of a request that failed. */
+/** Follows redirects, decodes the body, and reads the whole answer of a failed request. */
 const followRedirects = async (client: Client, first: Hop, begun: Answer): Promise<Response> => {
   let hop = first
   let answer = begun
@@ -395,7 +395,7 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
     : toGenuineResponse(headers, status, decoded)
 }
 
-/** Makes a client with its own connections. */
+/** Creates a client with separate connections. */
 export const make = ({
   connectTimeoutMillis = defaultConnectMillis,
   readTimeoutMillis

@@ -1,13 +1,13 @@
 /**
- * Keeps the descriptors that this process inherited from its own parent out of the processes that it starts.
+ * Prevents started processes from inheriting the descriptors that this process inherited from its parent.
  *
  * **Details**
  *
  * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and every program that it starts inherits it:
- * a sandboxed command could write to a file that it cannot even see. Node closes the first 16 descriptors and its own;
- * higher descriptors are inherited. They stay open here, because an argument such as `<(…)` names one. Bash or Node
- * closes them between the start of a process and its program. Without such descriptors, which is the usual case, the
- * start of a process does not change.
+ * a sandboxed command could write to a file that its sandbox hides. Node closes the first 16 descriptors and those that
+ * it opened itself; higher descriptors are inherited. They stay open in this process, because an argument such as
+ * `<(…)` may refer to one. When a process is started, Bash or Node first closes the descriptors in it and then runs the
+ * program. Without such descriptors, which is the usual case, processes are started directly.
  *
  * **Gotchas**
  *
@@ -22,13 +22,15 @@ import { delimiter, join, resolve } from "node:path"
 /** Flag of a descriptor that the kernel closes when a program starts (`O_CLOEXEC`). */
 const closedOnStart = 0o2000000
 
-/** Descriptors up to this one are closed by Node, or passed on by a caller of this process on purpose. */
+/**
+ * Highest descriptor that Node closes; such a descriptor is passed on only if the caller of this process intended it.
+ */
 const lastOfNode = 15
 
-/** True for a descriptor that the next program would hold, by its lines of `/proc/self/fdinfo`. Pure. */
+/** Tests whether a started program would inherit a descriptor, by its text in `/proc/self/fdinfo`. Pure. */
 export const isPassedOn = (info: string): boolean => {
   const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1]
-  // A descriptor whose flags cannot be read is closed: closing one that is not passed on does no harm.
+  // A descriptor whose flags cannot be read is closed too; closing a descriptor that is not passed on is harmless.
   return flags === undefined || (Number.parseInt(flags, 8) & closedOnStart) === 0
 }
 
@@ -36,7 +38,7 @@ const readInfo = (descriptor: number): string | undefined => {
   try {
     return readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8")
   } catch (cause) {
-    // The one that listed the directory is closed by now.
+    // The descriptor that was used to list the directory is already closed.
     return cause instanceof Error && "code" in cause && cause.code === "ENOENT" ? undefined : ""
   }
 }
@@ -55,14 +57,14 @@ const findDescriptors = (): ReadonlyArray<number> => {
 let found: ReadonlyArray<number> | undefined
 
 /**
- * Lists the inherited descriptors that the next program would receive. Looks once: descriptors that Node opens later
- * are never passed on.
+ * Returns the inherited descriptors that a started program would receive. The result is cached, because descriptors
+ * that Node opens later are never passed on.
  */
 export const listDescriptors = (): ReadonlyArray<number> => (found ??= findDescriptors())
 
 const bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
 
-/** Closes the descriptors of its first word and becomes the program of the others. */
+/** Script that closes the descriptors in its first argument and then becomes the program in the other arguments. */
 const nodeScript = [
   "const [list, command, ...args] = process.argv.slice(1)",
   "const fs = require('node:fs'), path = require('node:path')",
@@ -75,12 +77,12 @@ const nodeScript = [
 
 type Words = ChildProcess.StandardCommand["args"]
 
-/** The program and arguments that close descriptors and then become `command`. */
+/** Returns the program and arguments that close descriptors and then become `command`. */
 const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<number>): readonly [string, Words] => {
   const shell = bash.find((path) => existsSync(path))
   if (shell === undefined) return [process.execPath, ["-e", nodeScript, descriptors.join(","), command, ...args]]
   const closed = descriptors.map((descriptor) => `${descriptor}>&-`).join(" ")
-  // -p: start-up files and functions of the environment are not read.
+  // With `-p`, bash reads no start-up files and no functions from the environment.
   return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
 }
 
@@ -98,7 +100,7 @@ const isExecutable = (path: string): boolean => {
   }
 }
 
-/** True if the operating system would find the program of a command that no shell starts. */
+/** Tests whether the operating system would find the program of a command that is started without a shell. */
 const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.StandardCommand): boolean => {
   const directory = resolve(cwd ?? ".")
   if (command.includes("/")) return isExecutable(resolve(directory, command))
@@ -107,7 +109,7 @@ const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess
   return places.split(delimiter).some((place) => isExecutable(join(resolve(directory, place), command)))
 }
 
-/** Returns the command in a form that starts it without the descriptors. */
+/** Returns a command that starts the same program without the descriptors. */
 export const closeFor = (
   command: ChildProcess.StandardCommand,
   descriptors: ReadonlyArray<number>

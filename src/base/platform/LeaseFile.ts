@@ -6,7 +6,7 @@ import * as Leases from "./Leases.ts"
 import * as SqlFailure from "./SqlFailure.ts"
 import * as SqliteClient from "./SqliteClient.ts"
 
-/** Marks a database as one of this program: `HeEf` in ASCII. */
+/** SQLite application id of the databases of this program: `HeEf` in ASCII. */
 export const applicationId = 0x48654566
 
 /** Opens the leases in the file at `path`, and creates the file if it is missing. The scope closes it. */

@@ -1,15 +1,15 @@
 /**
- * Leases: one owner of a name at a time, over all processes that share a database (`<HERMES_HOME>/state.db`).
+ * Leases: a name has one owner at a time among all processes that share a database (`<HERMES_HOME>/state.db`).
  *
  * **Details**
  *
  * A lease is a row with its owner, the owner's process and the time when it expires. It is read and taken in one
- * transaction that holds SQLite's write lock from its beginning (`BEGIN IMMEDIATE`), so that no second process can read
- * in between, however slow the first one is. It is renewed every {@link renewEvery} and released with its scope.
+ * transaction that holds SQLite's write lock from the beginning (`BEGIN IMMEDIATE`), so that no other process can read
+ * it in between. It is renewed every {@link renewEvery} and released with its scope.
  *
- * Another owner can take it only when it has expired, or when the process of its owner is certainly dead: after a
- * `kill -9` there is no wait. An owner that could not renew in time (a suspended machine) finds out by
- * {@link Lease.isHeld} before it writes protected data, and by {@link Lease.lost}.
+ * Another owner can take it only if it has expired or if the process of its owner has certainly ended, so after a
+ * `kill -9` it can be taken at once. An owner that could not renew its lease in time (on a suspended machine) detects
+ * this with {@link Lease.isHeld} before it writes protected data, and with {@link Lease.lost}.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -25,17 +25,17 @@ import { randomUUID } from "node:crypto"
 import { openOnce } from "./OpenOnce.ts"
 import { getCurrentProcess, isDead } from "./ProcessIdentity.ts"
 
-/** Milliseconds that a lease is good for without being renewed. */
+/** Time for which a lease is valid without renewal, in milliseconds. */
 export const goodForMillis = 60_000
-/** Time between two renewals. */
+/** Time between two renewals of a lease. */
 const renewEvery = "15 seconds"
 
 /** Error raised when another owner has the lease. */
 export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/LeaseTaken")("LeaseTaken", {
   name: Schema.String,
-  /** Process of the owner. */
+  /** Process id of the owner. */
   pid: Schema.Int,
-  /** The owner is this process. */
+  /** True if the owner is this process. */
   isOwn: Schema.Boolean
 }) {
   override get message(): string {
@@ -55,26 +55,26 @@ export class LeaseFailed extends Schema.TaggedError<LeaseFailed>("hermes-effect/
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** A lease that was taken; it is good until its scope closes. */
+/** A lease that was taken. It is released when its scope closes. */
 export interface Lease<E = LeaseFailed> {
-  /** Tests whether it is still held; asks the database only when it could have expired. */
+  /** Tests whether the lease is still held. Queries the database only if the lease could have expired. */
   readonly isHeld: Effect.Effect<boolean, E>
-  /** Returns when it was found to be lost. */
+  /** Completes when the lease is found to be lost. */
   readonly lost: Effect.Effect<void>
 }
 
 /** Acquires and releases leases. */
 export interface Service<E = LeaseFailed> {
-  /** Takes a lease for the scope; fails at once when it is taken. */
+  /** Takes a lease for the duration of the scope. Fails at once if another owner has it. */
   readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
-  /** Runs an Effect while holding a lease, which is waited for up to 12 s. */
+  /** Runs an Effect while holding a lease. Waits up to 12 s for the lease. */
   readonly during: <A, E2, R>(
     name: string,
     use: (lease: Lease<E>) => Effect.Effect<A, E2, R>
   ) => Effect.Effect<A, LeaseTaken | E | E2, R>
 }
 
-/** The leases of a program. */
+/** Service for the leases of a program. */
 export class Leases extends Context.Service<Leases, Service>()("hermes-effect/platform/Leases") {}
 
 /** Statement that creates the table of the leases, run when the database is opened. */
@@ -97,13 +97,16 @@ interface Row {
 const isOver = ({ expires_at, machine, pid, start_time }: Row, now: number): boolean =>
   expires_at <= now || isDead({ machine, pid, startTime: start_time })
 
-/** Prefix of a session's id in the name of its lease. */
+/** Prefix in the name of a session's lease, before the session id. */
 const sessionPrefix = "session "
 
-/** Name of the lease of the run that owns a session. */
+/** Returns the name of the lease for a session, which is held by the run that owns the session. */
 export const toSessionName = (id: string): string => `${sessionPrefix}${id}`
 
-/** Tests whether one of the leases is taken. Within a transaction, they cannot be taken until it ends. */
+/**
+ * Tests whether any of the leases is taken. Within a transaction, free leases cannot be taken until the transaction
+ * ends.
+ */
 export const isAnyHeld = (
   sql: SqlClient,
   names: ReadonlyArray<string>,
@@ -129,7 +132,7 @@ export const listHeldSessions = Effect.fnUntraced(function* (
 
 const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
 
-/** Makes the leases of an open database; `write` runs statements in one transaction and maps their failures. */
+/** Creates the leases of an open database. `write` runs statements in one transaction and maps their failures. */
 export const make = <E>(
   sql: SqlClient,
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
@@ -180,7 +183,7 @@ export const make = <E>(
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.pid === pid && taken.machine === machine })
     }
     yield* Effect.sleep(renewEvery).pipe(
-      // One that was not renewed is asked for again in time; until then it is good.
+      // A failed renewal is retried before the lease expires; until then the lease is valid.
       Effect.andThen(
         Effect.catchCause(renew, (cause) =>
           Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)
@@ -217,8 +220,8 @@ const openLeaseFile = (path: string) =>
   )
 
 /**
- * Runs an Effect while holding a lease of the database file at `path`, for those who change a file of its directory now
- * and then: the database is open for this one lease only.
+ * Runs an Effect while holding a lease of the database file at `path`. The database is open only for this lease, which
+ * suits occasional changes of a file in its directory.
  */
 export const runWithLease = <A, E, R>(
   path: string,
@@ -229,7 +232,7 @@ export const runWithLease = <A, E, R>(
     Effect.flatMap(Scope.provide(openLeaseFile(path), scope), ({ during }) => during(name, use))
   )
 
-/** The leases in the database file at `path`, which is opened by the first one that is taken. */
+/** Provides the leases in the database file at `path`. The file is opened when the first lease is taken. */
 export const layer = (path: string): Layer.Layer<Leases> =>
   Layer.effect(
     Leases,

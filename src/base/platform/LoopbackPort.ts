@@ -1,6 +1,4 @@
-/**
- * A port of the loopback address whose connections are served by an Effect each: bytes in, bytes out.
- */
+/** A port of the loopback address. Each connection, a stream of bytes in each direction, is served by an Effect. */
 import * as NodeSink from "@effect/platform-node-shared/NodeSink"
 import * as NodeStream from "@effect/platform-node-shared/NodeStream"
 import * as Effect from "effect/Effect"
@@ -16,13 +14,13 @@ export interface ConnectionCut {
 
 const makeCut = (): ConnectionCut => ({ _tag: "ConnectionCut" })
 
-/** A client that connected. Each direction ends by itself. */
+/** Connection of a client. Each direction ends independently. */
 export interface Connection {
   readonly input: Stream.Stream<Uint8Array, ConnectionCut>
   readonly output: Sink.Sink<void, Uint8Array, never, ConnectionCut>
 }
 
-/** Listens on a port, and on any that is free where that one is not. */
+/** Listens on the preferred port, or on any free port if it is in use. Returns the port. */
 const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, string> =>
   Effect.callback<number, string>((resume) => {
     const onListening = (): void => {
@@ -39,9 +37,9 @@ const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, 
   }).pipe(Effect.catch((message) => (preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0))))
 
 /**
- * Serves the connections to a port of 127.0.0.1 until the scope ends, which closes open ones. The preferred port is
- * used if it is free. A connection is closed when `serve` ends. Fails with the message of the system if no port can be
- * opened.
+ * Serves the connections to a port of 127.0.0.1 until the scope ends, which closes open connections. The preferred port
+ * is used if it is free. A connection is closed when `serve` ends. Fails with the message of the system if no port can
+ * be opened.
  */
 export const listen = (
   preferred: number,
@@ -52,7 +50,7 @@ export const listen = (
     const open = new Set<Socket>()
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       open.add(socket)
-      // Its streams fail too; an error of an unused connection is ignored.
+      // The streams of the connection report the error; for an unused connection it is ignored.
       socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
       const fiber = run(
         serve({

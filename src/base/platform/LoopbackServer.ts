@@ -1,6 +1,4 @@
-/**
- * An HTTP server on the loopback address, and the secrets that its clients show.
- */
+/** An HTTP server on the loopback address, and the secrets that its clients send. */
 import * as Effect from "effect/Effect"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
@@ -12,17 +10,17 @@ import { isSecret } from "./SharedSecret.ts"
 
 /** A listening server. */
 interface Server {
-  /** Port that was given or found. */
+  /** Port that was requested or selected. */
   readonly port: number
-  /** Answers requests as long as the scope lives. */
+  /** Answers requests until the scope closes. */
   readonly serve: (
     handler: Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>
   ) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**
- * Listens on 127.0.0.1; port 0 selects any free port. Fails with the message of the system when the port cannot be
- * used. Open connections are cut when the scope ends.
+ * Listens on 127.0.0.1; port 0 selects any free port. Fails with the error message of the system if the port cannot be
+ * used. Open connections are closed when the scope ends.
  */
 export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =>
   Effect.gen(function* () {
@@ -32,28 +30,30 @@ export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =
       NodeHttpServer.make(() => server, { host: "127.0.0.1", port, disablePreemptiveShutdown: true }),
       ({ cause }) => (cause instanceof Error ? cause.message : String(cause))
     )
-    // Before it waits for the connections to end: streams of events never do.
+    // Runs before the server waits for open connections to end, because event streams never end.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     const address = server.address()
     return { port: typeof address === "object" && address !== null ? address.port : port, serve }
   })
 
-/** Secrets of a server: the token of its address, and the cookie that a browser gets for it. */
+/** Secrets of a server: the token in its address, and the cookie that a browser receives for the token. */
 interface Keys {
   readonly token: string
-  /** Value of `set-cookie`: scripts cannot read it, and other sites cannot make a browser send it. */
+  /**
+   * Value of the header `set-cookie`. Scripts cannot read the cookie, and other sites cannot make a browser send it.
+   */
   readonly setCookie: string
-  /** Compares a text with the token. */
+  /** Tests whether a text is the token. */
   readonly isToken: (given: string) => boolean
-  /** Tests whether a request shows the cookie, or the token as `Authorization: Bearer`. */
+  /** Tests whether a request contains the cookie, or the token as `Authorization: Bearer`. */
   readonly admits: (request: Pick<HttpServerRequest, "cookies" | "headers">) => boolean
 }
 
-/** Makes keys of 24 random bytes each for the server of a port. */
+/** Creates keys of 24 random bytes each for the server on a port. */
 export const makeKeys = (port: number): Effect.Effect<Keys> =>
   Effect.sync(() => {
     const [token, value] = [randomBytes(24).toString("base64url"), randomBytes(24).toString("base64url")]
-    // Cookies are shared by the ports of a host.
+    // The name contains the port, because all ports of a host share cookies.
     const name = `hermes_studio_${port}`
     const isToken = (given: string): boolean => isSecret(given, token)
     return {
@@ -66,12 +66,13 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
     }
   })
 
-/** Names of this machine that a browser may have in the address of a server on a port. */
+/** Returns the names of this machine that a browser may use in the address of a server on a port. */
 const listHostNames = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
 
 /**
  * Tests whether a request addresses this server and comes from its own pages. A page of another site can reach a
- * loopback address through a name that it resolves to it (DNS rebinding); `Host` or `Origin` is then that name.
+ * loopback address through a domain name that resolves to it (DNS rebinding); `Host` or `Origin` then contains that
+ * name.
  */
 export const isOwnName = (port: number, headers: HttpServerRequest["headers"]): boolean => {
   const { host, origin } = headers

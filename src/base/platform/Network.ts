@@ -1,7 +1,4 @@
-/**
- * The network of this machine below HTTP clients: names and their addresses, one request to given addresses, and a page
- * that a browser comes back to.
- */
+/** Low-level network functions: resolution of names, requests to given addresses, and a callback page for a browser. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -11,21 +8,24 @@ import type * as Http from "node:http"
 import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
 
-/** Resolves a name to all its addresses as this machine does, hosts file included. */
+/** Resolves a name to all its addresses with the resolver of this machine, including its hosts file. */
 export const resolveAddresses = (host: string) =>
   Effect.map(
     Effect.tryPromise(() => lookup(host, { all: true })),
     (answers) => answers.map(({ address }) => address)
   )
 
-/** One request to one of the given addresses, regardless of the address that the host name in its URL resolves to. */
+/**
+ * A request that is sent to one of the given addresses, regardless of the address to which the host name in its URL
+ * resolves.
+ */
 interface PinnedRequest {
   readonly url: URL
   readonly addresses: ReadonlyArray<string>
   readonly method: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
-  /** Maximum bytes of the response body to retain, after decompression. */
+  /** Maximum number of bytes of the response body to retain, after decompression. */
   readonly maxBytes: number
 }
 
@@ -34,11 +34,11 @@ interface PinnedAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** The body is longer than the stored part. */
+  /** True if the body is longer than the retained part. */
   readonly truncated: boolean
 }
 
-/** Resolves every name to the given addresses. */
+/** Creates a lookup function that resolves every name to the given addresses. */
 const makePinnedLookup =
   (addresses: ReadonlyArray<string>): LookupFunction =>
   (_host, options, done) => {
@@ -83,12 +83,12 @@ const readAnswer = async (
   }
 }
 
-/** Sends one request to the given addresses; follows no redirect and retains at most `maxBytes` of the body. */
+/** Sends one request to the given addresses. Does not follow redirects, and retains at most `maxBytes` of the body. */
 export const requestPinned = async (
   { addresses, body, headers, maxBytes, method, url }: PinnedRequest,
   signal: AbortSignal
 ): Promise<PinnedAnswer> => {
-  // Loaded with the first request: programs that send none start without them.
+  // Loaded on the first request, so that programs without requests start faster.
   const [client, compression] = await Promise.all([
     url.protocol === "https:" ? import("node:https") : import("node:http"),
     import("./Compression.ts")
@@ -112,20 +112,20 @@ export const requestPinned = async (
   })
 }
 
-/** A page of this machine that a browser comes back to, once. */
+/** A page on this machine to which a browser is redirected once. */
 interface CallbackPage {
   readonly url: string
-  /** 24 random bytes in base64url. */
+  /** Random state parameter: 24 bytes in base64url. */
   readonly state: string
-  /** The query with which the browser came back. */
+  /** Query of the redirect that the browser followed. */
   readonly returned: Effect.Effect<URLSearchParams>
 }
 
 const callbackPath = "/callback"
 
 /**
- * Serves `html` on the loopback address until the scope ends; port 0 selects any free port. Fails with the message of
- * the system when the port cannot be used.
+ * Serves `html` on the loopback address until the scope ends; port 0 selects any free port. Fails with the error
+ * message of the system if the port cannot be used.
  */
 export const openCallbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
   Effect.gen(function* () {

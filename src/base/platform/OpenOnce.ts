@@ -1,13 +1,15 @@
 /**
- * Opens a resource on its first use and shares it. If opening fails, the next use tries again, and parts that were
- * already open are closed.
+ * Opens a resource on its first use and shares it. If opening fails, parts that were already open are closed, and the
+ * next use tries again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 
-/** Creates an Effect that returns the resource; the resource is closed with the scope of this call. */
+/**
+ * Creates an Effect that returns the resource; the resource is closed with the scope in which `openOnce` was called.
+ */
 export const openOnce = Effect.fnUntraced(function* <A, E>(
   open: Effect.Effect<A, E, Scope.Scope>
 ): Effect.fn.Return<Effect.Effect<A, E>, never, Scope.Scope> {

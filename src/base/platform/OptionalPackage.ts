@@ -1,21 +1,21 @@
 /**
- * Loads a package that an application installs only if it uses what needs it: the SDK of a provider, a client of MCP, a
- * reader of pages.
+ * Loads a package that an application installs only if it uses the corresponding feature: the SDK of a provider, an MCP
+ * client, a web page reader.
  *
  * **Details**
  *
- * One that is missing is a {@link ConfigError} of one line that says what to install. A package that is there and
- * cannot be loaded is a defect with its own error. The import is written where the package is used, so that a bundler
- * finds it, and ends in `.catch(absent)`: a bundler then continues without a package that is not installed.
+ * A missing package is a {@link ConfigError} of one line that names the package to install. If an installed package
+ * cannot be loaded, its error is a defect. The import is written where the package is used, so that a bundler finds it,
+ * and ends in `.catch(rethrowImport)`, so that a bundler continues if the package is not installed.
  *
  * **Gotchas**
  *
- * The program brings all of its packages in its own bundle, but for those that it names itself.
+ * The bundle of the program contains all packages except those that it declares as external.
  */
 import * as Effect from "effect/Effect"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** Passes the failure of an import on; see the gotcha of bundlers above. */
+/** Rethrows the failure of an import; see the details about bundlers above. */
 export const rethrowImport = (error: unknown): never => {
   throw error
 }
@@ -28,7 +28,10 @@ const isMissing = (error: unknown, names: ReadonlyArray<string>): boolean => {
   )
 }
 
-/** Loads a module of packages that may be missing. `purpose` begins the line that says so: "Claude models need". */
+/**
+ * Loads a module from packages that may be missing. `purpose` begins the error message for a missing package: "Claude
+ * models need".
+ */
 export const load = <Module>(
   purpose: string,
   names: readonly [string, ...ReadonlyArray<string>],
@@ -47,7 +50,7 @@ export const load = <Module>(
       : Effect.die(error)
   )
 
-/** Node's HTTP servers of Effect. */
+/** Loads Effect's HTTP servers for Node. */
 export const httpServers: Effect.Effect<typeof import("@effect/platform-node/NodeHttpServer"), ConfigError> = load(
   "serving HTTP needs the package",
   ["@effect/platform-node"],

@@ -1,6 +1,6 @@
 /**
- * Loads modules of plugins with one shared copy of `effect` and of this package: plugin files that import these names
- * receive the program's own modules, independent of their location and of packages installed there.
+ * Loads modules of plugins with one shared copy of `effect` and of this package: plugin files that import these
+ * packages receive the modules of the program, regardless of their location and of the packages installed there.
  */
 import { existsSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
@@ -12,12 +12,15 @@ import type * as Scope from "effect/Scope"
 /** Directory in which this program is installed. */
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 
-/** The folder of the bundled program, where this module is a part of it; its copy of `effect` is in `shared/`. */
+/**
+ * The folder of the bundled program, which contains a copy of `effect` in `shared/`; `undefined` if this module is not
+ * part of the bundle.
+ */
 const bundle = ["./", "../"]
   .map((up) => new URL(up, import.meta.url))
   .find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
 
-/** Ending of this package's modules here. */
+/** File extension of this package's modules. */
 const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
 
 /**
@@ -30,7 +33,7 @@ const home =
     .map((up) => new URL(up, import.meta.url))
     .find((folder) => existsSync(new URL(`index${ending}`, folder)))
 
-/** The root of the package. */
+/** URL of the root module of the package. */
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
 
 /** Returns the URL of a file of the installed package, by its path in `dist`; `undefined` if it was not built. */
@@ -38,7 +41,7 @@ export const findPackageFile = (path: string): string | undefined =>
   ["../", "../../", "../../../dist/"].map((up) => new URL(up + path, import.meta.url)).find((url) => existsSync(url))
     ?.href
 
-/** An entry of this package, as its `exports` name it, where this program runs on one. */
+/** Returns the URL of an entry module of this package, as named in its `exports`; `undefined` for other specifiers. */
 const findEntry = (specifier: string): string | undefined => {
   if (specifier === "hermes-effect") return self
   const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
@@ -47,7 +50,7 @@ const findEntry = (specifier: string): string | undefined => {
   return existsSync(url) ? url.href : undefined
 }
 
-/** Returns the module of the bundle for a specifier, if any. */
+/** Returns the URL of the bundled module for a specifier; `undefined` if the bundle does not contain it. */
 const findBundled = (specifier: string): string | undefined =>
   bundle === undefined
     ? undefined
@@ -58,15 +61,15 @@ const findBundled = (specifier: string): string | undefined =>
 const isShared = (specifier: string): boolean =>
   /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
 
-/** The directories of plugins that are loaded, as URLs, with how often each was asked for. */
+/** Directories of loaded plugins, as URLs, each with the number of open {@link share} scopes. */
 const directories = new Map<string, number>()
 
-/** Finds modules as `require` of this program does: the resolution of `require` knows no other place to look from. */
+/** `require` of this program. The resolution of a plugin's `require` cannot start from another location. */
 const own = createRequire(import.meta.url)
 
 /**
- * Places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` where that is
- * installed.
+ * Returns the places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` if it
+ * is installed.
  */
 export const findTypeLocations = (): {
   readonly hermes: string
@@ -96,7 +99,7 @@ const registerResolver = () =>
   registerHooks({
     resolve: (specifier, context, next) => {
       if (!isPluginFile(context.parentURL)) return next(specifier, context)
-      // Both `import` and `require` take an address that needs no resolving.
+      // Both `import` and `require` accept a URL that needs no further resolution.
       const url = findEntry(specifier)
       if (url !== undefined) return { url, shortCircuit: true }
       const shared = isShared(specifier) ? findBundled(specifier) : undefined
@@ -125,7 +128,8 @@ const removeDirectory = (directory: string): void => {
 }
 
 /**
- * Lets the files of a directory import them while the scope is open. The path is the path of the files, not of a link.
+ * Lets the files of a directory import the shared modules while the scope is open. `path` must be a real path, not a
+ * link.
  */
 export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => {
   const directory = `${pathToFileURL(path).href}/`
@@ -139,8 +143,7 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
 
 /**
  * Imports a module from its file and returns its exports; fails with the error that it threw. `generation` counts how
- * often this program has loaded its plugins: Node runs a module once for each address, so a changed file needs another
- * address.
+ * often this program has loaded its plugins: Node runs a module once for each URL, so a changed file needs a new URL.
  */
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
@@ -153,20 +156,20 @@ export const importModule = (path: string, generation: number): Effect.Effect<un
 const elsewhere = "hermes-effect-from:"
 
 /**
- * Resolves a specifier with the current hooks. It is a separate module, because tools that transform this one do not
- * support hooks in it.
+ * Resolves a specifier with the current hooks. This is a separate module, because tools that transform the current
+ * module do not support hooks in it.
  */
 const resolver = "data:text/javascript,export default (specifier) => import.meta.resolve(specifier)"
 
 const native = Effect.promise(async (): Promise<(specifier: string) => string> => {
-  // The text above is the whole module.
+  // The type follows from the source text in `resolver`.
   const module: { readonly default: (specifier: string) => string } = await import(resolver)
   return module.default
 })
 
 /**
- * Resolves a specifier as an `import` in a file of the directory would be, and returns the path of the module without
- * running it. Fails with Node's error.
+ * Resolves a specifier like an `import` in a file of the directory. Returns the path of the module without running it.
+ * Fails with Node's error.
  */
 export const resolveFrom = (directory: string, specifier: string): Effect.Effect<string, unknown> =>
   Effect.flatMap(native, (resolve) =>

@@ -1,16 +1,16 @@
 /**
- * A `SqlClient` over Postgres: a pool of connections, transactions that end in one known way, and waiting for a server
- * that went away.
+ * A `SqlClient` for Postgres: a pool of connections, transactions with a known outcome, and waiting for an unavailable
+ * server.
  *
  * **Details**
  *
- * The driver is loaded when the first database is opened. A statement that finds the server gone is repeated until it
- * answers, for {@link waitLimit}; this is reported once, and again when the server answers.
+ * The driver is loaded when the first database is opened. If the server is unavailable, a statement is repeated until
+ * the server answers, for up to {@link waitLimit}. This is reported once, and again when the server answers.
  *
- * If a connection breaks in the middle of a commit, the result of the transaction is unknown. Its id was read before,
- * so the server is asked afterwards: committed data is not written again.
+ * If a connection breaks in the middle of a commit, the result of the transaction is unknown. The transaction id was
+ * read before, so the server is asked for its status afterwards, and committed data is not written again.
  *
- * Whole numbers of 64 bits are read as numbers where a number holds them.
+ * 64-bit integers are read as numbers if a number can represent them exactly.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -32,40 +32,43 @@ import * as PostgresFailure from "./PostgresFailure.ts"
 /** A client with transactions that are repeated when their connection is lost. */
 export interface Client extends SqlClient {
   /**
-   * Runs an Effect in one transaction: its statements are all done or none. Within another one it is a part of that.
-   * The Effect runs again when the server went away before the commit.
+   * Runs an Effect in one transaction. Inside another transaction, the Effect becomes a part of that transaction. The
+   * Effect runs again if the server becomes unavailable before the commit.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
-  /** True in the Effect of a transaction. */
+  /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
-   * Records the id of the fiber's transaction, which a statement returned in a column ({@link xact}), so that no query
-   * for it is needed at the end.
+   * Records the id of the fiber's transaction, which a statement returned in a column ({@link xact}), so that no
+   * separate query for the id is needed at the end.
    */
   readonly identified: (id: string | null | undefined) => Effect.Effect<void>
   /** Runs an Effect once the transaction of the fiber is committed, or at once outside of a transaction. */
   readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
-  /** Repeats statements while the server is away. */
+  /** Repeats statements while the server is unavailable. */
   readonly waiting: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Payloads that are sent to a channel until the scope closes; fails when the connection is lost. */
+  /**
+   * Returns a queue of the payloads that are sent to a channel until the scope closes. The queue fails if the
+   * connection is lost.
+   */
   readonly listen: (channel: string) => Effect.Effect<Queue.Dequeue<string, SqlError>, SqlError, Scope.Scope>
   readonly notify: (channel: string, payload: string) => Effect.Effect<void, SqlError>
 }
 
-/** A database and how it is used. */
+/** Options of {@link open}. */
 export interface Options {
-  /** Its parameter `schema` names the schema of the tables; default: `hermes`. */
+  /** Address of the database. Its parameter `schema` names the schema of the tables; defaults to `hermes`. */
   readonly url: Redacted.Redacted
-  /** Connections at once. Default: 10. */
+  /** Maximum number of connections; defaults to 10. */
   readonly connections?: number | undefined
 }
 
-/** Time that a server is waited for which was there before. */
+/** Maximum time to wait for a server that has become unavailable. */
 const waitLimit = "10 minutes"
 
-/** A transaction of a fiber. */
+/** State of a fiber's transaction. */
 interface TransactionState {
-  /** Work for after the commit. */
+  /** Effects that run after the commit. */
   readonly then: Array<Effect.Effect<void>>
   id: string | undefined
 }
@@ -75,7 +78,7 @@ const CurrentTransaction = Context.Reference<TransactionState | undefined>(
   { defaultValue: () => undefined }
 )
 
-/** Expression of the id of a transaction that writes, for {@link Client.identified}. */
+/** SQL expression for the id of a transaction that writes, for {@link Client.identified}. */
 export const xact = "CAST(pg_current_xact_id_if_assigned() AS TEXT)"
 
 const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.spaced("2 seconds")]).pipe(
@@ -84,8 +87,8 @@ const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.s
 )
 
 /**
- * The failure of a cause that says that the server is gone; a rollback over a broken connection is a defect of the
- * driver.
+ * Returns the failure in a cause that means that the server is unavailable; `undefined` if it is absent. Defects are
+ * searched too, because the driver reports a rollback over a broken connection as a defect.
  */
 const findLoss = (cause: Cause.Cause<unknown>): SqlError | undefined => {
   for (const reason of cause.reasons) {
@@ -108,14 +111,16 @@ const makeIntegerTypes = (types: typeof import("@effect/sql-pg/PgTypes")) => {
       bytes.forEach((byte, index) => view.setUint8(index, byte))
       const value = view.getBigInt64(0)
       const number = Number(value)
-      // Ids of `effect/cluster` are larger than that.
+      // Ids of `effect/cluster` are larger than safe integers.
       return Result.succeed(Number.isSafeInteger(number) ? number : value)
     }
   })
   return registry
 }
 
-/** Times at which servers were found gone, by their addresses: the pools of a process say it once. */
+/**
+ * Times at which servers became unavailable, by address. Shared, so that all pools of a process report an outage once.
+ */
 const away = new Map<string, number>()
 
 /** Returns the name of the schema that contains the tables. */
@@ -125,7 +130,7 @@ export const readSchemaName = (url: Redacted.Redacted): string => {
   return named === null || named === "" ? "hermes" : named
 }
 
-/** Opens a database; it is closed with the scope. One that does not answer now is not waited for. */
+/** Opens a database, which is closed with the scope. Fails at once if the server does not answer. */
 export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
   const [{ make }, types] = yield* Effect.mapError(
     OptionalPackage.load("Postgres needs the package", ["@effect/sql-pg"], () =>
@@ -142,7 +147,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     maxConnections: options.connections ?? 10,
     connectTimeout: "10 seconds",
     keepAlive: "10 seconds",
-    // A machine that is gone without a word loses its locks within half a minute.
+    // A machine that disappears without closing its connection loses its locks within half a minute.
     startupParameters: {
       tcp_keepalives_idle: "10",
       tcp_keepalives_interval: "5",
@@ -175,22 +180,23 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
 
   const waiting: Client["waiting"] = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
-      // A part of a transaction is repeated with it.
+      // Inside a transaction, the whole transaction is repeated instead.
       if (isWithin(fiber)) return effect
       let losses = 0
       const attempt = Effect.tap(effect, () => (away.size === 0 ? Effect.void : back)).pipe(
         Effect.sandbox,
         Effect.tapError((cause) => {
           const loss = findLoss(cause)
-          // A connection of the pool may be broken while the server answers others.
+          // The first loss is not reported, because a single connection of the pool may be broken while the server
+          // answers others.
           return loss === undefined || ++losses < 2 ? Effect.void : reportLoss(loss)
         })
       )
       return Effect.retry(attempt, { while: (cause) => findLoss(cause) !== undefined, schedule: pauses }).pipe(
         Effect.catch((cause) => {
           const loss = findLoss(cause)
-          // A lost connection is a failure, also where the rollback over it was a defect. It is of the type E: every
-          // user of SQL has it.
+          // A lost connection is reported as a failure, even if the rollback over it was a defect. The cast is safe,
+          // because the `E` of every SQL Effect contains `SqlError`.
           return Effect.failCause(loss === undefined ? cause : Cause.fail(loss as E))
         })
       )
@@ -203,7 +209,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
         ([row]) => row?.status ?? "aborted"
       )
     ).pipe(
-      // A server that was restored from a copy does not know the transaction.
+      // A server that was restored from a backup does not know the transaction, which then counts as aborted.
       Effect.catch((error) => (PostgresFailure.isAway(error) ? Effect.fail(error) : Effect.succeed("aborted"))),
       Effect.repeat({ while: (known) => known === "in progress", schedule: Schedule.spaced("200 millis") })
     )
@@ -239,7 +245,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const transaction: Client["transaction"] = (effect) =>
     Effect.withFiber((fiber) => (isWithin(fiber) ? effect : waiting(Effect.uninterruptible(runOnce(effect)))))
 
-  // Before the members of the same names take their place.
+  // Read before the member of the same name is replaced.
   const { listen } = sql
   return Object.assign(sql, {
     transaction,

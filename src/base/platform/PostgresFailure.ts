@@ -1,6 +1,4 @@
-/**
- * Failures of Postgres in a user's words, each with its remedy and never with the password of the address.
- */
+/** Describes failures of Postgres for users, each with its remedy and without the password in the address. */
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 
@@ -8,7 +6,8 @@ const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
 /**
- * Returns the server's code (five characters) or the network's (`ECONNREFUSED`) from anywhere in the chain of causes.
+ * Returns the error code of the server (five characters) or of the network (`ECONNREFUSED`) from anywhere in the chain
+ * of causes.
  */
 const readCode = (error: SqlError): string => {
   let cause: unknown = error.reason.cause
@@ -20,14 +19,14 @@ const readCode = (error: SqlError): string => {
   return ""
 }
 
-/** An address that is wrong in itself. */
+/** Tests whether the failure means that the address is invalid. */
 const isAddress = ({ message }: SqlError): boolean =>
   /connection URL|in URL|sslmode|percent-encoding|No username/.test(message)
 
-// Shutdown, crash and start of the server, and no free connection.
+// Codes of temporary failures: shutdown, crash and start of the server, and too many connections.
 const passing: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "53300"])
 
-/** Tests for a server that does not answer now and may answer later. */
+/** Tests whether a failure means that the server is unavailable and may answer later. */
 export const isAway = (error: SqlError): boolean => {
   const code = readCode(error)
   if (passing.has(code)) return true
@@ -36,14 +35,14 @@ export const isAway = (error: SqlError): boolean => {
   )
 }
 
-/** The address without its login. */
+/** Formats an address without its user name and password. */
 export const formatPlace = (url: Redacted.Redacted): string => {
   try {
     const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
     const host = searchParams.get("host") ?? hostname
     return `${host === "" ? "localhost" : host}${host.startsWith("/") ? "" : `:${port === "" ? "5432" : port}`}${pathname}`
   } catch {
-    // Opening the address reports the error.
+    // Opening the database reports the invalid address.
     return "(not an address)"
   }
 }

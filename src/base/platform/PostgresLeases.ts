@@ -1,22 +1,22 @@
 /**
- * Leases in Postgres: one owner of a name at a time, over all machines that share a database.
+ * Leases in Postgres: a name has one owner at a time among all machines that share a database.
  *
  * **Details**
  *
- * A lease is a row with its owner and the time when it expires, by the clock of the server: clocks of machines differ.
- * Each process holds its own advisory lock on a dedicated connection. The server frees it when the process is gone, so
- * a lease of a killed process can be taken at once, and one of a machine that lost its power when its connection is
- * given up.
+ * A lease is a row with its owner and the time when it expires, by the clock of the server, because clocks of machines
+ * differ. Each process holds its own advisory lock on a dedicated connection. The server frees this lock when the
+ * process ends, so a lease of a killed process can be taken at once, and a lease of a machine that lost power can be
+ * taken when the server closes its connection.
  *
- * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease
- * of before is taken over: its owners have come back by then. A time that is later than its start is written by a
- * process only while it has its lock again, so that such a time and no lock mean that the process is gone. An owner
- * that could not reach the server for longer than {@link goodForSeconds} finds out before it writes what the lease
- * protects: the write names its owner.
+ * A server that was unavailable has freed all advisory locks, and leases were not renewed. For {@link graceSeconds}
+ * after the start of the server no earlier lease is taken over, so that the owners can reconnect. A process writes an
+ * expiry after the server's start only while it holds its lock again, so such an expiry without a lock means that the
+ * process has ended. An owner that could not reach the server for longer than {@link goodForSeconds} detects this
+ * before it writes protected data, because the write names its owner.
  *
- * A row that a process could not remove when it released a lease is free for that process, and is identified by its
- * owner. The process alone does not identify it: another fiber of the process may have acquired the row a moment ago,
- * over another connection.
+ * If a process could not remove the row of a released lease, the process may take that row again. The row is identified
+ * by its owner, because another fiber of the same process may have acquired the lease a moment ago over another
+ * connection.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -31,16 +31,16 @@ import { type Lease, LeaseTaken, type Service, toSessionName } from "./Leases.ts
 import { getCurrentProcess } from "./ProcessIdentity.ts"
 import type { Client } from "./PostgresClient.ts"
 
-/** Seconds that a lease is good for without being renewed. */
+/** Time for which a lease is valid without renewal, in seconds. */
 const goodForSeconds = 60
-/** Seconds after the start of the server during which leases do not expire. */
+/** Time after the start of the server during which leases do not expire, in seconds. */
 const graceSeconds = 30
 const renewEvery = "15 seconds"
 
 /** First of the two numbers of the advisory lock of a process: `HeEf` in ASCII. */
 const lockSpace = 0x48654566
 
-/** The table of the leases. */
+/** Statement that creates the table of the leases. */
 export const table = `CREATE TABLE IF NOT EXISTS leases (
   name TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -50,15 +50,18 @@ export const table = `CREATE TABLE IF NOT EXISTS leases (
   expires_at TIMESTAMPTZ NOT NULL
 )`
 
-/** The process as others see it. */
+/** The advisory lock by which other processes see that this process is alive. */
 export interface ProcessLock {
-  /** Second number of its advisory lock. */
+  /** Second number of the advisory lock. */
   readonly number: number
-  /** Waits until the lock is held. */
+  /** Completes when the lock is held. */
   readonly held: Effect.Effect<void>
 }
 
-/** Holds the advisory lock of this process until the scope closes; where the connection breaks, on another one. */
+/**
+ * Holds the advisory lock of this process until the scope closes. If the connection breaks, the lock is taken again on
+ * a new connection.
+ */
 export const holdProcess = Effect.fnUntraced(function* (
   sql: Client
 ): Effect.fn.Return<ProcessLock, never, Scope.Scope> {
@@ -87,17 +90,17 @@ export const holdProcess = Effect.fnUntraced(function* (
 })
 
 /**
- * The leases of a database, with the owners of those that this process has: a write that a lease protects is done for
- * its owner alone.
+ * The leases of a database, with the owner ids of the leases of this process. A protected write succeeds only for the
+ * owner of the lease.
  */
 export interface PostgresLeases<E> extends Service<E> {
   readonly getOwner: (name: string) => string | undefined
 }
 
-/** The host of this process. */
+/** Returns the host name of this process. */
 export const hostOfProcess = hostname
 
-/** Tests the advisory lock of a process by its number. */
+/** Returns an SQL condition that tests whether the advisory lock of a process, given by number, is held. */
 export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
   SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace}
   AND objid = CAST(${process} AS oid)
@@ -105,20 +108,20 @@ export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS
 )`
 
 /**
- * Tests if a server that came back has been there long enough to know who is gone, of a process that was last seen at a
- * time.
+ * Returns an SQL condition that tests whether the lock of a process last seen at a time is reliable: the server did not
+ * restart since then, or the grace period after its start is over.
  */
 const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
   sql`pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), ${seen})`
 
 /**
- * Tests for a process that is there, or that may come back after the server did: by its number, and the time when it
- * was last seen.
+ * Returns an SQL condition that tests whether a process, given by number and by the time when it was last seen, is
+ * alive or may still reconnect after a restart of the server.
  */
 export const isProcessAlive = (sql: Client, process: Fragment, seen: Fragment): Fragment =>
   sql`(${isHeldIn(sql, process)} OR NOT ${isSettledIn(sql, seen)})`
 
-/** Tests a row of `leases` for an owner that is gone. */
+/** Returns an SQL condition that tests whether the owner of a row in `leases` has ended. */
 const isOverIn = (sql: Client): Fragment => sql`(
   ${isSettledIn(sql, sql`leases.expires_at - make_interval(secs => ${goodForSeconds})`)}
   AND (leases.expires_at < clock_timestamp() OR NOT ${isHeldIn(sql, sql`leases.process`)})
@@ -136,8 +139,8 @@ export const listHeldSessions = (sql: Client): Effect.Effect<ReadonlyArray<strin
 }
 
 /**
- * Makes the leases of an open database; `write` runs a statement, again where the server went away, and maps its
- * failure.
+ * Creates the leases of an open database. `write` runs a statement, repeats it while the server is unavailable, and
+ * maps its failure.
  */
 export const make = <E>(
   sql: Client,
@@ -145,7 +148,7 @@ export const make = <E>(
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): PostgresLeases<E> => {
   const owners = new Map<string, string>()
-  /** Owners of this process that gave a name back, whose row may still be there. */
+  /** Owners in this process that released a name but whose row may still exist, by name. */
   const left = new Map<string, ReadonlyArray<string>>()
   const isOver = isOverIn(sql)
   const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
@@ -183,7 +186,7 @@ export const make = <E>(
       ),
       (rows) => (rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false))
     )
-    // A remaining row expires: the release does not wait for an unavailable server.
+    // The release does not wait for an unavailable server, because a remaining row expires.
     const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
       Effect.interruptible,
       Effect.timeout("5 seconds"),
@@ -195,7 +198,8 @@ export const make = <E>(
     yield* Effect.addFinalizer(() => (isOurs ? giveBack : Effect.void))
     yield* lock.held
     let taken = yield* acquireLease(name, owner)
-    // The server was away, and the lock is on its way; or the owner gave it back just now.
+    // Either the advisory lock is being restored after the server was unavailable, or the owner has just released the
+    // lease.
     while (taken === "again") {
       yield* Effect.sleep("100 millis")
       taken = yield* acquireLease(name, owner)
@@ -205,13 +209,13 @@ export const make = <E>(
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.process === lock.number })
     }
     left.delete(name)
-    // One that was lost may have been taken again by this process.
+    // A lost lease may have been taken again by this process, so only the matching owner is removed.
     yield* Effect.acquireRelease(
       Effect.sync(() => owners.set(name, owner)),
       () => Effect.sync(() => owners.get(name) === owner && owners.delete(name))
     )
     yield* Effect.sleep(renewEvery).pipe(
-      // One that was not renewed is asked for again in time; until then it is good.
+      // A failed renewal is retried before the lease expires; until then the lease is valid.
       Effect.andThen(
         Effect.catchCause(renew, (cause) =>
           Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)

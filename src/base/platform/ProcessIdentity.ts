@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A directory holds a file `owner` with the identity of its process. It is removed when that process is certainly gone:
- * another start of the same host, or no such process in the same process namespace. Directories of another host, of
- * another user or without a readable `owner` stay, and so does a symbolic link.
+ * A directory contains a file `owner` with the identity of its process. The directory is removed when that process has
+ * certainly ended: the host was restarted, or the process no longer exists in the same process namespace. Directories
+ * of another host, of another user or without a readable `owner` remain, as do symbolic links.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -30,7 +30,7 @@ const readOrEmpty = (read: () => string): string => {
   try {
     return read().trim()
   } catch {
-    // No `/proc`: the host name has to do.
+    // Without `/proc`, only the host name identifies the machine.
     return ""
   }
 }
@@ -41,8 +41,8 @@ interface Stat {
 }
 
 /**
- * Reads `pid (name, which may contain any character) state ppid … starttime`; `undefined` without such a process or
- * without `/proc`.
+ * Reads `pid (name, which may contain any character) state ppid … starttime`; `undefined` if there is no such process
+ * or no `/proc`.
  */
 const readStat = (pid: number): Stat | undefined => {
   const text = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
@@ -53,7 +53,7 @@ const readStat = (pid: number): Stat | undefined => {
 
 let own: ProcessIdentity | undefined
 
-/** Identifies this process; read once. */
+/** Returns the identity of this process, which is read once. */
 export const getCurrentProcess = (): ProcessIdentity =>
   (own ??= {
     machine: [
@@ -70,12 +70,15 @@ const hasProcess = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // A process of another user may not be signalled, and is there.
+    // `EPERM` means that the process exists but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }
 
-/** Tests whether a process is certainly gone. A process of another machine never is: nothing is known of it. */
+/**
+ * Tests whether a process has certainly ended. Returns `false` for a process of another machine, whose state is
+ * unknown.
+ */
 export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean => {
   if (machine !== getCurrentProcess().machine) return false
   if (!hasProcess(pid)) return true
@@ -90,10 +93,10 @@ const Owner = Schema.fromJsonString(
   Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String })
 )
 
-/** Error of a directory that could not be marked as one of this process. */
+/** Error raised when a directory could not be marked as a directory of this process. */
 export class NotMarked extends Schema.TaggedError<NotMarked>()("NotMarked", { message: Schema.String }) {}
 
-/** Writes into a new directory that it belongs to this process. */
+/** Marks a new directory as a directory of this process. */
 export const markAsOwn = (directory: string): Effect.Effect<void, NotMarked> =>
   Effect.tryPromise({
     try: () => writeFile(join(directory, ownerFile), JSON.stringify(getCurrentProcess()), { mode: 0o600, flag: "wx" }),
@@ -118,7 +121,7 @@ const removeOne = Effect.fnUntraced(function* (directory: string) {
 
 /**
  * Removes the directories of killed processes whose names begin with `prefix`. Directories that cannot be checked or
- * removed stay.
+ * removed remain.
  */
 export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<void> =>
   Effect.tryPromise(() => readdir(parent)).pipe(
@@ -129,6 +132,6 @@ export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<v
         { discard: true }
       )
     ),
-    // A later start looks again.
+    // A later start tries again.
     Effect.ignore
   )

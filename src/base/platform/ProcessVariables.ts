@@ -1,14 +1,14 @@
 /**
- * Variables of this process, and storage for the ones that hold secrets: outside `process.env`, and outside the memory
- * that `/proc/<pid>/environ` shows to every process of the user.
+ * Variables of this process, and storage for variables that contain secrets: outside `process.env`, and outside the
+ * memory that `/proc/<pid>/environ` shows to every process of the user.
  *
  * **Details**
  *
- * The kernel shows the block of memory that a program was started with; taking a variable out of `process.env` leaves
- * it there. So the entry is removed from `process.env` first, which removes all references to it, and its bytes in the
- * block are overwritten with zeros through `/proc/self/mem`. The process continues with the same id, terminal, signals,
- * inspector and options, and values are not written anywhere. Where the block cannot be written (no `/proc`, a kernel
- * that forbids it), variables leave `process.env` only, and count as exposed.
+ * The kernel shows the memory block with the initial environment of a program; deleting a variable from `process.env`
+ * does not change that block. So the entry is first deleted from `process.env`, which removes all references to it, and
+ * then its bytes in the block are overwritten with zeros through `/proc/self/mem`. The process continues with the same
+ * id, terminal, signals, inspector and options, and values are not written anywhere. If the block cannot be written (no
+ * `/proc`, a kernel that forbids it), variables are only removed from `process.env` and count as exposed.
  *
  * An application that embeds the library retains its variables: only a call to {@link takeOver} hides them.
  *
@@ -30,19 +30,25 @@ export const ProcessVariables = Context.Reference<Variables>("hermes-effect/plat
   defaultValue: () => process.env
 })
 
-/** Reads what commands may be given, at the time of the call: the environment may change while the program runs. */
+/**
+ * Returns the variables that commands may receive, at the time of the call, because the environment may change while
+ * the program runs.
+ */
 export const ProcessEnvironment = Context.Reference<() => Variables>("hermes-effect/platform/ProcessEnvironment", {
   defaultValue: () => () => process.env
 })
 
-/** Variables that left `process.env`. */
+/** Variables that were removed from `process.env`. */
 interface Hidden {
-  /** Hides more variables, which commands do not get either. Names that are not set are left out. */
+  /** Hides further variables, which commands do not receive either. Names of unset variables are ignored. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
-  /** True in a program, whose secrets are hidden from `process.env`; an application leaves its variables unchanged. */
+  /**
+   * True in the `hermes` program, which hides its secrets from `process.env`; false in an application, whose variables
+   * remain unchanged.
+   */
   readonly isProgram: boolean
-  /** Names of hidden variables that the system still shows to other processes of the user. */
+  /** Returns the names of hidden variables that the system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
    * Restores hidden variables in `process.env` while the scope is open, for code in this process that needs them there.
@@ -69,7 +75,7 @@ export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform
 /** Indices after the program name in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
 const [startField, endField] = [47, 48]
 
-/** Overwrites entries of the block that the process was started with. Throws where that is not possible. */
+/** Overwrites entries of the block that the process was started with. Throws if that is not possible. */
 const eraseVariables = (names: ReadonlySet<string>): void => {
   const stat = readFileSync("/proc/self/stat", "latin1")
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
@@ -78,7 +84,7 @@ const eraseVariables = (names: ReadonlySet<string>): void => {
   const block = Buffer.alloc(shown.length)
   const memory = openSync("/proc/self/mem", "r+")
   try {
-    // Nothing is written unless the memory at this place is what the kernel shows.
+    // Writes only if the memory at this address has the content that the kernel shows.
     if (
       end - start !== shown.length ||
       readSync(memory, block, 0, block.length, start) !== block.length ||
@@ -100,13 +106,13 @@ const eraseVariables = (names: ReadonlySet<string>): void => {
   }
 }
 
-/** Variables after {@link takeOver}. */
+/** Result of {@link takeOver}. */
 interface TakenOver extends Hidden {
-  /** All variables as they were. */
+  /** All variables before any were hidden. */
   readonly variables: Variables
   /**
-   * For {@link ProcessEnvironment}, whose readers take credentials out by name: the variables that are not hidden, and
-   * those that were hidden at the start.
+   * Returns the value of {@link ProcessEnvironment}: the variables that are not hidden, and the variables that were
+   * hidden at the start. Its readers remove credentials by name.
    */
   readonly ofCommands: () => Variables
 }
@@ -118,7 +124,10 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
   const hidden = new Set<string>()
   const exposed = new Set<string>()
   const lent = new Map<string, number>()
-  /** Names that were lent from a file: no variables of this process, so that commands do not get them either. */
+  /**
+   * Names of variables that were lent from a file. They are not variables of this process, so commands do not receive
+   * them.
+   */
   const fromFile = new Set<string>()
   const isHidden = (name: string): boolean => hidden.has(name) || fromFile.has(name)
 

@@ -1,16 +1,16 @@
 /**
- * Files that the next start of this program loads: its package, the packages that it depends on, the Node that runs
- * it, and the symbolic links that lead to its script.
+ * Files that the next start of this program loads: its package, the packages that it depends on, the Node executable
+ * that runs it, and the symbolic links that lead to its script.
  *
  * **Details**
  *
- * Of an installed package the whole directory counts. Of a checkout, in which people work, `src`, `dist`,
- * `node_modules` and `package.json` count. Dependencies are found as Node finds them, by the `node_modules` of the
- * package and of the directories above.
+ * For an installed package, the whole directory is included. For a checkout, `src`, `dist`, `node_modules` and
+ * `package.json` are included. Dependencies are found as Node finds them, in `node_modules` of the package and of its
+ * parent directories.
  *
  * **Gotchas**
  *
- * In a bundle of an application only the file of the bundle counts.
+ * In the bundle of an application, only the bundle file is included.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,26 +19,26 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { nodePath } from "./CurrentProcess.ts"
 
-/** Origin of a running program. */
+/** Files from which a running program was started. */
 export interface LoadedProgram {
-  /** File of a module of this package. */
+  /** Path of a module of this package. */
   readonly module: string
-  /** Script that Node was started with, as it was named. */
+  /** Script that Node was started with, as named in the command line. */
   readonly script: string | undefined
-  /** Executable of Node. */
+  /** Path of the Node executable. */
   readonly node: string
 }
 
-/** The program that runs; a test puts another one in its place. */
+/** The running program; tests replace it. */
 export const CurrentProgram = Context.Reference<LoadedProgram>("hermes-effect/platform/CurrentProgram", {
   defaultValue: () => ({ module: import.meta.filename, script: process.argv[1], node: nodePath })
 })
 
 /** Files of a program. All paths are absolute. */
 export interface ProgramFiles {
-  /** Files and directories, without links. */
+  /** Real paths of files and directories. */
   readonly files: ReadonlyArray<string>
-  /** Symbolic links on the way to its script. */
+  /** Symbolic links on the path to the script, and links to packages. */
   readonly links: ReadonlyArray<string>
 }
 
@@ -57,7 +57,7 @@ const Manifest = Schema.fromJsonString(
 
 const undecoded: typeof Manifest.Type = {}
 
-/** Reads the manifest of a package; an unreadable one names nothing. */
+/** Reads the manifest of a package. Returns an empty manifest if it cannot be read. */
 const readManifest = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -67,7 +67,7 @@ const readManifest = Effect.fnUntraced(function* (directory: string) {
   )
 })
 
-/** Directories from a path up to the root. */
+/** Returns a path and its parent directories up to the root. */
 const listParents = (path: Path.Path, start: string): ReadonlyArray<string> => {
   const parent = path.dirname(start)
   return parent === start ? [start] : [start, ...listParents(path, parent)]
@@ -79,7 +79,7 @@ const isLink = Effect.fnUntraced(function* (place: string) {
   return yield* Effect.isSuccess(fs.readLink(place))
 })
 
-/** Finds the packages that a package loads, each by its real path, and the links to them. */
+/** Finds the packages that a package loads, each by its real path, and the symbolic links to these packages. */
 const findDependencies = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -115,7 +115,10 @@ const findDependencies = Effect.fnUntraced(function* (root: string) {
   return { files: Array.from(found), links: Array.from(links) }
 })
 
-/** Finds what package managers put above a package for it: its command, and a link to it. */
+/**
+ * Finds the files that package managers create for a package in directories above it: its command, and a link to the
+ * package.
+ */
 const findCommands = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -131,13 +134,13 @@ const findCommands = Effect.fnUntraced(function* (root: string) {
   return { files, links }
 })
 
-/** Finds the symbolic links on the way to a file. */
+/** Finds the symbolic links on the path to a file. */
 const findLinks = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const links: Array<string> = []
   let place = file
-  // As many as the kernel follows.
+  // The kernel follows at most 40 links, too.
   for (let followed = 0; followed < 40; followed++) {
     const parents = listParents(path, place).toReversed()
     const targets = yield* Effect.forEach(parents, (parent) =>
@@ -174,7 +177,7 @@ export const findProgramFiles = Effect.fnUntraced(function* ({
   const parts = ["dist", "node_modules", "package.json", "src"].map((name) => path.join(root, name))
   const own = isInstalled ? [root] : parts
   const [dependencies, commands] = yield* Effect.all([findDependencies(root), findCommands(root)])
-  // The script of an application that uses this package is its own.
+  // The script of an application that uses this package does not belong to this package.
   const isOwnScript = script !== undefined && `${yield* findReal(path.resolve(script))}/`.startsWith(`${root}/`)
   const links = isOwnScript ? yield* findLinks(path.resolve(script)) : []
   return {

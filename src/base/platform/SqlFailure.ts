@@ -1,12 +1,10 @@
-/**
- * One line with its remedy for a failure that SQLite or the file system reported.
- */
+/** Describes a failure of SQLite or of the file system in one line, with its remedy. */
 import type { SqlError } from "effect/sql/SqlError"
 
 const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
-/** SQLite's primary result code; the upper bits are details of it. */
+/** Returns SQLite's primary result code, without the upper bits of the extended code. */
 const readResultCode = (cause: unknown): number | undefined => {
   const code = readProperty(cause, "errcode")
   return typeof code === "number" ? code & 0xff : undefined
@@ -57,10 +55,10 @@ const describeFileSystemCode = (code: unknown): string | undefined => {
   }
 }
 
-/** Tests for a file whose pages are damaged. */
+/** Tests whether a failure means that the database file is damaged. */
 export const isDamaged = (error: SqlError): boolean => readResultCode(error.reason.cause) === 11
 
-/** Tests for a row that its table does not take: a constraint, or a value of another type. */
+/** Tests whether a failure means that the table rejected a row because of a constraint or the type of a value. */
 export const isRefusedRow = (error: SqlError): boolean => {
   const code = readResultCode(error.reason.cause)
   return code === 19 || code === 20

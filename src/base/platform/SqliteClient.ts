@@ -1,6 +1,6 @@
 /**
- * A `SqlClient` over Node's SQLite: one connection, shared through a semaphore. A transaction takes the write lock when
- * it begins, so that it never has to be repeated because another process wrote in between.
+ * A `SqlClient` for Node's SQLite: one connection, shared through a semaphore. A transaction takes the write lock when
+ * it begins, so that it never has to be repeated because of a write by another process.
  *
  * **Details**
  *
@@ -9,12 +9,13 @@
  * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run: a transaction and its
  * statements without the Effects and spans that `effect/sql` creates for each of them.
  *
- * With {@link Sharing} the writes of a short time are one transaction: each is a savepoint in it, and is visible at
- * once to all who use the same client. Killing the process loses the latest writes, and never a write without all later
- * ones; {@link Client.committed} is for data that must not be lost. After a failed commit, all further writes fail.
+ * With {@link Sharing} the writes of a short period share one transaction: each write is a savepoint in it, and is
+ * visible at once to all users of the same client. If the process is killed, the latest writes are lost, but never a
+ * write without all later writes; {@link Client.committed} is for data that must not be lost. After a failed commit,
+ * all further writes fail.
  *
- * {@link configure} chooses the journal of the file, {@link retryWhileLocked} the wait for a locked file: one second
- * inside SQLite, then again after pauses of 20 to 150 ms, up to 15 seconds.
+ * {@link configure} selects the journal of the file. {@link retryWhileLocked} waits for a locked file: one second
+ * inside SQLite, then with retries after pauses of 20 to 150 ms, up to 15 seconds.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -37,66 +38,66 @@ import { dirname, resolve } from "node:path"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 
-/** An open database. Every member throws what SQLite reports. */
+/** An open database. Every member throws the errors of SQLite. */
 export interface Database {
   /** Runs one statement, prepared on first use, and returns its rows. */
   readonly all: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
-  /** The same without keeping the prepared statement. */
+  /** Runs one statement without caching the prepared statement, and returns its rows. */
   readonly once: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
   readonly isTransaction: () => boolean
   readonly close: () => void
 }
 
-/** A transaction under way. */
+/** An active transaction. */
 export interface Transaction {
   /**
-   * Runs statements before the next statement of the client, and before the end of the transaction at the latest, so
-   * that what several {@link Client.statements} change in one row is one statement. They are lost with a transaction
-   * that is taken back.
+   * Defers statements until the next statement of the client, or until the end of the transaction, so that several
+   * {@link Client.statements} can change one row with a single statement. If the transaction is rolled back, they never
+   * run.
    */
   readonly putOff: (write: (all: Database["all"]) => void) => void
 }
 
-/** Statements that run directly one after the other. */
+/** A function that runs statements without interruption by others. */
 export type Statements<A> = (all: Database["all"], transaction: Transaction) => A
 
-/** A client that can also write in few Effects. */
+/** A client that can also write with few Effects. */
 export interface Client extends SqlClient.SqlClient {
   /**
-   * Runs an Effect in one transaction: the statements of the fiber in it, by the client or by
-   * {@link Client.statements}, are all done or none. It is not interrupted and is not nested in another one.
+   * Runs an Effect in one transaction, which contains the statements of the fiber, by the client or by
+   * {@link Client.statements}. The transaction is uninterruptible and must not be nested in another transaction.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
-  /** True in the Effect of a transaction. */
+  /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
-   * Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for
-   * no other one.
+   * Runs statements on the connection without interruption by others. Must be called inside a transaction of the fiber,
+   * because it does not wait for other transactions.
    */
   readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
-  /** The same, now. */
+  /** Synchronous version of {@link Client.statements}. */
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
-  /** Runs an Effect once the {@link Client.transaction} of the fiber is done, or at once outside of a transaction. */
+  /** Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits the writes so far; absent if each write is committed separately. */
   readonly committed: Effect.Effect<void, SqlError> | undefined
 }
 
-/** Commits that the writes of a short time share. */
+/** Options for writes of a short period that share one commit. */
 export interface Sharing {
-  /** Time between a write and its commit at most. */
+  /** Maximum time between a write and its commit. */
   readonly within: Duration.Input
-  /** Life of the client. */
+  /** Scope of the client. */
   readonly scope: Scope.Scope
 }
 
 /** A row by column name. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** Milliseconds that a statement waits for another process before it reports that the database is locked. */
+/** Time that a statement waits for another process before it reports that the database is locked, in milliseconds. */
 const busyTimeout = 1000
 
-/** `node:sqlite` without the warning that older versions of Node print when it is loaded. */
+/** Loads `node:sqlite` and suppresses the warning that older versions of Node print. */
 const loadSqlite = async (): Promise<typeof import("node:sqlite")> => {
   const emitWarning = process.emitWarning
   process.emitWarning = (warning: string | Error, ...rest: ReadonlyArray<unknown>): void => {
@@ -201,13 +202,13 @@ const toSqlError =
   (thrown: unknown): SqlError => {
     if (isSqlError(thrown)) return thrown
     const message = thrown instanceof Error ? thrown.message : String(thrown)
-    // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
+    // Node stores SQLite's result code in `errcode`, but the classifier reads `errno`.
     const cause =
       thrown instanceof Error && "errcode" in thrown ? Object.assign(thrown, { errno: thrown.errcode }) : thrown
     return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
   }
 
-/** `before` runs ahead of each statement. */
+/** Creates a connection. `before` runs before each statement. */
 const makeConnection = (database: Database, before: () => void): Connection => {
   const tryRows = (rows: () => ReadonlyArray<Row>) =>
     Effect.try({
@@ -253,22 +254,22 @@ interface Bounds {
   readonly takeBack: (cause: Cause.Cause<unknown>) => Effect.Effect<void, SqlError>
 }
 
-/** Savepoint of one write in a shared transaction. */
+/** Name of the savepoint of one write in a shared transaction. */
 const savepoint = "one_write"
 
-/** The client of an open database. */
+/** Creates the client of an open database. */
 export const make = Effect.fnUntraced(function* (database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
-  /** Statements of the transaction under way that were put off. */
+  /** Deferred statements of the active transaction. */
   let late: Array<(all: Database["all"]) => void> = []
   const runLateWrites = (): void => {
     for (let write = late[0]; write !== undefined; write = late[0]) {
-      // One that fails fails the transaction too.
+      // If a deferred statement fails, the transaction fails too.
       write(database.all)
       late.shift()
     }
   }
   const makeTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
-  /** There is one at a time; each is another value. */
+  /** The active transaction. There is one at a time, and each transaction has a new object. */
   let current = makeTransaction()
   const renewTransaction = (): void => {
     late = []
@@ -296,7 +297,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     Result.try({ try: () => body(database.all, current), catch: failed })
   const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
-  /** Of the transaction under way; there is one at a time. */
+  /** Effects that run after the active transaction. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
   const startTransaction = (all: Database["all"]): void => {
     all(beginTransaction, [])
@@ -362,7 +363,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     let isDue = false
     let lost: SqlError | undefined
 
-    /** Notes that the transaction ended without a commit, so data that others already treat as written is missing. */
+    /** Records that the transaction ended without a commit, so that data which callers treat as written is missing. */
     const loseTransaction = (error: SqlError) =>
       Effect.andThen(
         rollback,
@@ -376,7 +377,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       if (!isOpen) return Effect.void
       return Effect.matchEffect(statements(commitTransaction), {
         onSuccess: () => Effect.sync(() => void (isOpen = false)),
-        // It is open as before, and is tried again.
+        // If the file is locked, the transaction remains open and the commit is retried.
         onFailure: (error) => (isLocked(error) ? Effect.fail(error) : loseTransaction(error))
       })
     })
@@ -390,7 +391,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     )
     const later = Effect.sleep(within).pipe(
       Effect.andThen(Effect.sync(() => void (isDue = false))),
-      // The next write reports the failure.
+      // The failure is ignored here, because the next write reports it.
       Effect.andThen(Effect.ignore(committed))
     )
     const one = transactionIn({
@@ -461,15 +462,15 @@ const openClient = Effect.fnUntraced(function* (
 })
 
 /**
- * The client of the database in a file, whose writes share commits where `within` says how long. It is closed with
- * the scope.
+ * Opens the client of the database in a file, which is closed with the scope. If `within` is set, writes share commits
+ * for that time.
  */
 export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
 
 /** Opens an existing file for reading only; neither the file nor its directory need be writable. */
 export const openForReading = (path: string) => openClient(() => openFileForReading(path))
 
-/** Tests for a file that another connection holds locked. */
+/** Tests whether an error means that another connection has locked the file. */
 const isLocked = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
 const contention = Schedule.forever.pipe(
@@ -477,10 +478,7 @@ const contention = Schedule.forever.pipe(
   Schedule.upTo({ duration: "15 seconds" })
 )
 
-/**
- * Repeats statements while another process holds the file locked, for 15 seconds at most. The first try knows nothing
- * of the others.
- */
+/** Repeats statements while another process has locked the file, for at most 15 seconds. */
 export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isLocked, (error) => {
     let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
@@ -492,7 +490,7 @@ export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effec
     return Effect.retry(again, { while: isLocked, schedule: contention })
   })
 
-/** Chooses a write-ahead log, or a rollback journal where the file system cannot do that. */
+/** Selects a write-ahead log, or a rollback journal if the file system does not support a write-ahead log. */
 export const configure = Effect.fnUntraced(function* (sql: SqlClient.SqlClient): Effect.fn.Return<void, SqlError> {
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`.pipe(
     Effect.catchIf(

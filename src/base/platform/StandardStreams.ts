@@ -1,15 +1,16 @@
 /**
- * Standard streams of this process: the kind of its stdin, and a guard of its stdout and stderr.
+ * Standard streams of this process: detection of the kind of stdin, and a guard for stdout and stderr.
  *
  * **Details**
  *
- * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the
- * descriptor 1 through `node:fs`, or a child process that inherits it. Secrets are removed from each single write to a
- * stream or descriptor. A screen on the terminal receives the data of the streams in place of stderr.
+ * The guard redirects output that plugins and libraries write to stdout to stderr, whether they use the stream,
+ * descriptor 1 through `node:fs`, or a child process that inherits stdout. Secrets are removed from each single write
+ * to a stream or descriptor. If a full-screen interface is active, it receives the data of the streams instead of
+ * stderr.
  *
  * **Gotchas**
  *
- * Only JavaScript is guarded: a native addon that writes to descriptor 1 is not.
+ * Only JavaScript is guarded, not a native addon that writes to descriptor 1.
  *
  * Source: `ARCHITECTURE.md` §7 (quiet mode).
  */
@@ -17,7 +18,7 @@ import childProcess from "node:child_process"
 import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 
-// Each takes the descriptor, or the path in its place, as its first argument.
+// Functions of `node:fs` that take a descriptor, or a path instead of it, as their first argument.
 const writers = [
   "write",
   "writeSync",
@@ -35,7 +36,7 @@ type Callable = (...args: ReadonlyArray<unknown>) => unknown
 
 const isStdout = (target: unknown): boolean => target === 1 || target === process.stdout
 
-/** The `stdio` option with stderr in place of every inherited stdout. */
+/** Returns the `stdio` option with every inherited stdout replaced by stderr. */
 const redirectStdio = (stdio: unknown): unknown => {
   if (stdio === "inherit") return ["inherit", 2, "inherit"]
   if (!Array.isArray(stdio)) return stdio
@@ -48,13 +49,13 @@ const withStdio = (argument: unknown): unknown =>
     : argument
 
 /**
- * Puts `make(original)` in place of a method, with the original's own properties (`util.promisify.custom`); returns its
- * undoing.
+ * Replaces a method by `make(original)`, with the properties of the original (`util.promisify.custom`). Returns a
+ * function that restores the original.
  */
 const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): (() => void) => {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== "function") return () => undefined
-  // A function of Node, called with the arguments of its caller.
+  // The original is a function of Node and is called with the arguments of its caller.
   const made = make(original as Callable)
   Object.defineProperties(made, Object.getOwnPropertyDescriptors(original))
   Reflect.set(owner, name, made)
@@ -67,7 +68,10 @@ const padToLength = (safe: string, text: string): string => {
   return safe.endsWith("\n") ? `${safe.slice(0, -1)}${missing}\n` : safe + missing
 }
 
-/** Text, or bytes of text, masked and as long as it was; anything else as it is. */
+/**
+ * Creates a function that masks text, or bytes of text, without changing the length. Other values are returned
+ * unchanged.
+ */
 const makeMasker =
   (mask: (text: string) => string) =>
   (written: unknown): unknown => {
@@ -79,16 +83,19 @@ const makeMasker =
     return typeof written === "string" ? padToLength(safe, text) : Buffer.from(padToLength(safe, text))
   }
 
-/** Destination of written text. */
+/** Options of {@link guard}. */
 interface GuardOptions {
   readonly mask: (text: string) => string
-  /** The descriptor that gets what is written to stdout: 1 where that is the answer of the command. */
+  /** The descriptor that receives output written to stdout; 1 if this output is the result of the command. */
   readonly stdoutTo: 1 | 2
-  /** Takes what is written to the streams, and masks it itself; undefined while stderr gets it. */
+  /**
+   * Returns the function that receives, and itself masks, output written to the streams; `undefined` while stderr
+   * receives the output.
+   */
   readonly screen: () => ((text: string) => void) | undefined
 }
 
-/** Guards stdout, masks what is written; returns the function that lifts the guard again. */
+/** Guards stdout and masks all output. Returns a function that removes the guard. */
 export const guard = ({ mask, screen, stdoutTo }: GuardOptions): (() => void) => {
   const { stderr, stdout } = process
   const toStderr = stderr.write.bind(stderr)
@@ -138,7 +145,7 @@ export const guard = ({ mask, screen, stdoutTo }: GuardOptions): (() => void) =>
           }
       )
     ),
-    // Every asynchronous way to start a child ends here, its options in one record.
+    // Every asynchronous function that starts a child process calls this method with its options in one object.
     replaceMethod(
       childProcess.ChildProcess.prototype,
       "spawn",
@@ -155,7 +162,7 @@ export const guard = ({ mask, screen, stdoutTo }: GuardOptions): (() => void) =>
   }
 }
 
-/** Kind of a stdin that is not a terminal; undefined for a terminal, a device, or a closed descriptor. */
+/** Returns the kind of stdin; `undefined` for a terminal, a device, or a closed descriptor. */
 export const getStdinKind = (): "file" | "pipe" | "socket" | undefined => {
   try {
     const stat = fs.fstatSync(0)
@@ -163,7 +170,7 @@ export const getStdinKind = (): "file" | "pipe" | "socket" | undefined => {
     if (stat.isFIFO()) return "pipe"
     return stat.isSocket() ? "socket" : undefined
   } catch {
-    // A closed descriptor holds no input.
+    // A closed descriptor provides no input.
     return undefined
   }
 }

@@ -1,11 +1,11 @@
 /**
- * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over
- * the output of the connection's parser. A `Response` of the platform costs two stream conversions and a header table
- * for each request, a Node stream one.
+ * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, directly on the
+ * output of the connection's parser. A `Response` of the platform costs two stream conversions and a header table for
+ * each request, and a Node stream costs one conversion.
  */
 import type { IncomingHttpHeaders } from "node:http"
 
-/** The connection that a body comes from. */
+/** The connection that delivers a body. */
 export interface BodySource {
   readonly pause: () => void
   readonly resume: () => void
@@ -13,26 +13,32 @@ export interface BodySource {
   readonly abort: (error: Error) => void
 }
 
-/** The code of the error that a silent stream ends with. */
+/** Code of the error for a stream that sent no bytes in time. */
 export const silentCode = "ERR_STREAM_SILENT"
 
-/** A longer time would overflow a timer. */
+/** Maximum delay of a timer, in milliseconds; a longer delay would overflow. */
 const maxTimeoutMillis = 2_147_483_647
 
 const makeSilenceError = (millis: number): Error =>
   Object.assign(new Error(`no byte for ${Math.round(millis / 1_000)} s`), { code: silentCode })
 
-/** Looks for silence this many times in the time that is allowed, which costs nothing for a piece that arrives. */
+/** Number of silence checks during the allowed time. Periodic checks avoid resetting a timer for each piece. */
 const looks = 4
 
-/** Maximum bytes of a whole body, and of a stream over its lifetime. Longer data counts as endless. */
+/**
+ * Maximum number of bytes of a whole body, and of a stream over its lifetime. Longer data is treated as endless and is
+ * an error.
+ */
 const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
 
 const makeTooLargeError = (bytes: number): Error => new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
 
-/** More than this waiting in memory pauses the socket. */
+/** Number of waiting bytes above which the socket is paused. */
 const highWaterMark = 256 * 1024
-/** Bytes that may still come, and for how long, after a reader has left, before the connection is given up. */
+/**
+ * Maximum number of bytes, and maximum time, to wait for the rest of a body after its reader has stopped, before the
+ * connection is closed.
+ */
 const drainBytes = 64 * 1024
 const drainMillis = 1_000
 
@@ -45,11 +51,11 @@ const makeReaderLeftError = (): Error => new Error("the reader has left")
  *
  * **Details**
  *
- * Everything that has arrived since the last read comes as one chunk, so that a reader works once for each read of the
- * socket and not once for each piece that the server wrote. A reader that leaves early (`return`) lets the rest run out
- * for a moment, because the end of a stream is often only a few bytes after its last event and a drained connection is
- * reused; after that, or on `cancel`, the connection is closed. With `silenceMillis`, a source that sends no bytes for
- * that long ends with an error; a slow reader with bytes waiting does not count as silence.
+ * All data that has arrived since the last read is returned as one chunk, so that a reader runs once per read of the
+ * socket and not once per piece that the server wrote. If a reader stops early (`return`), the rest is drained for a
+ * short time, because the end of a stream is often only a few bytes after its last event and a drained connection can
+ * be reused. After that, or on `cancel`, the connection is closed. With `silenceMillis`, a source that sends no bytes
+ * for that long ends with an error; a slow reader with bytes waiting does not count as silence.
  */
 export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #source: BodySource
@@ -57,14 +63,14 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   #size = 0
   #total = 0
   #started = false
-  /** Reads to the end at once: nothing pauses the source. */
+  /** True if the whole body is read at once, so that the source is never paused. */
   #whole = false
   #ended = false
   #error: Error | undefined
   #wake: (() => void) | undefined
   #idle = 0
   #timer: NodeJS.Timeout | undefined
-  /** Bytes that may still come after the reader has left. */
+  /** Number of bytes that may still be drained; `undefined` if the reader has not stopped. */
   #draining: number | undefined
 
   constructor(source: BodySource, silenceMillis: number | undefined) {
@@ -87,7 +93,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#source.abort(error)
   }
 
-  /** Takes what arrived. */
+  /** Adds a chunk that arrived. */
   push(chunk: Buffer): void {
     if (this.#draining !== undefined) {
       this.#draining -= chunk.length
@@ -179,7 +185,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     return this.#take() ?? nothing
   }
 
-  /** Everything, in one piece. */
+  /** Reads the whole body as one buffer. */
   async bytes(): Promise<Buffer> {
     this.#started = true
     this.#whole = true
@@ -195,7 +201,7 @@ const decodeText = (bytes: Buffer): string => {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-/** Header fields by name in any case; several fields of one name are joined as HTTP says. */
+/** Header fields with case-insensitive names. Several fields with one name are joined according to HTTP. */
 class HeaderFields implements Iterable<[string, string]> {
   readonly #fields: IncomingHttpHeaders
 
@@ -204,7 +210,7 @@ class HeaderFields implements Iterable<[string, string]> {
   }
 
   get(name: string): string | null {
-    // Members that every object has, such as `constructor`, are no text.
+    // Inherited members, such as `constructor`, are not strings and are ignored.
     const given = this.#fields[name]
     if (typeof given === "string") return given
     const key = name.toLowerCase()
@@ -242,7 +248,7 @@ class HeaderFields implements Iterable<[string, string]> {
   }
 }
 
-/** A body, its status and its header fields. */
+/** An HTTP answer: status, header fields and body. */
 export class StreamedResponse {
   readonly ok = true
   readonly type = "basic"
@@ -250,8 +256,8 @@ export class StreamedResponse {
   readonly status: number
   readonly statusText = ""
   /**
-   * Address after redirects; empty without a redirect, because the SDKs parse the address of each answer for an unused
-   * log.
+   * Address after redirects. Empty if there was no redirect, because the SDKs parse a non-empty address of each answer
+   * for an unused log.
    */
   readonly url: string
   readonly headers: HeaderFields
@@ -275,7 +281,7 @@ export class StreamedResponse {
   }
 
   async arrayBuffer(): Promise<ArrayBuffer> {
-    // Copied, because small bodies share their memory with others.
+    // The bytes are copied, because small buffers share memory with other data.
     return new Uint8Array(await this.body.bytes()).buffer
   }
 

@@ -1,10 +1,12 @@
 /**
- * A bound on code that cannot be interrupted from inside JavaScript: a regular expression that backtracks without end.
+ * A time limit for code that cannot be interrupted from inside JavaScript, such as a regular expression with excessive
+ * backtracking.
  *
  * **Details**
  *
- * V8 checks for termination while it matches; the time limit of `node:vm` asks for it from another thread. The code
- * runs on this thread, in this realm, with no copying. A call costs some 0.15 ms for its watchdog.
+ * V8 checks for termination requests while it matches; the time limit of `node:vm` makes such a request from another
+ * thread. The code runs on this thread and in this realm, without copies. Each call costs about 0.15 ms for its
+ * watchdog.
  */
 import * as Predicate from "effect/Predicate"
 import { createContext, Script } from "node:vm"
@@ -12,7 +14,7 @@ import { createContext, Script } from "node:vm"
 let context: { run: () => unknown } | undefined
 const script = new Script("run()")
 
-/** Runs a function; returns `undefined` when it took longer than `millis`. */
+/** Runs a function and returns its result; `undefined` if it took longer than `millis`. */
 export const runWithin = <A extends {}>(millis: number, run: () => A): A | undefined => {
   context ??= createContext({ run: () => undefined }) as { run: () => unknown } // the same object, made a context
   let result: A | undefined
@@ -23,7 +25,7 @@ export const runWithin = <A extends {}>(millis: number, run: () => A): A | undef
     script.runInContext(context, { timeout: millis })
     return result
   } catch (error) {
-    // An error of the other realm: not an `Error` of this one.
+    // The error comes from another realm, so it is not an instance of this realm's `Error`.
     if (Predicate.hasProperty(error, "code") && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return undefined
     throw error
   }

@@ -1,29 +1,28 @@
 /**
- * Finds the programs that this process starts for itself, outside of any sandbox: `git`, `ssh`, `docker`, the command
- * scanner, the clipboard. Nothing that a sandboxed command can write is ever found.
+ * Finds the programs that this process itself starts outside any sandbox: `git`, `ssh`, `docker`, the command scanner,
+ * the clipboard. Never finds a file that a sandboxed command can write.
  *
  * **Details**
  *
- * A launcher puts directories of the working tree on `PATH` (`npm run` and `npx` put `node_modules/.bin` there, a
- * virtual environment its `bin`), and some users have `.` on it. A sandboxed command that writes
- * `node_modules/.bin/git` would be run with the rights of the user by the next look at the tree. So a bare name is
- * looked up here, and the result is an absolute path. An entry of `PATH` is skipped if it
+ * Launchers put directories of the working tree on `PATH` (`npm run` and `npx` add `node_modules/.bin`, a virtual
+ * environment adds its `bin`), and some users add `.`. If a sandboxed command wrote `node_modules/.bin/git`, that file
+ * would run with the rights of the user the next time this process calls `git`. Therefore this module resolves a bare
+ * name to an absolute path. An entry of `PATH` is skipped if it
  *
  * - is not absolute: an empty entry, `.`, `bin`;
  * - has a directory `node_modules` in its path;
- * - lies in the start directory, its repository, or a place that {@link distrustPlaces} named, by its path or by its
- *   real path;
+ * - lies, by its path or its real path, in the start directory, its repository, or a place named by
+ *   {@link distrustPlaces};
  * - can be written by every user.
  *
- * A file is skipped if it cannot be executed, can be written by every user, or leads into such a place by a link. If no
- * entry of `PATH` is left, the directories of the system are searched. A program that was found is used until the
- * process ends.
+ * A file is skipped if it cannot be executed, can be written by every user, or is a link into such a place. If no entry
+ * of `PATH` is left, the directories of the system are searched. A found program is cached until the process ends.
  *
  * **Gotchas**
  *
  * The owner of a file is not checked: a sandboxed command has the same user as this process, package managers install
- * for other users, and in a user namespace the files of root belong to `nobody`. The system directories are used even
- * if this process works in `/`.
+ * files as other users, and in a user namespace the files of root belong to `nobody`. The system directories are used
+ * even if this process works in `/`.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"
@@ -32,7 +31,7 @@ import { delimiter, dirname, isAbsolute, join, resolve, sep } from "node:path"
 import { StartDirectory } from "./CurrentProcess.ts"
 import { ProcessEnvironment } from "./ProcessVariables.ts"
 
-/** Directories in which an operating system and its package manager install programs. */
+/** Directories in which operating systems and their package managers install programs. */
 const systemDirectories: ReadonlyArray<string> = [
   "/usr/local/sbin",
   "/usr/local/bin",
@@ -48,16 +47,16 @@ const isWindows = process.platform === "win32"
 const everybodyWrites = 0o002
 
 /**
- * Directories of this process that commands may write. It only grows: a place that was written once is never trusted
- * again.
+ * Directories that commands of this process may write. Directories are never removed: a place that was writable once is
+ * never trusted again.
  */
 const writablePlaces = new Set<string>()
-/** Programs that were found, by name, search path and start directory. */
+/** Cache of found programs, by name, search path and start directory. */
 const foundPrograms = new Map<string, string>()
-/** Search paths for children, by the search path that they were made from and the start directory. */
+/** Safe search paths for child processes, by original search path and start directory. */
 const safePaths = new Map<string, string>()
 
-/** The directory that this process was started in; it may have been removed meanwhile. */
+/** The directory in which this process was started; empty if it no longer exists. */
 const workingDirectories = (() => {
   try {
     return [process.cwd()]
@@ -74,14 +73,12 @@ const toRealPath = (path: string): string => {
   try {
     return realpathSync(path)
   } catch {
-    // It does not exist: its own path is all that is known.
+    // The file does not exist, so only its given path is known.
     return resolve(path)
   }
 }
 
-/**
- * Names directories, absolute, whose programs are never run outside of a sandbox from now on: a command may write them.
- */
+/** Adds absolute directories that commands may write. From now on programs in them are never run outside a sandbox. */
 export const distrustPlaces = (directories: Iterable<string>): void => {
   for (const directory of directories) {
     if (writablePlaces.has(directory)) continue
@@ -91,7 +88,7 @@ export const distrustPlaces = (directories: Iterable<string>): void => {
   }
 }
 
-/** Returns the root of the repository that holds a directory, or the directory. */
+/** Returns the root of the repository that contains a directory, or the directory itself. */
 const findRoot = (directory: string): string => {
   for (let at = directory; ; at = dirname(at)) {
     if (existsSync(join(at, ".git"))) return at
@@ -99,14 +96,15 @@ const findRoot = (directory: string): string => {
   }
 }
 
-/** Returns the places that a start directory adds to those that commands may write. */
+/** Returns all places that commands may write, including places below a start directory. */
 const collectPlaces = (start: string): ReadonlyArray<string> => {
   const starts = [resolve(start), toRealPath(start), ...workingDirectories]
   return [...new Set([...starts, ...starts.map(findRoot), ...writablePlaces])]
 }
 
 /**
- * True for a path in a place. The root directory holds everything, and the programs of the system are run nevertheless.
+ * Tests whether a path is in one of the places. The root directory is ignored, because it would exclude the programs of
+ * the system.
  */
 const isInPlaces = (path: string, places: ReadonlyArray<string>): boolean =>
   places.some((place) =>
@@ -129,7 +127,7 @@ const isTrustedFile = (file: string, places: ReadonlyArray<string>): boolean => 
     accessSync(real, constants.X_OK)
     return statSync(real).isFile() && (isWindows || (mode & everybodyWrites) === 0)
   } catch {
-    // It is not there, or is not a program of this user.
+    // The file does not exist, or the user may not execute it.
     return false
   }
 }
@@ -143,7 +141,7 @@ const selectDirectories = (searchPath: string | undefined, start: string): Reado
     try {
       return isTrustedDirectory(directory, places)
     } catch {
-      // A directory that cannot be examined has no program for this process.
+      // A directory that cannot be examined is not trusted.
       return false
     }
   }
@@ -153,8 +151,7 @@ const selectDirectories = (searchPath: string | undefined, start: string): Reado
 
 const lookUp = (name: string, searchPath: string | undefined, start: string): string | undefined => {
   const places = collectPlaces(start)
-  // A path was written down by the user, who says with it which file is meant; one that is not absolute names a file of
-  // the working tree.
+  // The user chose an absolute path explicitly. A relative path names a file of the working tree and is rejected.
   if (/[/\\]/.test(name)) return isAbsolute(name) ? name : undefined
   const names = isWindows ? [name, `${name}.exe`, `${name}.cmd`] : [name]
   return selectDirectories(searchPath, start)
@@ -168,8 +165,8 @@ const searchPathOfProcess = Effect.map(Effect.all([ProcessEnvironment, StartDire
 }))
 
 /**
- * Finds a program of this machine by its name, and returns its absolute path. It fails with `NotFound`, as the start of
- * a program that is not installed does. An absolute path is returned as it is.
+ * Finds a program of this machine by name and returns its absolute path. Fails with `NotFound`, like the start of a
+ * program that is not installed. An absolute path is returned unchanged.
  */
 export const find = (name: string): Effect.Effect<string, PlatformError> =>
   Effect.flatMap(searchPathOfProcess, ({ searchPath, start }) => {
@@ -191,8 +188,8 @@ export const find = (name: string): Effect.Effect<string, PlatformError> =>
   })
 
 /**
- * `PATH` for a program that this process starts outside of any sandbox: programs that it starts also come from trusted
- * directories.
+ * `PATH` for a program that this process starts outside any sandbox, so that the programs started by that program also
+ * come from trusted directories.
  */
 export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, ({ searchPath, start }) => {
   const key = `${searchPath ?? ""}\0${start}`
@@ -202,15 +199,13 @@ export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, (
 })
 
 /**
- * Returns `true` if the user put the entry on `PATH`: a launcher did not add it (`npm run`, `npx`), and it does not
- * depend on the directory.
+ * Tests whether the user put an entry on `PATH`: it is absolute, and it was not added by a launcher (`npm run`, `npx`).
  */
 const isOfUser = (entry: string): boolean => isAbsolute(entry) && !entry.split(sep).includes("node_modules")
 
 /**
- * Variables that commands may receive, for a command line that the user types: `PATH` is the `PATH` of the user's
- * shell. It includes a virtual environment of the working tree that the user activated, but not the additions of a
- * launcher.
+ * Variables for a command line that the user types: those that commands may receive, with the `PATH` of the user's
+ * shell. This `PATH` includes a virtual environment that the user activated, but not the entries that a launcher added.
  */
 export const shellEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   ProcessEnvironment,
@@ -224,8 +219,8 @@ export const shellEnvironment: Effect.Effect<() => Readonly<Record<string, strin
 )
 
 /**
- * Variables as commands may be given them, with {@link safePath}, for a program that the user named and that finds
- * others by their names.
+ * Variables that commands may receive, with {@link safePath}, for a program that the user configured and that starts
+ * other programs by name.
  */
 export const safeEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   Effect.all([ProcessEnvironment, safePath]),

@@ -1,6 +1,7 @@
-// Modules of undici that are loaded alone. Its package.json restricts no path, and its index, the only documented entry,
-// cannot be used in a library: unless Node's own undici was loaded before, it replaces the dispatcher of the process, by
-// which the application's `fetch` sends. It also loads mocks, caches, WebSocket, a `fetch` and `node:worker_threads`.
+// Modules of undici that are loaded individually. Its `package.json` permits this. Its index, the only documented
+// entry, cannot be used in a library: unless Node's built-in undici was loaded before, the index replaces the
+// dispatcher of the process, which the application's `fetch` uses. The index also loads mocks, caches, WebSocket, a
+// `fetch` and `node:worker_threads`.
 declare module "undici/lib/dispatcher/pool.js" {
   import { Pool } from "undici"
   export default Pool

@@ -1,4 +1,4 @@
-/** The loop over one model and services that the application provides: the minimum that an agent consists of. */
+/** The agent loop over one model, with services provided by the application: the minimum of an agent. */
 export * as Agent from "../../agent/Agent.ts"
 export * as RunContext from "../../base/domain/RunContext.ts"
 export * as RunEvent from "../../base/domain/RunEvent.ts"

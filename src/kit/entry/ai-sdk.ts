@@ -1,4 +1,4 @@
-/** The border to the AI SDK (`ai`): its models as providers, and an agent as its language model or tool. */
+/** Integration with the AI SDK (`ai`): its models as providers, and an agent as its language model or tool. */
 export * as FromAiSdk from "../../models/provider/FromAiSdk.ts"
 export { languageModel, type LanguageModelOptions } from "../promise/AiSdkModel.ts"
 export type { Specifications } from "../promise/AiSdkOlderModel.ts"

@@ -1,4 +1,4 @@
-/** Decisions on dangerous calls: approvers, the judge, permission modes and lists of rules. */
+/** Decisions about dangerous calls: approvers, the judge, permission modes and rule lists. */
 export * as ApprovalJudge from "../../tools/approval/ApprovalJudge.ts"
 export * as Approvals from "../../tools/Approvals.ts"
 export * as Approver from "../../tools/approval/Approver.ts"

@@ -1,2 +1,2 @@
-/** Durable runs over several processes that share a database. */
+/** Durable runs across several processes that share a database. */
 export * as Cluster from "../../serve/cluster/Cluster.ts"

@@ -1,4 +1,4 @@
-/** Child agents, and background work that continues during a run. */
+/** Sub-agents, and background work that continues during a run. */
 export * as BackgroundReview from "../../agent/BackgroundReview.ts"
 export * as BackgroundWork from "../../agent/BackgroundWork.ts"
 export * as Children from "../../agent/Children.ts"

@@ -1,4 +1,4 @@
-/** Environments of commands and files: this machine, a sandbox, a container, another machine. */
+/** Environments for commands and files: this machine, a sandbox, a container, or another machine. */
 export * as CommandEnvironment from "../../places/CommandEnvironment.ts"
 export * as Container from "../../places/Container.ts"
 export * as Sandbox from "../../places/Sandbox.ts"

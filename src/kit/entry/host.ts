@@ -1,3 +1,3 @@
-/** A live session, below every client that people have a conversation with. */
+/** A live session, which every interactive client uses. */
 export type * as HostEvent from "../../serve/host/HostEvent.ts"
 export * as LiveSession from "../../serve/host/LiveSession.ts"

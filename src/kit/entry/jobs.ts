@@ -1,4 +1,4 @@
-/** Scheduled jobs: their store, the tool that plans them, and their runs. */
+/** Scheduled jobs: their store, the tool that schedules them, and their runs. */
 export * as CronContext from "../../tools/cron/CronContext.ts"
 export * as CronJobTool from "../../tools/builtin/CronJobTool.ts"
 export * as CronJobs from "../../tools/cron/CronJobs.ts"

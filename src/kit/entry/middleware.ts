@@ -1,4 +1,4 @@
-/** The middleware of the library, and middleware that files of settings name. */
+/** The middleware of the library, and middleware imported from files named in the settings. */
 export * as AgentEvents from "../../agent/builtin/AgentEvents.ts"
 export * as Approve from "../../agent/builtin/Approve.ts"
 export * as Audit from "../../agent/builtin/Audit.ts"

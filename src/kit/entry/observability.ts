@@ -1,4 +1,4 @@
-/** Views of a run from its record or its events: traces, files, and the plugins that write them. */
+/** Views of a run based on its record or its events: traces, files, and plugins that write them. */
 export * as Atif from "../../observe/Atif.ts"
 export * as AtifCheck from "../../observe/AtifCheck.ts"
 export * as AtifConvert from "../../observe/AtifConvert.ts"

@@ -1,4 +1,4 @@
-/** Rollouts for training: episodes, environments, the capture of tokens, and the training service. */
+/** Rollouts for training: episodes, environments, token capture, and the training service. */
 export * as Atropos from "../../research/rollout/Atropos.ts"
 export * as EnvironmentCatalogue from "../../research/rollout/EnvironmentCatalogue.ts"
 export * as Episode from "../../research/rollout/Episode.ts"

@@ -1,4 +1,4 @@
-/** From settings to a model: routes, keys and logins, the catalogue of models, and models of side tasks. */
+/** Resolution of settings to models: routes, keys and logins, the model catalogue, and models of side tasks. */
 export * as ApiMode from "../../base/domain/ApiMode.ts"
 export * as Auxiliary from "../../models/routing/Auxiliary.ts"
 export * as Catalogue from "../../models/routing/Catalogue.ts"

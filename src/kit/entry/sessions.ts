@@ -1,4 +1,4 @@
-/** Stored conversations: search, activity, retention, the run record, and changes of files with their undo. */
+/** Stored conversations: search, activity, retention, the run record, and file changes that can be undone. */
 export * as ChangeContents from "../../store/ChangeContents.ts"
 export * as ChangeRecording from "../../tools/ChangeRecording.ts"
 export * as ChangeSets from "../../store/ChangeSets.ts"

@@ -1,4 +1,4 @@
-/** Tasks of software engineering: folders of tasks, working copies, runs and their evaluation. */
+/** Software engineering tasks: task folders, working copies, runs and their evaluation. */
 export * as SweEvaluation from "../../research/swe/SweEvaluation.ts"
 export * as SwePool from "../../research/swe/SwePool.ts"
 export * as SweRun from "../../research/swe/SweRun.ts"

@@ -1,4 +1,4 @@
-/** Doubles for tests of applications, and suites of rules for what others write. */
+/** Test doubles for applications, and conformance rules for custom implementations. */
 export * as Chaos from "../testing/Chaos.ts"
 export * as Check from "../testing/Check.ts"
 export * as Conformance from "../testing/Conformance.ts"

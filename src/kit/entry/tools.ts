@@ -1,4 +1,4 @@
-/** The parts of tools: toolsets, annotations, contexts, the order of calls, and the text of results. */
+/** Building blocks of tools: toolsets, annotations, contexts, the order of calls, and the text of results. */
 export * as Annotations from "../../tools/Annotations.ts"
 export * as BuiltinSettings from "../../tools/builtin/BuiltinSettings.ts"
 export * as ResultText from "../../tools/ResultText.ts"

@@ -9,7 +9,7 @@ import type {
 import * as Prompt from "effect/ai/Prompt"
 import { HermesError } from "./HermesError.ts"
 
-/** Question to an agent, with all that belongs to it. */
+/** A question to an agent, with its instructions and the previous conversation. */
 export interface Conversation {
   readonly system: ReadonlyArray<string>
   readonly history: ReadonlyArray<Prompt.Message>
@@ -37,7 +37,7 @@ const toFileData = ({
 
 const toFilePart = (part: Pick<LanguageModelV4FilePart, "data" | "filename" | "mediaType">): Prompt.FilePart =>
   Prompt.filePart({
-    // A top-level type alone includes all its subtypes.
+    // A top-level media type without a subtype includes all its subtypes.
     mediaType: part.mediaType.includes("/") ? part.mediaType : `${part.mediaType}/*`,
     data: toFileData(part),
     ...(part.filename === undefined ? {} : { fileName: part.filename })
@@ -70,7 +70,9 @@ const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResu
 
 type AssistantContent = Extract<LanguageModelV4Message, { readonly role: "assistant" }>["content"]
 
-/** An answer: it contains the agent's calls with their results, which are separate messages here. */
+/**
+ * Converts an answer to messages: it contains the agent's calls with their results, which are separate messages here.
+ */
 const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
   const messages: Array<Prompt.Message> = []
   let own: Array<Prompt.AssistantMessagePart> = []
@@ -81,7 +83,7 @@ const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Messa
   for (const part of content) {
     switch (part.type) {
       case "text":
-        // Blank lines set the texts of a run's steps apart.
+        // Blank lines separate the texts of a run's steps.
         if (part.text.trim() !== "") own.push(Prompt.textPart({ text: part.text.replace(/^\n+/u, "") }))
         break
       case "tool-call":
@@ -94,7 +96,7 @@ const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Messa
         messages.push(toToolMessage(part))
         break
       default:
-        // Reasoning and files of an earlier answer are the model's that gave it.
+        // Reasoning and files of an earlier answer belong to the model that produced them, and are dropped.
         break
     }
   }
@@ -117,7 +119,7 @@ const toMessages = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Messa
 
 const isText = (part: Prompt.UserMessagePart): part is Prompt.TextPart => part.type === "text"
 
-/** Reads a prompt; its last message has to be the user's. */
+/** Converts a prompt to a conversation. Its last message must be a user message. */
 export const toConversation = (prompt: LanguageModelV4Prompt): Conversation => {
   const said = prompt.filter(({ role }) => role !== "system")
   const start = said.findLastIndex(({ role }) => role !== "user") + 1

@@ -1,4 +1,4 @@
-/** Events of a run as the parts that the AI SDK streams. */
+/** Converts the events of a run to the stream parts of the AI SDK. */
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
@@ -27,12 +27,12 @@ const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
   }
 })
 
-/** The facts of a run that the AI SDK has no field for. */
+/** Returns the facts of a run for which the AI SDK has no field. */
 const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({
   hermes: { sessionId, turnId, exit, steps, cost: { ...cost } }
 })
 
-/** A call whose arguments stream by, or that runs. */
+/** A call whose arguments are being streamed, or that is running. */
 interface OpenCall {
   readonly name: string
   text: string
@@ -44,11 +44,11 @@ type Parts = ReadonlyArray<LanguageModelV4StreamPart>
 
 type EventWithTag<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-/** The state of one run that its parts depend on. */
+/** State of one run on which its parts depend. */
 interface StreamState {
   readonly shown: ReturnType<typeof makeStreamedText>
   readonly calls: Map<string, OpenCall>
-  /** The block of text or reasoning that is open. */
+  /** The open block of text or reasoning. */
   open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
   /** Number of blocks so far. */
   blocks: number
@@ -78,7 +78,7 @@ const beginCall = ({ calls }: StreamState, callId: string, name: string): OpenCa
   return made
 }
 
-/** The call with its arguments, once. */
+/** Reports the call with its arguments, once. */
 const reportCall = (state: StreamState, callId: string, call: OpenCall, input: string): Parts => {
   if (call.isTold) return []
   call.isTold = true
@@ -110,7 +110,7 @@ const appendInput = ({ calls }: StreamState, { callId, text }: EventWithTag<"Too
 
 const finishCall = (state: StreamState, { callId, name, output, status }: EventWithTag<"ToolFinished">): Parts => {
   const call = beginCall(state, callId, name)
-  // A call that was refused never began; its arguments may not be JSON.
+  // A refused call never started, and its arguments may not be JSON.
   const known = reportCall(state, callId, call, JSON.stringify(call.text))
   return [
     ...known,
@@ -147,7 +147,7 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
     case "TextDelta":
       return appendDelta(state, "text", shown.delta(event.text))
     case "TextReplaced":
-      // The new text follows, because streamed text cannot be retracted.
+      // The replacement is streamed after the old text, because streamed text cannot be retracted.
       return shown.replace(event.stepId, event.text) === undefined || event.text === ""
         ? []
         : [...closeBlock(state), ...appendDelta(state, "text", `\n\n${event.text}`)]

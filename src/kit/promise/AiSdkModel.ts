@@ -1,14 +1,14 @@
 /**
  * An agent as a language model of the AI SDK (`ai`): `generateText`, `streamText` and the hooks of its user interface
- * work on a whole run, with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` makes it one
- * of v3 (6) or v2 (5).
+ * use a whole run, with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` selects v3 (AI
+ * SDK 6) or v2 (AI SDK 5).
  *
  * **Details**
  *
  * Text and reasoning are streamed during the run; `generateText` also streams from the model. The agent runs its own
  * tools: each call is a provider-executed, dynamic tool part with its result, so that the AI SDK shows it but does not
- * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that a
- * limit ended. `providerMetadata.hermes` has the session, the exit and the cost.
+ * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that was
+ * ended by a limit. `providerMetadata.hermes` contains the session, the exit and the cost.
  *
  * The conversation of the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
  * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the
@@ -56,20 +56,20 @@ import type { Hermes, HermesInput } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
 import { findPerformer } from "./HermesServices.ts"
 
-/** Names under which the AI SDK knows the agent, and settings of each of its runs. */
+/** Names of the agent in the AI SDK, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
   HermesInput,
   "budget" | "cwd" | "maxIterations" | "source" | "tools"
 > {
-  /** `v4` for the AI SDK 7, `v3` for 6, `v2` for 5; `v4` when absent. */
+  /** Version of the specification: `v4` for AI SDK 7, `v3` for 6, `v2` for 5. Default: `v4`. */
   readonly specificationVersion?: Version | undefined
-  /** `agent` when absent. */
+  /** Model id. Default: `agent`. */
   readonly modelId?: string | undefined
-  /** `hermes` when absent. */
+  /** Provider name. Default: `hermes`. */
   readonly provider?: string | undefined
 }
 
-/** Values of one language model that its calls share. */
+/** State of one language model, shared by its calls. */
 interface ModelState {
   readonly settings: LanguageModelOptions
   readonly branches: AiSdkSession.Branches
@@ -79,7 +79,7 @@ const efforts: Readonly<
   Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>
 > = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "xhigh" }
 
-/** Settings of the caller that a run has no place for. */
+/** Settings of the caller that a run does not support. */
 const ofAgent = [
   "maxOutputTokens",
   "temperature",
@@ -135,7 +135,7 @@ const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | 
   throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId must be a string: the id of a session")
 }
 
-/** Finds the session of a call that names one. */
+/** Finds the session of a call that names a session. */
 const placeCallIn = async (
   hermes: Hermes,
   call: AiSdkSession.NamedCall,
@@ -176,7 +176,7 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
   return { input, warning: placed.warning }
 }
 
-/** The failure of a run as the AI SDK knows it: its own signal's reason for a call that was aborted. */
+/** Converts the failure of a run for the AI SDK. An aborted call fails with the reason of its signal. */
 const toFailure = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
   abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
 
@@ -198,7 +198,7 @@ async function* streamParts(
   }
 }
 
-/** The parts of a run that fails end with its error. */
+/** Streams the parts of a run. If the run fails, its error is the last part. */
 async function* withError(
   parts: AsyncGenerator<LanguageModelV4StreamPart>,
   options: LanguageModelV4CallOptions
@@ -210,7 +210,7 @@ async function* withError(
   }
 }
 
-/** Puts a whole answer together. */
+/** Collects the stream parts into a complete answer. */
 const collectAnswer = async (
   parts: AsyncIterable<LanguageModelV4StreamPart>
 ): Promise<LanguageModelV4GenerateResult> => {
@@ -260,7 +260,7 @@ const collectAnswer = async (
   throw new HermesError("Unexpected", "the run ended without a result")
 }
 
-/** An agent as a language model; of v4 unless the settings name an older specification. */
+/** Creates a language model from an agent, with specification v4 unless the options name an older version. */
 export const languageModel = <Version extends keyof Specifications = "v4">(
   hermes: Hermes,
   settings: LanguageModelOptions<Version> = {}
@@ -276,7 +276,7 @@ export const languageModel = <Version extends keyof Specifications = "v4">(
         return model
     }
   }
-  // The switch returns the requested version.
+  // The `switch` statement returns the requested version.
   return selectVersion() as Specifications[Version]
 }
 
@@ -287,7 +287,7 @@ const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: state.settings.provider ?? "hermes",
   modelId: state.settings.modelId ?? "agent",
-  // Files are given as bytes: which addresses the agent's model can load is not known here.
+  // Files are passed as bytes, because the URLs that the agent's model can load are not known here.
   supportedUrls: {},
   doGenerate: async (options) => {
     try {
@@ -298,7 +298,7 @@ const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   },
   doStream: async (options) => {
     const parts = streamParts(hermes, options, state)
-    // A prompt that cannot be read fails the call, not its stream.
+    // An invalid prompt fails the call, not its stream.
     const first = await parts.next()
     const rest = withError(parts, options)
     const streamAll = async function* (): AsyncGenerator<LanguageModelV4StreamPart> {

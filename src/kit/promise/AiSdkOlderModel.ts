@@ -1,11 +1,11 @@
 /**
- * A language model of specification v4 as one of v3 (AI SDK 6) or v2 (AI SDK 5).
+ * Converts a language model of specification v4 to v3 (AI SDK 6) or v2 (AI SDK 5).
  *
  * **Details**
  *
  * Converts files of a prompt to v4, and parts of an answer to the older specification. v2 has one finish reason and
- * flat usage, and the AI SDK 5 fails at a call of an unknown tool, although a provider ran it: there an agent returns
- * only its text and its reasoning, without calls and results.
+ * flat usage, and the AI SDK 5 fails at a call of an unknown tool, even if a provider ran it. In v2 an agent therefore
+ * returns only its text and reasoning, without calls and results.
  */
 import type {
   LanguageModelV2,
@@ -61,7 +61,7 @@ const toContent = (part: OlderContent): ToolContent => {
     case "image-data":
       return { type: "file", mediaType: part.mediaType, data: { type: "data", data: part.data } }
     default:
-      // The agent receives the name of a part that it cannot receive.
+      // The agent receives the type of an unsupported part as text.
       return { type: "text", text: `[${part.type}]` }
   }
 }
@@ -86,7 +86,7 @@ const toOptions = ({ prompt, tools = [], ...options }: OlderOptions): LanguageMo
   prompt: prompt.map((message) =>
     message.role === "system" ? message : { ...message, content: message.content.map(toPart) }
   ) as LanguageModelV4CallOptions["prompt"],
-  // Only their number is of interest: an agent runs its own.
+  // Only the number of tools is used, because an agent runs its own tools.
   ...(tools.length === 0
     ? {}
     : {
@@ -113,7 +113,7 @@ const toWarningV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
 const toWarningV3 = (warning: SharedV4Warning) =>
   warning.type === "deprecated" ? ({ type: "other", message: warning.message } as const) : warning
 
-/** In v3, which has no `interrupted`, only the raw reason expresses it. */
+/** Converts a finish reason to v3, which has no `interrupted`; only the raw reason expresses it. */
 const toFinishV3 = ({ raw, unified }: LanguageModelV4FinishReason) =>
   ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
 const toFinishV2 = (reason: LanguageModelV4FinishReason) => toFinishV3(reason).unified
@@ -129,11 +129,14 @@ const toUsageV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): Languag
   cachedInputTokens: inputTokens.cacheRead
 })
 
-/** Facts of a run, which have no undefined members. */
+/** Converts the facts of a run, which have no `undefined` members. */
 const toMetadataV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"]) =>
   metadata === undefined ? {} : { providerMetadata: metadata as NonNullable<LanguageModelV2Metadata> }
 
-/** Parts that the AI SDK 5 takes: it fails at a call of a tool that it was not given, although the provider ran it. */
+/**
+ * Kinds of parts that the AI SDK 5 accepts. It fails at a call of a tool that it was not given, even if the provider
+ * ran it.
+ */
 const textual = new Set<string>(["text", "reasoning"])
 const withCalls = new Set<string>([...textual, "tool-call", "tool-result"])
 
@@ -141,7 +144,7 @@ const toOlderContent = <Content extends LanguageModelV2Content | LanguageModelV3
   content: ReadonlyArray<LanguageModelV4Content>,
   kinds: ReadonlySet<string>
 ): Array<Content> =>
-  // These kinds are the same in all specifications.
+  // These kinds of parts are the same in all specifications.
   content.filter(({ type }) => kinds.has(type)) as ReadonlyArray<unknown> as Array<Content>
 
 const toStreamPartV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamPart => {
@@ -151,7 +154,7 @@ const toStreamPartV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamP
     case "finish":
       return { ...part, finishReason: toFinishV3(part.finishReason) }
     default:
-      // Only file parts differ, and an agent returns none.
+      // Only file parts differ between the versions, and an agent returns no file parts.
       return part as LanguageModelV3StreamPart
   }
 }
@@ -193,7 +196,7 @@ const mapStream = <Part>(
     })
   )
 
-/** An agent's model in the specification v3. */
+/** Converts an agent's model to specification v3. */
 export const toV3 = (model: LanguageModelV4): LanguageModelV3 => ({
   specificationVersion: "v3",
   provider: model.provider,
@@ -214,7 +217,7 @@ export const toV3 = (model: LanguageModelV4): LanguageModelV3 => ({
   }
 })
 
-/** An agent's model in the specification v2. */
+/** Converts an agent's model to specification v2. */
 export const toV2 = (model: LanguageModelV4): LanguageModelV2 => ({
   specificationVersion: "v2",
   provider: model.provider,

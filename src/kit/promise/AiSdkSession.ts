@@ -1,25 +1,25 @@
 /**
- * The session of a call of the AI SDK, whose messages the caller stores: they are compared with the stored ones, and
- * take precedence.
+ * Selects the session of an AI SDK call. The caller's messages are compared with the stored messages, and take
+ * precedence.
  *
  * **Details**
  *
  * | messages before the last one | the run |
  * | --- | --- |
- * | none | continues the named session; if it repeats its only message, as below |
- * | some, and the session is not stored | starts it with them |
- * | the session's messages | continues it |
+ * | none | continues the named session; if the last message repeats its only message, one of the rows below applies |
+ * | some, and the session is not stored | starts the session with these messages |
+ * | the session's messages | continues the session |
  * | the session's messages except its unanswered last one, which the prompt repeats | continues from that message |
  * | the beginning of the session, as for a regenerated answer | continues in a copy of that beginning, with a warning |
- * | others | starts another session with them, with a warning |
+ * | other messages | starts another session with these messages, with a warning |
  *
- * The copies and the other sessions of a named one are remembered as long as the model lives, so that the next call
- * finds the one that has its messages. A compacted session is recognized by its summary, and continues with only the
- * last message.
+ * The copies and the other sessions of a named session are remembered for the lifetime of the model, so that the next
+ * call finds the session that has its messages. A compacted session is recognized by its summary, and continues with
+ * only the last message.
  *
  * **Gotchas**
  *
- * A runtime whose layer was narrowed to its agent has no store to compare with: its stored session is continued, with a
+ * A runtime whose layer provides only the agent has no store for the comparison: the named session is continued, with a
  * warning.
  */
 import * as Effect from "effect/Effect"
@@ -35,13 +35,13 @@ import { type Service as Store, type Session, SessionStore } from "../../store/S
 import * as StoredForm from "../../store/StoredForm.ts"
 import type { HermesInput } from "./CreateHermes.ts"
 
-/** A call in a named session. */
+/** A call that names a session. */
 export interface NamedCall {
   readonly sessionId: string
-  /** Messages before the last one, as the caller stored them. */
+  /** Messages before the last message, as stored by the caller. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: HermesInput["prompt"]
-  /** Tag of a session that is made for the call. */
+  /** Source of a session that is created for the call. */
   readonly source: string
 }
 
@@ -51,10 +51,10 @@ export interface PlacedCall {
   readonly warning: string | undefined
 }
 
-/** Sessions that took over conversations of a named one, the newest last. */
+/** Sessions that continue conversations of a named session, newest last. */
 export type Branches = Map<string, ReadonlyArray<Ids.SessionId>>
 
-/** Sessions that are remembered for a named one. */
+/** Maximum number of sessions remembered for a named session. */
 const mostBranches = 16
 
 /** Maximum number of named sessions whose branches are remembered. */
@@ -68,7 +68,7 @@ const addBranch = (branches: Branches, named: string, id: Ids.SessionId): void =
   if (branches.size > mostNamed && oldest.done !== true) branches.delete(oldest.value)
 }
 
-/** A stored session, in the part of its conversation that is newest. */
+/** A stored session, with the newest part of its conversation. */
 interface StoredConversation {
   readonly session: Session
   readonly messages: ReadonlyArray<Prompt.Message>
@@ -86,7 +86,7 @@ const readStored = Effect.fnUntraced(function* (
     : { session, messages: yield* store.messages(newest), isCompacted: newest !== id }
 })
 
-/** Returns whether the conversation waits for an answer to this very message. */
+/** Returns true if the conversation ends with exactly this unanswered message. */
 const isWaitingFor = (
   prompt: NamedCall["prompt"],
   { messages }: StoredConversation,
@@ -100,7 +100,9 @@ const isWaitingFor = (
   return isText && Conversation.readText(last).trim() === Conversation.readText(asked).trim()
 }
 
-/** Returns whether a call without a history is the one message of a conversation again, and not its next one. */
+/**
+ * Returns true if a call without a history repeats the only message of a conversation instead of adding the next one.
+ */
 const isOnlyMessage = (prompt: NamedCall["prompt"], { messages }: StoredConversation): boolean => {
   const asked = Prompt.userMessage({
     content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
@@ -109,7 +111,7 @@ const isOnlyMessage = (prompt: NamedCall["prompt"], { messages }: StoredConversa
   return said.length === 1 && said[0]?.text === ConversationTexts.readTexts([asked])[0]?.text
 }
 
-/** Begins a copy of the first messages of a session. */
+/** Creates a copy of the first messages of a session. */
 const branchOff = Effect.fnUntraced(function* (
   { messages, session }: StoredConversation,
   position: number,
@@ -128,7 +130,7 @@ const branchOff = Effect.fnUntraced(function* (
 const formatWarning = (named: string, id: string, why: string): string =>
   `session "${named}" ${why}: this call is answered in the session "${id}" (providerMetadata.hermes.sessionId)`
 
-/** Finds the session that a call of a named session continues in; see the module. */
+/** Finds the session in which a call continues, according to the table of this module. */
 export const placeCall = Effect.fnUntraced(function* (
   { history, prompt, sessionId, source }: NamedCall,
   branches: Branches
@@ -147,7 +149,7 @@ export const placeCall = Effect.fnUntraced(function* (
   if (first === undefined) return { input: { sessionId, history }, warning: undefined }
   const isNext = history.length === 0 && !isOnlyMessage(prompt, first)
   if (isNext) return named
-  // Secrets are not stored.
+  // Secrets are masked before the messages are stored.
   const kept = yield* StoredForm.maskMessages(history)
   const others = yield* Effect.forEach((branches.get(sessionId) ?? []).toReversed(), (id) => readStored(store, id))
   const found = [first, ...others.flatMap((one) => one ?? [])].map((conversation) => ({

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Each call is a run in a new session. A failed run is an error of the tool, with the tag and the message of its
- * `HermesError`; a run that a limit ended is a result that reports the limit. An aborted call interrupts the run.
+ * `HermesError`; a run ended by a limit is a result that reports the limit. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
@@ -31,7 +31,7 @@
 import * as Schema from "effect/Schema"
 import type { Hermes, HermesInput } from "./CreateHermes.ts"
 
-/** Input of the tool. */
+/** Input schema of the tool. */
 const Task = Schema.Struct({
   task: Schema.String.annotate({
     description:
@@ -43,11 +43,11 @@ const inputSchema = Schema.toStandardJSONSchemaV1(Schema.toStandardSchemaV1(Task
 
 /** Description of the tool, and settings of each of its runs. */
 export interface AgentToolOptions extends Omit<HermesInput, "goesOn" | "history" | "prompt" | "sessionId" | "signal"> {
-  /** Tells the model when to use it. */
+  /** Description that tells the model when to use the tool. */
   readonly description: string
 }
 
-/** An agent as a tool. */
+/** An agent in the form of an AI SDK tool. */
 export interface AgentTool {
   readonly description: string
   readonly inputSchema: typeof inputSchema
@@ -57,7 +57,7 @@ export interface AgentTool {
   ) => Promise<string>
 }
 
-/** Makes an agent a tool for `generateText`, `streamText` and agents of the AI SDK. */
+/** Converts an agent to a tool for `generateText`, `streamText` and agents of the AI SDK. */
 export const agentTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool => ({
   description,
   inputSchema,

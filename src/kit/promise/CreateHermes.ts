@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened
- * before the first run, and `dispose` closes stores, connections and processes. Keys are passed here and never read
- * from the environment.
+ * {@link createHermes} takes plain values: models with their keys, tools created from functions, and listeners. Nothing
+ * is opened before the first run, and `dispose` closes stores, connections and processes. Keys are passed here and
+ * never read from the environment.
  *
- * A run rejects with a {@link HermesError}, which has the tag of its failure. An outcome that a run can present (text,
- * an exceeded limit) is a result with its `exit`, not an error. {@link fromLayer} wraps a runtime that was composed
- * with Effect in the same way.
+ * A run rejects with a {@link HermesError}, which has the tag of its failure. A run that ends with text or at a limit
+ * resolves with a result and its `exit`, and does not reject. {@link fromLayer} wraps a runtime that was composed with
+ * Effect in the same way.
  *
  * **Example** (A run, and a run that is watched)
  *
@@ -60,18 +60,18 @@ import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
-/** A model, who serves it, and its key or several that take turns. */
+/** A model, its provider, and one API key or several keys used in turn. */
 export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
   readonly apiKey?: string | ReadonlyArray<string> | undefined
 }
 
-/** Listeners, by the name of their hook. They may return a promise, and an answer where the hook takes one. */
+/** Listeners, by the name of their hook. A listener may return a promise, and an answer if the hook accepts one. */
 export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name]) => unknown) | undefined }
 
-/** Services of the toolsets of the package, which every runtime has. */
+/** Services that the built-in toolsets need, which every runtime provides. */
 type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
-/** Settings of a runtime. */
+/** Options of a runtime. */
 export interface HermesOptions extends Pick<
   AgentSettings,
   | "budget"
@@ -84,41 +84,44 @@ export interface HermesOptions extends Pick<
   | "temperature"
 > {
   /**
-   * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is
-   * a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer.
+   * `offline` is the built-in stand-in, which uses no network. A layer is a custom provider, such as a model of the AI
+   * SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
   readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
-  /** Tools of functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, … */
+  /**
+   * Tools created from functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, …
+   */
   readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   readonly on?: Listeners | undefined
   /**
-   * Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none
-   * runs.
+   * Decides whether a dangerous call may run: `true` or `"once"`, `"session"`, …; any other value denies the call.
+   * Without this option, dangerous calls are denied.
    */
   readonly approve?: ((question: Question) => unknown) | undefined
   /**
-   * Hosts that tools reach without asking: `example.com`, `*.example.com`, `localhost:8080`. Without it, `approve` is
-   * asked about each.
+   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. `approve` is asked
+   * about all other hosts.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
-  /** Sessions in memory (when absent), or in a SQLite file. */
+  /** Session store: in memory, or a SQLite file. Default: memory. */
   readonly store?: "memory" | { readonly sqlite: string } | undefined
 }
 
-/** One run. */
+/** Input of one run. */
 export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onUsageAfter"> {
-  /** Ends the run, which then rejects with `Aborted`. */
+  /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
-  /** Told of each event; the run waits for a promise that it returns. */
+  /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
 }
 
-/** A runtime. */
+/** A runtime for code without Effect. */
 export interface Hermes {
   readonly run: (input: string | HermesInput) => Promise<RunResult>
   /**
-   * Events of a run, in order, for one reader. The run begins with the first of them that is asked for; leaving the
-   * loop ends it.
+   * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
+   * reader leaves the loop.
    */
   readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
   /**
@@ -126,8 +129,8 @@ export interface Hermes {
    */
   readonly stop: (sessionId: string) => Promise<boolean>
   /**
-   * Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with
-   * `Disposed`.
+   * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any further run rejects
+   * with `Disposed`.
    */
   readonly dispose: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
@@ -234,7 +237,7 @@ const runOptions: Options.Checks<HermesInput> = {
 const optionsProblems = Options.makeMembersCheck("option of createHermes", runtimeOptions, ["model"])
 const inputProblems = Options.makeMembersCheck("option of a run", runOptions)
 
-/** Throws what is wrong, all of it. */
+/** Throws an error that lists all problems. */
 const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
   if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
 }
@@ -254,7 +257,7 @@ const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is Reado
 
 const toHooks = (on: Listeners) =>
   Object.entries(on).flatMap(([name, listener]) =>
-    // The record's type pairs each name with its event; its entries only know some event.
+    // The record's type pairs each name with its event, but its entries do not preserve the pairing.
     listener === undefined
       ? []
       : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)]
@@ -264,7 +267,7 @@ const toRunInput = (
   input: string | HermesInput
 ): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
-  // A program that is not type-checked may leave the prompt out.
+  // A program without type checks may omit the prompt.
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
     throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
   throwProblems("InvalidInput", inputProblems(input, ""))
@@ -291,14 +294,17 @@ const combineListeners =
   (events) =>
     Effect.andThen(first(events), second(events))
 
-/** A runtime of a layer that was composed with Effect. */
+/** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   const runtime = ManagedRuntime.make(layer)
-  /** Releases runs whose readers lag behind: otherwise they would wait for their readers during shutdown. */
+  /**
+   * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
+   * shutdown.
+   */
   const open = new Set<() => void>()
   let isDisposed = false
   const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
-    // A fiber begins before it looks at its signal, and may be done by then.
+    // A fiber starts before it checks its signal, and may already be finished then.
     if (signal?.aborted === true) throw makeAbortedError(signal.reason)
     if (isDisposed) throw makeDisposedError()
     const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
@@ -335,7 +341,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   return hermes
 }
 
-/** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */
+/** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
 export const createHermes = (options: HermesOptions): Hermes => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")

@@ -1,6 +1,6 @@
 /**
- * Events of one run as an async iterator, for a reader that may be slow, stop reading, ask twice at once or leave in
- * the middle. The run is a fiber of the runtime: a signal and `dispose` end it with or without a reader.
+ * Events of one run as an async iterator, for a reader that may be slow, stop reading, request two events at once or
+ * leave early. The run is a fiber of the runtime: a signal and `dispose` end it with or without a reader.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -13,18 +13,18 @@ import { makeAbortedError, fromCause } from "./HermesError.ts"
 /** Maximum number of events that a reader may lag behind before the run waits for it. */
 const buffer = 256
 
-/** The run that is read. */
+/** The run whose events are read. */
 export interface RunSource {
-  /** Starts it, with the function that takes its events. */
+  /** Starts the run. `offer` receives its events. */
   readonly fork: (offer: EventHandoff.EventHandoff<RunEvent, unknown>["offer"]) => Fiber.Fiber<unknown, unknown>
-  /** During the run, contains the function that releases it if it waits for its reader. */
+  /** Functions that release waiting runs. During the run, the set contains the function of this run. */
   readonly open: Set<() => void>
   readonly signal: AbortSignal | undefined
 }
 
 const over: IteratorResult<RunEvent> = { done: true, value: undefined }
 
-/** An iterator; its run begins with the first `next`. */
+/** Creates an iterator. Its run begins with the first `next`. */
 export const make = ({ fork, open, signal }: RunSource): AsyncIterableIterator<RunEvent> => {
   const { close, end, offer, pull } = EventHandoff.make<RunEvent, unknown>(buffer)
   let events: ReadonlyArray<RunEvent> = []
@@ -51,7 +51,7 @@ export const make = ({ fork, open, signal }: RunSource): AsyncIterableIterator<R
     fiber.addObserver((exit) => {
       open.delete(releaseRun)
       signal?.removeEventListener("abort", abortRun)
-      // Events are missing, also where the run came to its end all the same.
+      // If events are missing, the iterator ends as interrupted, even if the run completed.
       Effect.runSync(end(isCut ? Exit.interrupt() : exit))
     })
   }
@@ -77,7 +77,7 @@ export const make = ({ fork, open, signal }: RunSource): AsyncIterableIterator<R
       reading = result.catch(() => void (isOver = true))
       return result
     },
-    // Does not wait for a `next` that waits: the reader that leaves ends it.
+    // Does not wait for a pending `next`: leaving the loop ends it.
     return: async () => {
       isOver = true
       if (fiber !== undefined) {

@@ -1,5 +1,6 @@
 /**
- * The one error of the runtime for code without Effect: each failure of a run with its tag, its message and its cause.
+ * The only error of the runtime for code without Effect. It represents each failure of a run by its tag, its message
+ * and its cause.
  *
  * **Example** (A failure by its tag)
  *
@@ -21,12 +22,12 @@ import type { AgentError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 
 /**
- * Kinds of failures: a failure of a run, `Aborted` by a signal or `dispose`, `Disposed` after that, and `Unexpected`
- * for a fault of the program.
+ * Kinds of failures: the failures of a run, `Aborted` for a run ended by a signal or `dispose`, `Disposed` for a run
+ * after `dispose`, and `Unexpected` for a defect of the program.
  */
 export type Tag = AgentError["_tag"] | "Aborted" | "Disposed" | "Unexpected"
 
-/** Tags that a run fails with. A failure of another tag, of middleware for example, is named by its own. */
+/** Returns the tag of a failure, or `Unexpected` if it has no tag. */
 const readTag = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
     ? error._tag
@@ -35,9 +36,9 @@ const readTag = (error: unknown): string =>
 /** A failure of a run. */
 export class HermesError extends Error {
   override readonly name = "HermesError"
-  /** Names the kind of failure; any text, so that middleware can have its own kinds. */
+  /** Kind of the failure. It may be any string, so that middleware can define additional kinds. */
   readonly tag: Tag | (string & {})
-  /** The exact reason of a failure of a provider (`tag` is `AiError`): `RateLimitError`, `AuthenticationError`, … */
+  /** Exact reason of a provider failure (`tag` is `AiError`): `RateLimitError`, `AuthenticationError`, … */
   readonly reason: string | undefined
 
   constructor(
@@ -50,15 +51,12 @@ export class HermesError extends Error {
     this.reason = options.reason
   }
 
-  /**
-   * The tag under the name that it has in Effect, for `Effect.catchTag` and for a `switch` over events and failures
-   * alike.
-   */
+  /** The tag under its Effect name, for `Effect.catchTag` and for a `switch` over events and failures. */
   get _tag(): Tag | (string & {}) {
     return this.tag
   }
 
-  /** The form that JSON and most loggers record. It omits the cause, which may contain whole requests. */
+  /** Returns the form recorded by JSON and most loggers. It omits the cause, which may contain whole requests. */
   toJSON(): {
     readonly name: string
     readonly tag: string
@@ -69,7 +67,7 @@ export class HermesError extends Error {
   }
 }
 
-/** A failure as the error that it is outside. */
+/** Converts a failure to the public error. */
 const fromError = (error: unknown): HermesError => {
   if (error instanceof HermesError) return error
   const message = error instanceof Error ? error.message : Json.toText(error)
@@ -79,7 +77,7 @@ const fromError = (error: unknown): HermesError => {
   })
 }
 
-/** The error of a run that was ended from outside, by a signal with this reason or by the end of the runtime. */
+/** Creates the error of a run that was ended externally, by a signal with this reason or by the end of the runtime. */
 export const makeAbortedError = (reason?: unknown): HermesError =>
   new HermesError("Aborted", "the run was aborted", { cause: reason })
 

@@ -2,13 +2,15 @@
 import type * as Effect from "effect/Effect"
 import type { Hermes } from "./CreateHermes.ts"
 
-/** Work with the services of a runtime. */
+/** Runs an effect with the services of a runtime. */
 export type Perform = <A>(work: Effect.Effect<A, unknown>) => Promise<A>
 
 const performers = new WeakMap<Hermes, Perform>()
 
-/** Keeps the way to work with the services of a runtime. */
+/** Stores the function that runs effects with the services of a runtime. */
 export const keepPerformer = (hermes: Hermes, perform: Perform): void => void performers.set(hermes, perform)
 
-/** Returns the way to work with the services of a runtime; undefined for a value that only looks like one. */
+/**
+ * Returns the function that runs effects with the services of a runtime, or `undefined` if the value is not a runtime.
+ */
 export const findPerformer = (hermes: Hermes): Perform | undefined => performers.get(hermes)

@@ -1,10 +1,10 @@
 /**
- * Checks options of programs without a type checker: an unknown name is refused like a value of the wrong type.
+ * Checks options of programs without a type checker: an unknown name is rejected like a value of the wrong type.
  *
  * **Details**
  *
- * A table has a check for each option name of a type, so that a new option does not compile without one. `undefined`
- * counts as absent.
+ * A table has a check for each option name of a type, so that a new option does not compile without one. `undefined` is
+ * treated as absent.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -12,19 +12,19 @@ import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 
-/** Returns the mistakes of a value at a place; empty if it fits. */
+/** Returns the problems of a value at a path; empty if it is valid. */
 export type Check = (value: unknown, at: string) => ReadonlyArray<string>
 
-/** A check for each option of a type. */
+/** Checks for all options of a type, by name. */
 export type Checks<Options> = { readonly [Name in keyof Required<Options>]: Check }
 
-/** A value of one kind. */
+/** Creates a check for a value of one kind. */
 export const makeKindCheck =
   (expected: string, fits: (value: unknown) => boolean): Check =>
   (value, at) =>
     fits(value) ? [] : [`${at}: expected ${expected}`]
 
-/** A value that its reader checks. */
+/** Check that accepts any value, which is checked when it is read. */
 export const skipCheck: Check = () => []
 
 export const text = makeKindCheck("a text", (value) => typeof value === "string")
@@ -40,7 +40,7 @@ export const amount = makeKindCheck("a number, 0 or more", (value) => typeof val
 export const number = makeKindCheck("a number", Number.isFinite)
 export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
 
-/** One of a few texts. */
+/** Creates a check for one of several strings. */
 export const makeChoiceCheck = <const Names extends ReadonlyArray<string>>(names: Names): Check =>
   makeKindCheck(`one of ${names.join(", ")}`, (value) => names.some((name) => name === value))
 
@@ -53,10 +53,12 @@ const efforts: { readonly [Effort in ReasoningEffort]: true } = {
   xhigh: true
 }
 
-/** A reasoning effort. */
+/** Check for a reasoning effort. */
 export const effort = makeChoiceCheck(Object.keys(efforts))
 
-/** Checks the members of an object, some of which are required; `what` is the word for an unknown member. */
+/**
+ * Creates a check for the members of an object, some of which are required. `what` is the noun for an unknown member.
+ */
 export const makeMembersCheck =
   (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check =>
   (value, at) => {

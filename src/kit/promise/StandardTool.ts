@@ -1,13 +1,13 @@
 /**
- * A tool of plain functions, with arguments of any schema that implements Standard Schema: Zod, ArkType, Valibot,
- * Effect.
+ * Creates tools from plain functions, with arguments of any schema that implements Standard Schema: Zod, ArkType,
+ * Valibot, Effect.
  *
  * **Details**
  *
  * The model receives the JSON Schema of the schema (Standard JSON Schema; supported by Zod 4.2 and ArkType). For a
- * schema without one, pass `parameters`. Arguments are checked before `execute`, which receives the output of the
- * schema. Invalid arguments are an error result that names each place, so that the model can correct itself. An error
- * thrown by `execute` is an error result too.
+ * schema that has no JSON Schema, pass `parameters`. Arguments are checked before `execute`, which receives the output
+ * of the schema. Invalid arguments are an error result that names each place, so that the model can correct itself. An
+ * error thrown by `execute` is also returned as an error result.
  *
  * **Example** (A tool by a schema)
  *
@@ -40,17 +40,17 @@ import * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 
-/** Facts of one call, in addition to its arguments. */
+/** Context of one call, in addition to its arguments. */
 export interface ToolCall {
   readonly sessionId: string
   readonly turnId: string
   /** Absolute working directory of the run. */
   readonly cwd: string
-  /** Aborted when the call is interrupted. */
+  /** Signal that is aborted when the call is interrupted. */
   readonly signal: AbortSignal
 }
 
-/** A tool of plain functions. */
+/** Definition of a tool by plain functions. */
 export interface ToolOptions<Input extends StandardSchemaV1> {
   readonly name: string
   readonly description: string
@@ -58,15 +58,15 @@ export interface ToolOptions<Input extends StandardSchemaV1> {
   readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => unknown
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
-  /** True for a tool that changes nothing: calls of it may run side by side. */
+  /** True for a read-only tool, whose calls may run concurrently. */
   readonly readonly?: boolean | undefined
-  /** True for a tool whose calls have to be approved. */
+  /** True for a tool whose calls need an approval. */
   readonly needsApproval?: boolean | undefined
-  /** Seconds that a call may take; 300 when absent. */
+  /** Time limit of a call, in seconds. Default: 300. */
   readonly timeout?: number | undefined
 }
 
-/** A tool for a runtime; {@link tool} makes it. */
+/** A tool for a runtime, created by {@link tool}. */
 export interface HermesTool {
   readonly toolset: Toolset.Toolset
 }
@@ -78,7 +78,7 @@ const makeToolError = (name: string, problem: string, cause?: unknown): HermesEr
 
 const wanted = "give the JSON Schema of an object as parameters"
 
-/** Returns the JSON Schema of a schema, if it has one. */
+/** Returns the JSON Schema of a schema; `undefined` if it has no JSON Schema. */
 const findSchema = ({ input, name }: NamedTool): unknown => {
   const standard: object = input["~standard"]
   const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
@@ -92,7 +92,7 @@ const findSchema = ({ input, name }: NamedTool): unknown => {
 
 const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => {
   const { input, name, parameters } = given
-  // A program that is not type-checked may pass any value.
+  // A program without type checks may pass any value.
   const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
   if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
     throw makeToolError(name, "input must be a schema of Zod, ArkType, Valibot or Effect")
@@ -109,7 +109,7 @@ const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => 
   return at === "" ? message : `${at}: ${message}`
 }
 
-/** Reads the answer of a schema; one by hand may answer anything. */
+/** Parses the result of a schema. A hand-written schema may return any value. */
 const readCheckResult = (
   result: StandardSchemaV1.Result<unknown>
 ): { readonly value: unknown } | { readonly problem: string } => {
@@ -134,7 +134,7 @@ const makeRun =
           makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
       })
       if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
-      // The schema has produced this value: its type is the schema's output type.
+      // The schema returned this value, so its type is the schema's output type.
       const args = checked.value as StandardSchemaV1.InferOutput<Input>
       const output: unknown = yield* Effect.tryPromise({
         try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
@@ -157,12 +157,12 @@ const toolOptions: Options.Checks<ToolOptions<StandardSchemaV1>> = {
 
 const toolProblems = Options.makeMembersCheck("option of a tool", toolOptions, ["name", "description", "execute"])
 
-/** Names that every model API takes. */
+/** Rule for names that every model API accepts. */
 const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
 
 /**
- * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if no API
- * accepts its name.
+ * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if a model
+ * API does not accept its name.
  */
 export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
   if (!Json.isFields(options))

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence.
- * {@link layerProvider}, {@link makeToolMiddleware}, {@link wrapFiles} and {@link layerStore} put them before a part. A
- * part that fails has done nothing, except for `cut`, which breaks an answer off after its first pieces.
+ * {@link make} creates a source that draws faults at their rates. Several parts can share a source, and then share its
+ * sequence. {@link layerProvider}, {@link makeToolMiddleware}, {@link wrapFiles} and {@link layerStore} apply the
+ * faults to a part. A failing operation has no effect, except for `cut`, which ends an answer after its first pieces.
  *
  * **Example** (A model that is overloaded every other time)
  *
@@ -41,10 +41,10 @@ import * as Middleware from "../../middleware/Middleware.ts"
 import { Provider, type Service } from "../../models/provider/Provider.ts"
 import { type Service as StoreService, SessionStore } from "../../store/SessionStore.ts"
 
-/** Kinds of faults: of models the first five, of tools, files and stores the last. */
+/** Kinds of faults. The first five are faults of models, and the last is a fault of tools, files and stores. */
 export type Fault = "overloaded" | "limited" | "unreachable" | "cut" | "silent" | "failed"
 
-/** Seed and rates (0 to 1) of faults. */
+/** Seed, and rates from 0 to 1, of faults. */
 export interface Options {
   readonly seed: string | number
   readonly rates: Partial<Readonly<Record<Fault, number>>>
@@ -52,23 +52,23 @@ export interface Options {
 
 /** A source of faults. */
 export interface Source {
-  /** The fault of the next operation, of these kinds; mostly none. */
+  /** Returns the fault of the next operation, which is one of these kinds; usually `undefined`. */
   readonly next: (kinds: ReadonlyArray<Fault>) => Fault | undefined
   /** Number of faults so far, by kind. */
   readonly played: ReadonlyMap<Fault, number>
 }
 
-/** FNV-1a of a text. */
+/** Computes the FNV-1a hash of a text. */
 const hashText = (text: string): number => {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
   return hash >>> 0
 }
 
-/** A source at the beginning of its sequence. */
+/** Creates a source at the beginning of its sequence. */
 export const make = ({ rates, seed }: Options): Source => {
   let state = hashText(String(seed))
-  // Mulberry32.
+  // Draws a random number with Mulberry32.
   const drawChance = (): number => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
@@ -103,7 +103,7 @@ const makeNetworkError = () =>
     description: "the connection broke"
   })
 
-/** A provider with faults before its requests, and answers that break off. */
+/** Adds faults to a provider: requests may fail, and answers may be cut off. */
 export const wrapProvider = (provider: Service, source: Source): Service => ({
   ...provider,
   execute: (request, options) =>
@@ -134,14 +134,14 @@ export const wrapProvider = (provider: Service, source: Source): Service => ({
     })
 })
 
-/** {@link wrapProvider} as the provider of an application. */
+/** Layer of a provider with the faults of {@link wrapProvider}. */
 export const layerProvider = <E, R>(layer: Layer.Layer<Provider, E, R>, source: Source): Layer.Layer<Provider, E, R> =>
   Layer.effect(
     Provider,
     Effect.map(Provider, (service) => wrapProvider(service, source))
   ).pipe(Layer.provide(layer))
 
-/** Middleware that lets calls of tools fail before they run. */
+/** Creates middleware that makes tool calls fail before they run. */
 export const makeToolMiddleware = (source: Source) =>
   Middleware.toolExecution({
     name: "chaos",
@@ -155,13 +155,13 @@ export const makeToolMiddleware = (source: Source) =>
             )
   })
 
-/** Operations of files that can fail. */
+/** File operations that can fail. */
 export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSystem">
 
-/** Operations of an open file that can fail. */
+/** Operations on an open file that can fail. */
 type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
 
-/** Lets an operation fail at random. */
+/** Makes an operation fail at random. */
 type FailSometimes = <A, R>(
   module: "FileSystem" | "File",
   method: string,
@@ -284,7 +284,7 @@ export const wrapFiles = (
 /** Operations of a session store that can fail. */
 export type StoreOperation = Exclude<keyof StoreService, "together">
 
-/** Access of each operation. */
+/** Access kind of each operation. */
 const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
   acquire: "write",
   append: "write",
@@ -309,14 +309,14 @@ const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
 const listStoreOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> =>
   Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
 
-/** Operations that write. */
+/** Operations of a session store that write. */
 export const storeWrites: ReadonlyArray<StoreOperation> = listStoreOperations("write")
 
-/** Operations that read. */
+/** Operations of a session store that read. */
 export const storeReads: ReadonlyArray<StoreOperation> = listStoreOperations("read")
 
 /**
- * A session store whose operations fail now and then: all of them, or those that are named, such as
+ * Layer of a session store whose operations fail at random: all operations, or only the named ones, such as
  * {@link storeWrites}.
  */
 export const layerStore = <Other, E, R>(

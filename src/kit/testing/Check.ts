@@ -1,6 +1,6 @@
 /**
- * Compares values in a rule, without a test runner. A failed check throws {@link RuleBroken}, with both values for
- * runners that show a difference.
+ * Functions that compare values in a rule, without a test runner. A failed check throws {@link RuleBroken}, with both
+ * values for runners that show a difference.
  *
  * **Example** (A comparison by value)
  *
@@ -13,14 +13,14 @@
 import * as Equal from "effect/Equal"
 import * as Schema from "effect/Schema"
 
-/** A rule that does not hold. */
+/** The failure of a rule. */
 export class RuleBroken extends Schema.TaggedError<RuleBroken>("hermes-effect/testing/RuleBroken")("RuleBroken", {
   message: Schema.String,
   actual: Schema.Unknown,
   expected: Schema.Unknown
 }) {}
 
-/** The beginning of a value as text, for a message of one line. */
+/** Renders the beginning of a value as text, for a one-line message. */
 const renderValue = (value: unknown): string => {
   const text =
     (typeof value === "string"
@@ -45,19 +45,19 @@ export const holds = (condition: boolean, message = "the condition should hold")
   if (!condition) throw makeRuleBroken(undefined, message, condition, true)
 }
 
-/** Fails unless a text contains the other one. */
+/** Fails unless the text contains the part. */
 export const includes = (text: string | undefined, part: string, message?: string): void => {
   if (text?.includes(part) !== true)
     throw makeRuleBroken(message, `${renderValue(text)} should contain ${renderValue(part)}`, text, part)
 }
 
-/** Fails if a text contains the other one. */
+/** Fails if the text contains the part. */
 export const excludes = (text: string, part: string, message?: string): void => {
   if (text.includes(part))
     throw makeRuleBroken(message, `${renderValue(text)} should not contain ${renderValue(part)}`, text, part)
 }
 
-/** Fails unless a text fits an expression. */
+/** Fails unless a text matches a regular expression. */
 export const matches = (text: string, pattern: RegExp, message?: string): void => {
   if (!pattern.test(text))
     throw makeRuleBroken(message, `${renderValue(text)} should match ${pattern}`, text, String(pattern))
@@ -69,7 +69,7 @@ export const hasFields = (record: object, fields: Readonly<Record<string, unknow
   equals(found, fields, message)
 }
 
-/** Fails unless every one of the values is in a list. */
+/** Fails unless a list contains all given values. */
 export const includesAll = (list: ReadonlyArray<unknown>, values: ReadonlyArray<unknown>, message?: string): void => {
   for (const value of values) {
     if (!list.some((one) => Equal.equals(one, value)))

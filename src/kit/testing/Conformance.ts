@@ -1,15 +1,15 @@
 /**
- * Suites of rules for implementations by others: an environment, a session store, a provider, a toolset, middleware, a
+ * Suites of rules for custom implementations: an environment, a session store, a provider, a toolset, middleware, a
  * consumer of hooks. A rule is an Effect that fails if the implementation breaks it. Any test runner can register the
  * rules, and a program can run them without a runner.
  *
  * **Details**
  *
- * A suite is a list of {@link Rule}s over the service of its subject. {@link register} makes one test of each for a
- * runner with `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
+ * A suite is a list of {@link Rule}s over the service of its subject. {@link register} registers one test for each rule
+ * in a runner with `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
  *
- * With `sharing: "each"` every rule has its own subject; with `"all"` they share one, which is created with the first
- * rule and released by `after`.
+ * With `sharing: "each"` every rule has its own subject. With `"all"` the rules share one subject, which is created
+ * with the first rule and released by `after`.
  *
  * A rule fails when its time limit has passed, even if the subject cannot be interrupted and continues to run. A
  * subject that blocks its thread cannot be ended.
@@ -41,10 +41,10 @@ import { RuleBroken } from "./Check.ts"
 
 /** One rule of a suite. */
 export interface Rule<R> {
-  /** The part of the subject that it is about. */
+  /** The part of the subject that the rule is about. */
   readonly about: string
   readonly name: string
-  /** Fails where the subject breaks the rule. */
+  /** Fails if the subject breaks the rule. */
   readonly check: Effect.Effect<void, RuleBroken, R>
 }
 
@@ -62,7 +62,7 @@ const failAsBroken = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<
   )
 }
 
-/** A rule of a suite. Whatever its body throws or fails with breaks it. */
+/** Creates a rule of a suite. Any error or defect of its body breaks the rule. */
 export const makeRule = <E, R>(
   about: string,
   name: string,
@@ -73,7 +73,7 @@ export const makeRule = <E, R>(
   check: Effect.catchCause(Effect.scoped(body), (cause) => failAsBroken(name, cause))
 })
 
-/** A rule in which time stands still until `TestClock` moves it. */
+/** Creates a rule in which time does not advance until the rule adjusts `TestClock`. */
 export const makeTimedRule = <E, R>(
   about: string,
   name: string,
@@ -83,15 +83,18 @@ export const makeTimedRule = <E, R>(
   return { ...timed, check: Effect.provide(timed.check, TestClock.layer()) }
 }
 
-/** An effect that was given a time to end in. */
+/** Result of an effect that had a time limit. */
 export interface Ending<A, E> {
-  /** `undefined` if it did not end and was abandoned. */
+  /** Exit of the effect; `undefined` if it did not end and was abandoned. */
   readonly exit: Exit.Exit<A, E> | undefined
-  /** It had not ended by itself, and was interrupted. */
+  /** True if the effect did not end in time and was interrupted. */
   readonly isOverdue: boolean
 }
 
-/** Runs an effect, interrupts it if it exceeds its time, and abandons it if it has not ended after a further time. */
+/**
+ * Runs an effect, interrupts it if it exceeds its time limit, and abandons it if it does not end within a further time
+ * limit.
+ */
 export const interruptAfter = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   by: Duration.Input,
@@ -131,7 +134,7 @@ export const checkInterruptedEnd = <A, E, R>(
       : Effect.succeed(exit)
   )
 
-/** Limit in real time, whichever clock the rule has. */
+/** Applies a time limit in real time, regardless of the rule's clock. */
 const limitCheck = <R>(
   name: string,
   limit: Duration.Input,
@@ -157,20 +160,22 @@ const limitCheck = <R>(
     )
   )
 
-/** The end of one rule. */
+/** Result of one rule. */
 export interface Result {
   readonly about: string
   readonly name: string
-  /** Undefined where the rule holds. */
+  /** Failure of the rule; `undefined` if the rule holds. */
   readonly broken: RuleBroken | undefined
 }
 
 const onSubject = <R, E>({ check, name }: Rule<R>, subject: Layer.Layer<R, E>): Effect.Effect<void, RuleBroken> =>
   Effect.catchCause(Effect.provide(check, subject, { local: true }), (cause) => failAsBroken(name, cause))
 
-/** Time that a rule has. */
+/** Time limits of rules. */
 export interface Limits {
-  /** Real time for a rule with its subject, and once more for its end after that; two minutes by default. */
+  /**
+   * Real time allowed for a rule with its subject, and again for its end after an interruption. Default: two minutes.
+   */
   readonly limit?: Duration.Input | undefined
 }
 
@@ -189,17 +194,17 @@ export const runRules = <R, E>(
     })
   )
 
-/** Members of a test runner. */
+/** Functions of a test runner. */
 export interface Runner {
   readonly test: (name: string, run: () => Promise<void>) => unknown
-  /** Runs when all tests have ended; needed for a subject that is shared. */
+  /** Registers a function that runs after all tests. Required for a shared subject. */
   readonly after?: ((run: () => Promise<void>) => unknown) | undefined
 }
 
-/** Settings of {@link register}. */
+/** Options of {@link register}. */
 export interface Options extends Limits {
   readonly sharing?: "each" | "all" | undefined
-  /** Names of rules that the subject breaks on purpose, each with its reason; they are not run. */
+  /** Names of rules that the subject breaks on purpose, with the reasons. These rules are not run. */
   readonly exceptions?: Readonly<Record<string, string>> | undefined
 }
 

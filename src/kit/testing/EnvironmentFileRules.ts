@@ -1,4 +1,4 @@
-/** Rules of the files of every environment, and of snapshots of its working trees. */
+/** Rules for the files of every environment, and for snapshots of its working trees. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -149,7 +149,7 @@ const fileRules: ReadonlyArray<Named> = [
     "tell of a change below a directory, or say that they cannot be watched",
     Effect.fnUntraced(function* ({ at, files }) {
       yield* files.makeDirectory(at("watched"))
-      // A watcher takes a while to start, so the change is repeated until it is seen.
+      // A watcher takes time to start, so the change is repeated until it is observed.
       const changing = Effect.repeat(
         Effect.andThen(files.writeFileString(at("watched/new"), "x"), files.remove(at("watched/new"))),
         Schedule.spaced("50 millis")
@@ -224,12 +224,12 @@ const snapshotRules: ReadonlyArray<Named> = [
   ]
 ]
 
-/** The rules of files. */
+/** Rules for files. */
 export const files: ReadonlyArray<Conformance.Rule<Subject>> = fileRules.map(([name, body]) =>
   makeDirectoryRule("files", name, body)
 )
 
-/** The rules of snapshots. */
+/** Rules for snapshots. */
 export const snapshots: ReadonlyArray<Conformance.Rule<Subject>> = snapshotRules.map(([name, body]) =>
   makeDirectoryRule("snapshots", name, body)
 )

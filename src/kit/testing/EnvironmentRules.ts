@@ -1,12 +1,12 @@
 /**
  * Rules of every environment, regardless of the machine that runs its commands: processes, files, ports and snapshots,
- * through the port (`places/CommandEnvironment`) alone.
+ * using only the service `places/CommandEnvironment`.
  *
  * **Details**
  *
  * The subject is a running environment and a directory in it ({@link Subject}). It needs `/bin/sh` and the usual
  * programs. A rule about terminals or snapshots passes if the environment reports that it does not support them. Rules
- * take seconds, and wait for real time.
+ * take seconds, because they wait in real time.
  *
  * **Example** (The rules of an environment as tests)
  *
@@ -61,7 +61,7 @@ type Named = readonly [name: string, body: (tools: Tools) => Effect.Effect<void,
 
 const secret = "not-for-the-environment"
 
-/** The rule about the grace period after a signal; an environment that kills immediately is exempt from it. */
+/** Name of the rule about the grace period after a signal. An environment that kills immediately is exempt from it. */
 export const graceful = "have the time that a signal gives them to end by themselves"
 
 const commands: ReadonlyArray<Named> = [
@@ -279,7 +279,7 @@ const commands: ReadonlyArray<Named> = [
   ]
 ]
 
-/** Sends an HTTP request to a port of this machine; `undefined` without an answer. */
+/** Sends an HTTP request to a port of this machine; returns `undefined` without an answer. */
 const requestPort = (port: number): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(
     Effect.tryPromise((signal) => fetch(`http://127.0.0.1:${port}/`, { signal }).then((answer) => answer.text())),
@@ -290,7 +290,7 @@ const ports: ReadonlyArray<Named> = [
   [
     "on which a command listens are reached from this machine, until the scope ends",
     Effect.fnUntraced(function* ({ environment, finished, start }) {
-      // Above the range that the system assigns automatically.
+      // The port is above the range that the system assigns automatically.
       const port = yield* Random.nextIntBetween(61_000, 65_000)
       const node =
         (yield* finished(`command -v node || [ -x '${environment.node}' ] && echo '${environment.node}'`)).out

@@ -1,7 +1,4 @@
-/**
- * A place where commands run and files live, as the rules of environments use it: its service and a directory in it
- * that can be written.
- */
+/** The subject of the rules for environments: the service of an environment, and a writable directory in it. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as PlatformError from "effect/PlatformError"
@@ -13,18 +10,18 @@ import { type Service } from "../../places/CommandEnvironment.ts"
 import { CallDirectory } from "../../base/domain/CallContext.ts"
 import * as Conformance from "./Conformance.ts"
 
-/** A running environment, and a writable directory in it that is the working tree. */
+/** A running environment, and a writable directory in the environment that is the working tree. */
 export interface TestedEnvironment {
   readonly environment: Service
   readonly directory: string
 }
 
-/** The subject of the rules of environments. */
+/** The subject of the rules for environments. */
 export class Subject extends Context.Service<Subject, TestedEnvironment>()(
   "hermes-effect/testing/EnvironmentSubject"
 ) {}
 
-/** A subject as its rules use it. */
+/** Creates the functions with which rules use a subject. */
 const makeTools = ({ directory, environment }: TestedEnvironment) => {
   const { files, spawner } = environment
   const start = (script: string, options: ChildProcess.CommandOptions = {}) =>
@@ -56,7 +53,7 @@ const makeTools = ({ directory, environment }: TestedEnvironment) => {
 /** Type of {@link makeTools}. */
 export type Tools = ReturnType<typeof makeTools>
 
-/** The tag of the reason that an operation fails with. */
+/** Returns the tag of the reason with which an operation fails. */
 export const readFailureTag = <A>(effect: Effect.Effect<A, PlatformError.PlatformError>) =>
   Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
 
@@ -66,7 +63,7 @@ export const waitUntil = <E>(condition: Effect.Effect<boolean, E>): Effect.Effec
     holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), waitUntil(condition))
   )
 
-/** A rule; it gets a separate directory inside the subject's. */
+/** Creates a rule with a separate directory inside the subject's directory. */
 export const makeDirectoryRule = (
   about: string,
   name: string,
@@ -78,7 +75,7 @@ export const makeDirectoryRule = (
     Effect.gen(function* () {
       const { directory, environment } = yield* Subject
       const inside = `${directory}/t${(yield* Random.nextIntBetween(0, 2 ** 40)).toString(36)}`
-      // An environment of machines that it starts looks for the working tree here.
+      // An environment that starts its own machines looks for the working tree here.
       yield* Effect.andThen(
         environment.files.makeDirectory(inside),
         body(makeTools({ environment, directory: inside }))
@@ -86,7 +83,7 @@ export const makeDirectoryRule = (
     })
   )
 
-/** The bytes of several pieces. */
+/** Joins pieces into one array of bytes. */
 export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0

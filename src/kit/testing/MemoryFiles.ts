@@ -4,8 +4,8 @@
  *
  * **Gotchas**
  *
- * Paths are absolute, with `/`; a relative one begins at the root. Modes are stored but not enforced. Watching is not
- * supported. Two layers are two file systems; providing the same layer value twice shares one.
+ * Paths are absolute, with `/`; a relative path starts at the root. Modes are stored but not enforced. Watching is not
+ * supported. Each layer is a separate file system; providing the same layer value twice shares one file system.
  *
  * **Example** (Files for a test)
  *
@@ -54,18 +54,18 @@ type Tag = "AlreadyExists" | "BadResource" | "NotFound"
 const makeSystemError = (_tag: Tag, method: string, path: string, description: string): PlatformError =>
   systemError({ _tag, module: "FileSystem", method, pathOrDescriptor: path, description })
 
-/** Most links on the way to one file. */
+/** Maximum number of symbolic links followed to reach a file. */
 const maxLinks = 40
 
 const splitPath = (path: string): ReadonlyArray<string> => path.split("/").filter((name) => name !== "" && name !== ".")
 
-/** Content of files by absolute path, to begin with. */
+/** Initial file contents by absolute path. */
 export type Contents = Readonly<Record<string, string | Uint8Array>>
 
-/** The files in memory. */
+/** State of the file system. */
 interface Disk {
   readonly root: DirectoryNode
-  /** Number of the newest file. */
+  /** Inode number of the newest file. */
   inodes: bigint
   /** Number of the newest temporary file. */
   temporary: number
@@ -96,11 +96,11 @@ interface Place {
   readonly parent: DirectoryNode
   readonly name: string
   readonly node: Node | undefined
-  /** Without links. */
+  /** Path without symbolic links. */
   readonly path: string
 }
 
-/** Finds the place of a path; the last name may be missing, the directories before it may not. */
+/** Resolves a path. Its last component may not exist, but its directories must. */
 const findPlace = (
   { root }: Disk,
   method: string,
@@ -166,7 +166,7 @@ const findFile = (disk: Disk, method: string, path: string): Effect.Effect<FileN
       : Effect.fail(makeSystemError("BadResource", method, path, "is a directory"))
   )
 
-/** The file that a flag opens: made, emptied, or as it is. */
+/** Opens a file for a flag: the file is created, truncated or left unchanged. */
 const openFile = Effect.fnUntraced(function* (
   disk: Disk,
   method: string,
@@ -337,7 +337,7 @@ const listBelow = (node: DirectoryNode): ReadonlyArray<string> =>
 const changeNode = (disk: Disk, method: string, path: string, change: (node: Node) => void) =>
   Effect.map(findExisting(disk, method, path), ({ node }) => change(node))
 
-/** Makes temporary files and directories, whose names are counted. */
+/** Creates the functions for temporary files and directories, whose names are numbered. */
 const makeTemporaries = (disk: Disk) => {
   const makePath = (prefix: string, within = "/tmp", suffix = "") =>
     Effect.sync(() => `${within}/${prefix}${(++disk.temporary).toString(36).padStart(6, "0")}${suffix}`)
@@ -381,7 +381,7 @@ const renamePath = Effect.fnUntraced(function* (disk: Disk, from: string, to: st
   target.parent.entries.set(target.name, source.node)
 })
 
-/** The file system of a disk. */
+/** Creates the file system of a disk. */
 const makeFileSystem = (disk: Disk): FileSystem.FileSystem =>
   FileSystem.make({
     access: (path) => Effect.asVoid(findExisting(disk, "access", path)),
@@ -422,7 +422,7 @@ const makeFileSystem = (disk: Disk): FileSystem.FileSystem =>
     writeFile: makeWriteFile(disk)
   })
 
-/** A file system with these files. */
+/** Creates a file system with the given files. */
 export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const files = makeFileSystem(makeDisk(yield* Clock.currentTimeMillis))
@@ -433,6 +433,6 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
     return files
   }).pipe(Effect.orDie)
 
-/** {@link make} as the file system of an application. */
+/** Layer of the file system created by {@link make}. */
 export const layer = (contents: Contents = {}): Layer.Layer<FileSystem.FileSystem> =>
   Layer.effect(FileSystem.FileSystem, make(contents))

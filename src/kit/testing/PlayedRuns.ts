@@ -1,6 +1,6 @@
 /**
- * Runs over a scripted model for the rules of middleware and hooks, with their records of events, stored messages,
- * requests and tool calls.
+ * Runs with a scripted model for the rules of middleware and hooks. Events, stored messages, requests and tool calls
+ * are recorded.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -24,16 +24,18 @@ import * as SessionStore from "../../store/SessionStore.ts"
 import * as Toolset from "../../tools/Toolset.ts"
 import { makeEventRecorder } from "./TestRun.ts"
 
-/** Parts of a runtime that a rule brings. Give all of them to the runtime, also those that are not named here yet. */
+/**
+ * Parts of a runtime that a rule provides. Pass all of them to the runtime, including parts added in later versions.
+ */
 export interface Parts {
   readonly provider: Layer.Layer<Provider>
   readonly tools: ReadonlyArray<Toolset.Toolset>
   readonly retry: RetryPolicy.RetryPolicy
-  /** Absent where the default will do. */
+  /** Session store; `undefined` for the default. */
   readonly store?: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch>
 }
 
-/** Makes a runtime of parts. */
+/** Creates a runtime from parts. */
 export interface MakeRuntime {
   (parts: Parts): Layer.Layer<Agent.Agent, unknown>
 }
@@ -52,10 +54,10 @@ const Refuse = Tool.make("refuse", {
 const Break = Tool.make("break", { description: "Has a fault", success: Schema.String })
 const toolkit = Toolkit.make(Note, Refuse, Break)
 
-/** A failure of a model that may pass. */
+/** Creates a temporary failure of a model. */
 export const makeOverloadedError = () => new AiError.InternalProviderError({ description: "overloaded" })
 
-/** Turns of a model, with the end of each run. */
+/** Scripted turns of the model. */
 const scripts = {
   answer: [Scripted.complete({ pieces: ["It ", "is ", "done."] })],
   tool: [Scripted.complete({ toolCalls: [{ name: "note", params: { text: "a" } }] }), Scripted.complete("Noted.")],
@@ -82,23 +84,23 @@ const scripts = {
 /** Name of a script. */
 export type Script = keyof typeof scripts
 
-/** A result as the model and the reader receive it. */
+/** The result of a tool call as the model and the reader of events receive it. */
 export interface ToolEnd {
   readonly status: string
   readonly output: string
 }
 
-/** The end of a run and its record. */
+/** The end of a run, with its record. */
 export interface PlayedEnd {
-  /** Exit of its result, or the tags of its failure. */
+  /** Exit of the result, or the tags of the failure. */
   readonly exit: string
   readonly failure: unknown
   readonly isDefect: boolean
   readonly isInterrupted: boolean
   readonly text: string
-  /** Text of its last step, as a reader of its events has it. */
+  /** Text of the last step, as received by a reader of the events. */
   readonly shown: string
-  /** Requests to the model. */
+  /** Number of requests to the model. */
   readonly requests: number
   /** Number of times that the tool `note` ran. */
   readonly notes: number
@@ -117,7 +119,7 @@ const collectWarnings = (warnings: Array<string>) =>
 const readTag = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
 
-/** Text of the last step, after all that was taken back. */
+/** Returns the text of the last step, after all retractions. */
 const readShownText = (events: ReadonlyArray<RunEvent>): string => {
   const steps = new Map<number, string>()
   let step = 0
@@ -129,16 +131,16 @@ const readShownText = (events: ReadonlyArray<RunEvent>): string => {
   return steps.get(step) ?? ""
 }
 
-/** Settings of one played run. */
+/** Options of a played run. */
 export interface PlayOptions {
-  /** Attempts of a call on its route; 1 when absent. */
+  /** Maximum number of attempts of a model call. Defaults to 1. */
   readonly attempts?: number
   readonly store?: Parts["store"]
-  /** Interrupts the run when this has ended. */
+  /** Effect after which the run is interrupted. */
   readonly interruptedAt?: Effect.Effect<void>
 }
 
-/** Plays a script, and returns how its run ended. */
+/** Plays a script, and returns the end of the run with its record. */
 export const play = (
   runtime: MakeRuntime,
   script: Script,
@@ -198,7 +200,7 @@ export const play = (
     }
   })
 
-/** Moves the time of `TestClock` on until an effect has ended, with turns of the event loop in between. */
+/** Advances `TestClock` until an effect ends, yielding to the event loop in between. */
 export const advanceClockUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
@@ -209,7 +211,7 @@ export const advanceClockUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>): 
     return yield* Fiber.join(fiber)
   })
 
-/** A store in memory whose operation of this name fails each time, as one with a full disk does. */
+/** Creates a store in memory whose operation with this name always fails, as on a full disk. */
 export const makeFailingStore = (operation: "append" | "create" | "begin" | "messages"): NonNullable<Parts["store"]> =>
   Layer.effect(
     SessionStore.SessionStore,

@@ -1,11 +1,11 @@
 /**
- * Rules of every provider: it prepares without sending, answers whole and in pieces, reads its own bodies, fails with
- * `AiError` alone and ends when it is interrupted.
+ * Rules for every provider: it prepares requests without sending them, returns complete and streamed answers, decodes
+ * its own bodies, fails only with `AiError`, and ends when it is interrupted.
  *
  * **Details**
  *
  * The subject is a provider whose model answers any question with text. Providers of the same protocol whose model
- * calls a tool, fails or stays silent are optional: a rule about one that is missing holds.
+ * calls a tool, fails or never answers are optional: a rule for a missing provider passes.
  *
  * **Example** (The rules of a provider)
  *
@@ -38,14 +38,14 @@ import * as Conformance from "./Conformance.ts"
 /** Providers of one protocol, named by the behavior of their models. */
 export interface TestedProvider {
   readonly answering: Service
-  /** Its model calls the tool `lookup` with `{ "key": "a" }`. */
+  /** Provider whose model calls the tool `lookup` with `{ "key": "a" }`. */
   readonly calling?: Service | undefined
   readonly failing?: Service | undefined
-  /** Its model never answers. */
+  /** Provider whose model never answers. */
   readonly silent?: Service | undefined
 }
 
-/** The subject of the rules of providers. */
+/** The subject of the rules for providers. */
 export class Subject extends Context.Service<Subject, TestedProvider>()("hermes-effect/testing/ProviderSubject") {}
 
 const makeUserMessage = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
@@ -56,7 +56,7 @@ const lookup = {
   parameters: { type: "object", properties: { key: { type: "string" } }, required: ["key"] }
 }
 
-/** A question with a system prompt, a call of a tool that was made, and a tool. */
+/** Creates a request with a system prompt, an earlier tool call and its result, and a tool. */
 export const makeQuestion = (stream: boolean): ModelCall => ({
   messages: [
     Prompt.systemMessage({ content: "You are terse." }),
@@ -234,7 +234,7 @@ const all: ReadonlyArray<
   ]
 ]
 
-/** The rules. */
+/** The rules for providers. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) =>
   Conformance.makeRule(about, name, Subject.use(body))
 )

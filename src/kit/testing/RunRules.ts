@@ -1,12 +1,13 @@
 /**
- * Rules for code around runs: middleware, and consumers of hooks. Each rule plays runs that complete, fail, are
- * interrupted and run concurrently, over a scripted model.
+ * Rules for code around runs: middleware, and consumers of hooks. Each rule plays runs with a scripted model that
+ * complete, fail, are interrupted and run concurrently.
  *
  * **Details**
  *
- * The subject creates a runtime from the parts of a rule (model, tools, retries and, for rules about it, a store that
- * fails), with the tested code in it. {@link middleware} has the rules for any middleware, including one that changes
- * or refuses; {@link hooks} has the rules for a consumer, which does not change or warn.
+ * The subject creates a runtime from the parts of a rule (model, tools, retries and, for some rules, a store that
+ * fails), with the tested code in it. {@link middleware} contains the rules for any middleware, including middleware
+ * that changes or refuses calls. {@link hooks} contains the rules for a consumer of hooks, which changes nothing and
+ * emits no warnings.
  *
  * **Example** (The rules of a middleware)
  *
@@ -55,12 +56,12 @@ import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 
 export type { MakeRuntime, Parts } from "./PlayedRuns.ts"
 
-/** A runtime of these parts, with the tested code in it. */
+/** A function that creates a runtime from the parts of a rule, with the tested code in it. */
 export interface TestedRuntime {
   readonly runtime: MakeRuntime
 }
 
-/** The subject of the rules of middleware and of consumers of hooks. */
+/** The subject of the rules for middleware and consumers of hooks. */
 export class Subject extends Context.Service<Subject, TestedRuntime>()("hermes-effect/testing/RunSubject") {}
 
 const played: ReadonlyArray<Script> = [
@@ -74,7 +75,7 @@ const played: ReadonlyArray<Script> = [
   "failed model in its text"
 ]
 
-/** Operations of a store that fail in a run. */
+/** Store operations that fail during a run. */
 const storeFaults = ["create", "append", "begin"] as const
 
 const endingWell: ReadonlyArray<Script> = ["answer", "tool"]
@@ -91,7 +92,7 @@ const checkInterruption = (runtime: TestedRuntime["runtime"]) =>
     })
   )
 
-/** Plays a run that fails, and the next run of its session, which has to be able to continue the conversation. */
+/** Plays a run that fails, and the next run of its session, which must be able to continue the conversation. */
 const runAfterFailure = (runtime: TestedRuntime["runtime"]) =>
   Effect.gen(function* () {
     const runPrompt = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: "failed-once" }))
@@ -124,7 +125,7 @@ const makeRuleFactory =
 
 const ofMiddleware = makeRuleFactory("middleware")
 
-/** The rules of middleware. */
+/** The rules for middleware. */
 export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
   ...played.map((script) =>
     ofMiddleware(`lets a run end in what an agent may end in: ${script}`, ({ runtime }) =>
@@ -184,7 +185,7 @@ export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
 
 const makeBareRuntime: MakeRuntime = (parts) => Runtime.layer(parts)
 
-/** The visible end of a run. */
+/** Returns the visible part of a run's end. */
 const selectVisible = ({ exit, isDefect, notes, requests, results, shown, text, warnings }: PlayedEnd) => ({
   exit,
   isDefect,
@@ -204,7 +205,7 @@ const checkUnchanged = (runtime: MakeRuntime, script: Script, played: Parameters
 
 const ofHooks = makeRuleFactory("hooks")
 
-/** The rules of consumers of hooks. */
+/** The rules for consumers of hooks. */
 export const hooks: ReadonlyArray<Conformance.Rule<Subject>> = [
   ...played.map((script) =>
     ofHooks(`change nothing in a run, and give no warning: ${script}`, ({ runtime }) => checkUnchanged(runtime, script))

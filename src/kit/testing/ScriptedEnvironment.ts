@@ -1,10 +1,10 @@
 /**
- * An environment without a machine: files in memory, and commands that do what a test wrote down.
+ * An environment without a machine: files in memory, and commands scripted by a test.
  *
  * **Details**
  *
- * A command line is compared with the script in order, and the first match answers. Text matches the same line, or the
- * line inside of `sh -c`; a regular expression matches as usual. A command without a match ends with 127, like a
+ * A command line is compared with the script in order, and the first match is used. A string matches the same line, or
+ * the line inside `sh -c`; a regular expression matches as usual. A command without a match exits with 127, like a
  * missing program. {@link Commands} records the commands.
  *
  * **Example** (A command for the tool `terminal`)
@@ -44,9 +44,9 @@ export interface ScriptedCommand {
   readonly line: string | RegExp
   readonly out?: string | undefined
   readonly err?: string | undefined
-  /** 0 when absent. */
+  /** Exit code. Default: 0. */
   readonly code?: number | undefined
-  /** True if it runs until it is stopped. */
+  /** True if the command runs until it is stopped. */
   readonly hangs?: boolean | undefined
 }
 
@@ -56,12 +56,12 @@ export interface CommandRun {
   readonly directory: string | undefined
 }
 
-/** The commands so far, in the order of their starts. */
+/** The commands run so far, in the order in which they started. */
 export class Commands extends Context.Service<Commands, Effect.Effect<ReadonlyArray<CommandRun>>>()(
   "hermes-effect/testing/Commands"
 ) {}
 
-/** Files and commands of an environment; none when absent. */
+/** Files and commands of an environment. Both default to empty. */
 export interface Options {
   readonly files?: MemoryFiles.Contents | undefined
   readonly commands?: ReadonlyArray<ScriptedCommand> | undefined
@@ -82,7 +82,7 @@ const isMatch = (line: string, pattern: string | RegExp): boolean => {
 
 const encodeText = (text: string) => (text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text)))
 
-/** Starts the commands of a script, and reports each one. */
+/** Creates a spawner that runs the commands of a script, and reports each command. */
 export const makeSpawner = (
   commands: ReadonlyArray<ScriptedCommand>,
   onRun: (ran: CommandRun) => void = () => {}
@@ -127,7 +127,7 @@ export const makeSpawner = (
   )
 }
 
-/** Creates an environment for a test, and records its commands. */
+/** Creates the layer of an environment for a test, which records its commands. */
 export const layer = ({ commands = [], files: contents = {} }: Options = {}): Layer.Layer<
   CommandEnvironment | Commands
 > =>

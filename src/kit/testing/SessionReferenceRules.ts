@@ -1,4 +1,4 @@
-/** Rules for calls that began, ownership, titles, references and usage of stored sessions. */
+/** Rules for started calls, ownership, titles, references and usage of stored sessions. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
@@ -25,7 +25,7 @@ const b = SessionId.make("20250102_030405_bbbbbb")
 
 const free: Cost.Spent = { usd: 0, status: "included", source: "none" }
 
-/** Calls that began and have no result yet. */
+/** Rules for calls that have started and have no result yet. */
 const callRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "calls that began",
@@ -73,7 +73,7 @@ const callRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> =
   )
 ]
 
-/** Ownership of a session by one run at a time. */
+/** Rules for the ownership of a session by one run at a time. */
 const ownershipRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "ownership",
@@ -123,7 +123,7 @@ const ownershipRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearc
   )
 ]
 
-/** Titles of sessions. */
+/** Rules for the titles of sessions. */
 const titleRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "titles",
@@ -173,7 +173,7 @@ const titleRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> 
 const resolveId = (reference: string) =>
   SessionStore.use((store) => Effect.map(store.resolve(reference), (session) => String(session.id)))
 
-/** References to sessions: ids, beginnings of ids, titles and `latest`. */
+/** Rules for references to sessions: ids, prefixes of ids, titles and `latest`. */
 const referenceRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "references",
@@ -271,7 +271,7 @@ const referenceRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearc
       yield* TestClock.adjust(1)
       yield* store.append(SessionId.make("old"), [makeUserMessage("hello")])
       Check.equals(String((yield* store.resolve("latest", project)).id), "old")
-      // A name refers to its session, regardless of the folder.
+      // A title refers to its session, regardless of the folder.
       Check.equals(String((yield* store.resolve("beside", project)).id), "beside")
       const none = yield* Effect.flip(store.resolve("latest", { path: "/other", holds: () => Effect.succeed(false) }))
       Check.equals(none._tag === "SessionNotFound" ? none.folder : none._tag, "/other")
@@ -279,7 +279,7 @@ const referenceRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearc
   )
 ]
 
-/** Usage by provider and model. */
+/** Rules for usage by provider and model. */
 const usageRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "usage",
@@ -309,7 +309,7 @@ const usageRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> 
   )
 ]
 
-/** The rules. */
+/** All rules of this module. */
 export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   ...callRules,
   ...ownershipRules,

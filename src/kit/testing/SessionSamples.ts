@@ -1,5 +1,5 @@
 /**
- * Ordinary sessions and messages, for tests of a session store and of code that reads it.
+ * Sample sessions and messages for tests of a session store and of code that reads it.
  *
  * **Example** (A session with two messages)
  *
@@ -28,7 +28,7 @@ import * as Conversation from "../../base/domain/Conversation.ts"
 import { SessionId } from "../../base/domain/Ids.ts"
 import type { NewSession } from "../../store/SessionStore.ts"
 
-/** A session with nothing particular about it. */
+/** Creates an ordinary session. `more` overrides its fields. */
 export const makeNewSession = (id: string, more: Partial<NewSession> = {}): NewSession => ({
   id: SessionId.make(id),
   source: "cli",
@@ -38,13 +38,13 @@ export const makeNewSession = (id: string, more: Partial<NewSession> = {}): NewS
   ...more
 })
 
-/** A message of the user. */
+/** Creates a user message. */
 export const makeUserMessage = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
-/** An answer of the model. */
+/** Creates an answer of the model. */
 export const makeAssistantMessage = (text: string) => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 
-/** An answer that calls a tool, once for each id. */
+/** Creates an answer that calls a tool, once for each id. */
 export const makeToolCalls = (...ids: ReadonlyArray<string>) =>
   Prompt.assistantMessage({
     content: ids.map((id) =>
@@ -52,6 +52,6 @@ export const makeToolCalls = (...ids: ReadonlyArray<string>) =>
     )
   })
 
-/** The result of a call. */
+/** Creates the result of a call. */
 export const buildToolResult = (id: string, output: string) =>
   Conversation.makeToolResult({ id, name: "read_file" }, { output, isFailure: false })

@@ -1,4 +1,4 @@
-/** Rules for the search in stored sessions: words, phrases, the contents and the selection of hits. */
+/** Rules for searching stored sessions: words, phrases, and the contents and selection of hits. */
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import { SessionId } from "../../base/domain/Ids.ts"
@@ -72,7 +72,7 @@ const queryRules = cases.map(([query, expected]) =>
   )
 )
 
-/** The rules. */
+/** The rules for searching. */
 export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   ...queryRules,
   Conformance.makeTimedRule(

@@ -1,10 +1,10 @@
 /**
- * Rules of every session store, regardless of its storage: sessions, messages, calls that began,
- * ownership, titles, references, usage and search.
+ * Rules for every session store, regardless of its storage: sessions, messages, started calls, ownership, titles,
+ * references, usage and search.
  *
  * **Gotchas**
  *
- * Time does not advance in a rule until the rule adjusts `TestClock`: a store takes its times from the `Clock`.
+ * Time does not advance in a rule until the rule adjusts `TestClock`: a store reads the time from the `Clock`.
  *
  * **Example** (A test of each rule)
  *
@@ -47,7 +47,7 @@ const missing = SessionId.make("missing")
 
 const free: Cost.Spent = { usd: 0, status: "included", source: "none" }
 
-/** Sessions: their fields, continuations, ends and lists. */
+/** Rules for sessions: their fields, continuations, ends and lists. */
 const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "sessions",
@@ -117,7 +117,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         title: "Harbour"
       })
       Check.equals((yield* store.continueIn(second, makeContinuation(third))).title, "Harbour #3")
-      // A child and a fork are no continuations.
+      // A child session and a fork are not continuations.
       yield* store.create(makeNewSession(fork, { parentId: third }))
       for (const id of [a, second, third]) Check.equals(yield* store.newest(id), third)
       Check.equals(yield* store.newest(fork), fork)
@@ -273,7 +273,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
   )
 ]
 
-/** Messages of a session. */
+/** Rules for the messages of a session. */
 const messageRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   Conformance.makeTimedRule(
     "messages",
@@ -345,7 +345,7 @@ const messageRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
   )
 ]
 
-/** The rules. */
+/** The rules for session stores. */
 export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   ...sessionRules,
   ...messageRules,

@@ -1,11 +1,11 @@
 /**
- * Rules of a session store whose medium fails: a full disk, a connection that is gone. Failures are typed, written data
- * is not lost, and a session continues when the medium works again.
+ * Rules for a session store whose medium fails: a full disk or a lost connection. Failures are typed, written data is
+ * not lost, and a session continues when the medium works again.
  *
  * **Details**
  *
- * The subject is a store with two switches: `breaks` makes writes of messages fail, `mends` makes them succeed again.
- * Other writes and reads may succeed or fail meanwhile, but only with `SessionStoreError`.
+ * The subject is a store with two switches: `breaks` makes message writes fail, and `mends` makes them succeed again.
+ * In the meantime other writes and reads may succeed, or fail with `SessionStoreError`.
  *
  * **Example** (The rules of a store over a medium that fails)
  *
@@ -61,24 +61,24 @@ import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
 import { makeAssistantMessage, makeNewSession, makeUserMessage } from "./SessionSamples.ts"
 
-/** A store whose medium can be made to fail. */
+/** A session store whose medium can be made to fail. */
 export interface TestedStore {
   readonly store: Service
   readonly search: SessionSearch["Service"]
-  /** From now on no message can be written. */
+  /** Makes all further message writes fail. */
   readonly breaks: Effect.Effect<void>
-  /** From now on everything can be written again. */
+  /** Makes all writes succeed again. */
   readonly mends: Effect.Effect<void>
 }
 
-/** The subject of the rules. */
+/** The subject of the rules for stores with a failing medium. */
 export class Subject extends Context.Service<Subject, TestedStore>()("hermes-effect/testing/StoreFaultSubject") {}
 
 const a = SessionId.make("a")
 const b = SessionId.make("b")
 const messages = [makeUserMessage("one"), makeAssistantMessage("two"), makeUserMessage("three")]
 
-/** A session with messages in a store that is broken then. */
+/** Creates a session with messages, and then breaks its store. */
 const writeThenBreak = ({ breaks, store }: TestedStore) =>
   Effect.gen(function* () {
     yield* store.create(makeNewSession(a, { title: "Kept" }))
@@ -86,7 +86,7 @@ const writeThenBreak = ({ breaks, store }: TestedStore) =>
     yield* breaks
   })
 
-/** Fails unless an operation succeeds or fails with an error of stores that says something. */
+/** Fails unless an operation succeeds, or fails with a store error that has a message. */
 const checkTyped = (operation: string, exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
@@ -253,7 +253,7 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
   ]
 ]
 
-/** The rules. */
+/** The rules for stores with a failing medium. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) =>
   Conformance.makeRule(about, name, Subject.use(body))
 )

@@ -1,6 +1,5 @@
 /**
- * Parts around a run in a test: recorders of its events and of its hooks, and a clock and ids that are the same each
- * time.
+ * Test helpers for runs: recorders of events and of hooks, and a reproducible clock and ids.
  *
  * **Example** (Events of a run)
  *
@@ -26,19 +25,19 @@ import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { fromPlain, type Hook } from "../../hooks/Hook.ts"
 import { type HookName, names } from "../../hooks/Payloads.ts"
 
-/** Events of runs, in their order. */
+/** Recorder of the events of runs, in order. */
 export interface EventRecorder {
-  /** For `onEvent` of a run. */
+  /** Handler for the `onEvent` option of a run. */
   readonly onEvent: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** The events of a kind so far. */
+  /** Returns the recorded events with a tag. */
   readonly events: <Tag extends RunEvent["_tag"]>(tag: Tag) => ReadonlyArray<Extract<RunEvent, { readonly _tag: Tag }>>
-  /** All events so far. */
+  /** Returns all recorded events. */
   readonly all: () => ReadonlyArray<RunEvent>
-  /** The text that was shown so far. */
+  /** Returns the text shown so far. */
   readonly text: () => string
 }
 
-/** A recorder without events. */
+/** Creates an empty event recorder. */
 export const makeEventRecorder = (): EventRecorder => {
   const seen: Array<RunEvent> = []
   const events = <Tag extends RunEvent["_tag"]>(tag: Tag) =>
@@ -54,7 +53,7 @@ export const makeEventRecorder = (): EventRecorder => {
   }
 }
 
-/** One call of a hook. */
+/** A recorded call of a hook. */
 export interface RecordedHook {
   readonly name: HookName
   readonly payload: Readonly<Record<string, unknown>>
@@ -62,14 +61,14 @@ export interface RecordedHook {
 
 /** Hooks of a runtime that record the events they receive. */
 export interface HookRecorder {
-  /** For `hooks` of a runtime. */
+  /** Hooks for the `hooks` option of a runtime. */
   readonly hooks: ReadonlyArray<Hook>
   readonly told: () => ReadonlyArray<RecordedHook>
-  /** The payloads of one hook. */
+  /** Returns the payloads of one hook. */
   readonly payloads: (name: HookName) => ReadonlyArray<RecordedHook["payload"]>
 }
 
-/** A recorder of these hooks; of all that there are when absent. Those that may answer say nothing. */
+/** Creates a recorder of the named hooks, by default of all hooks. The recorded hooks return no answer. */
 export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
   const seen: Array<RecordedHook> = []
   const hooks = only.map((name) =>
@@ -82,17 +81,18 @@ export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRec
   }
 }
 
-/** Time and chance of a run. */
+/** Clock and randomness of a run. */
 export interface Surroundings {
-  /** Instant at which time stands still until `TestClock` moves it, in milliseconds; 0 when absent. */
+  /** Time at which the clock stands still until `TestClock` advances it, in epoch milliseconds. Default: 0. */
   readonly at?: number | undefined
-  /** Seed of ids and of everything else that takes chance from the fiber. */
+  /** Seed of ids and of all other random values of the fiber. */
   readonly seed?: string | number | undefined
 }
 
 /**
- * Runs an effect at a fixed instant with fixed chance. Ids of turns, calls and attempts are the same each time; the id
- * of a session too, unless this process has given it to another session, so name the session where its id matters.
+ * Runs an effect at a fixed time with fixed randomness. Ids of turns, calls and attempts are reproducible. The id of a
+ * session is reproducible too, unless this process has already used it for another session, so pass a session id if it
+ * matters.
  */
 export const runRepeatably = <A, E, R>(
   effect: Effect.Effect<A, E, R>,

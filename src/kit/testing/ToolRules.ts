@@ -1,11 +1,11 @@
 /**
- * Rules of every toolset: definitions that each model API takes, arguments that are checked, results that are bounded
- * data, and calls that end when they are interrupted.
+ * Rules for every toolset: definitions are accepted by each model API, arguments are checked, results are data of
+ * limited size, and calls end when they are interrupted.
  *
  * **Details**
  *
- * The subject is a toolset with examples: arguments of a call that succeeds, for as many of its tools as can be called
- * in a test.
+ * The subject is a toolset with examples, which are the arguments of a successful call, for all tools that can be
+ * called in a test.
  *
  * **Example** (The rules of a toolset)
  *
@@ -45,13 +45,13 @@ import type { BoundTool, Toolset } from "../../tools/Toolset.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
 
-/** Arguments of a call that succeeds. */
+/** Arguments of a successful call. */
 export interface Example {
   readonly tool: string
   readonly params: unknown
 }
 
-/** Tools that are ready to be called, and calls of them. */
+/** Tools that are ready to be called, and example calls. */
 export interface TestedTools {
   readonly tools: ReadonlyArray<BoundTool>
   readonly examples: ReadonlyArray<Example>
@@ -59,10 +59,10 @@ export interface TestedTools {
   readonly cwd: string
 }
 
-/** The subject of the rules of toolsets. */
+/** The subject of the rules for toolsets. */
 export class Subject extends Context.Service<Subject, TestedTools>()("hermes-effect/testing/ToolSubject") {}
 
-/** A toolset as a subject, bound for as long as the scope lives. */
+/** Creates a subject from a toolset, bound until the scope closes. */
 export const bindSubject = <E, R>(
   toolset: Toolset<E, R>,
   examples: ReadonlyArray<Example>,
@@ -71,7 +71,7 @@ export const bindSubject = <E, R>(
 
 const session = SessionId.make("tool-rules")
 
-/** Calls a tool as a run does, through hooks, middleware and approvals. */
+/** Calls a tool in the same way as a run, through hooks, middleware and approvals. */
 const callTool = ({ cwd, tools }: TestedTools, tool: string, params: unknown): Effect.Effect<ToolOutput, ToolFailed> =>
   Effect.suspend(() => {
     const bound = tools.find((one) => one.definition.name === tool)
@@ -171,7 +171,7 @@ const all: ReadonlyArray<
           Effect.forEach([null, 7, "text", [1]], (params) =>
             Effect.map(Effect.exit(callTool(tested, name, params)), (exit) => {
               if (Exit.isSuccess(exit)) {
-                // A tool without arguments has nothing to refuse.
+                // A tool without arguments has no invalid arguments to reject.
                 Check.holds(
                   exit.value.isFailure ||
                     !("required" in parameters) ||
@@ -202,7 +202,7 @@ const all: ReadonlyArray<
   ]
 ]
 
-/** The rules. */
+/** The rules for toolsets. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) =>
   Conformance.makeRule(about, name, Subject.use(body))
 )

@@ -1,29 +1,29 @@
 /**
- * Rules of one wrapper of model calls or tool calls whose own work fails: the table of failures, row by row. A rule
- * makes the wrapper fail before `next`, after it or in its `onPart`, and checks the result of the run.
+ * Rules for a wrapper of model calls or tool calls whose own work fails. They cover each row of the table of failures.
+ * A rule makes the wrapper fail before `next`, after it or in its `onPart`, and checks the result of the run.
  *
  * **Details**
  *
  * The subject creates a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by
  * {@link Faults}: `before` and `after` replace its work around `next`, `part` replaces its work in `onPart`. They do
- * nothing, die, hang or are interrupted, as the rule requires. A place of the wrapper (`places`) that is never reached
- * breaks a rule.
+ * nothing, die, hang or are interrupted, as the rule requires. The rule is broken if a place of the wrapper (`places`)
+ * is never reached.
  *
  * | the wrapper | open | closed |
  * | --- | --- | --- |
  * | fails before `next` | the call continues without it, with a warning | `MiddlewareFailure` |
- * | fails after `next` succeeded | the value from below; nothing runs twice, with a warning | `MiddlewareFailure` |
- * | fails after `next` failed | the failure from below; it is retried as without the wrapper | `MiddlewareFailure` |
- * | hangs, or interrupts itself | as if it had failed | `MiddlewareFailure` |
- * | fails in `onPart` | the text that is shown is the text that is kept; content that it took out stays out | `MiddlewareFailure`, and nothing stays shown |
- * | is interrupted with its run | the run ends, nothing is asked again | the same |
+ * | fails after `next` succeeded | the result of `next`, with a warning; no call runs twice | `MiddlewareFailure` |
+ * | fails after `next` failed | the failure of `next`, retried as without the wrapper | `MiddlewareFailure` |
+ * | hangs, or interrupts itself | the same result as a failure | `MiddlewareFailure` |
+ * | fails in `onPart` | the shown text is the stored text; content that the wrapper removed stays removed | `MiddlewareFailure`, and shown text is retracted |
+ * | is interrupted with its run | the run ends without a retry | the same |
  *
  * For a wrapper of tool calls `MiddlewareFailure` is the error that the model receives; both name the wrapper.
  *
  * **Gotchas**
  *
- * Give the runtime all parts of a rule (`{ ...parts, middleware: [mine] }`), and no other middleware. A rule about
- * `"closed"` is left to wrappers that offer it (`policies`).
+ * Pass all parts of a rule to the runtime (`{ ...parts, middleware: [mine] }`), and no other middleware. Rules for
+ * `"closed"` apply only to wrappers that support it (`policies`).
  *
  * **Example** (The rules of a wrapper that writes an audit log)
  *
@@ -70,35 +70,35 @@ import { type PlayedEnd, advanceClockUntilDone, type Parts, play, type PlayOptio
 /** Places at which a wrapper does its own work. */
 export type WrapperPlace = "before" | "after" | "part"
 
-/** The own work of a wrapper, as a rule wants it. */
+/** Replacements for the wrapper's own work, as required by a rule. */
 export interface Faults {
-  /** Before it calls `next`. */
+  /** Work before the wrapper calls `next`. */
   readonly before: Effect.Effect<void>
-  /** Behind `next`, which has ended well or not. */
+  /** Work after `next` succeeded or failed. */
   readonly after: Effect.Effect<void>
-  /** In `onPart`, for each list of parts, before they are given on. */
+  /** Work in `onPart`, for each list of parts before the list is passed on. */
   readonly part: Effect.Effect<void>
   readonly onFailure: "open" | "closed"
 }
 
-/** A wrapper that is tested. */
+/** A wrapper under test. */
 export interface TestedWrapper {
-  /** The name that it is registered with. */
+  /** Name with which the wrapper is registered. */
   readonly name: string
-  /** Calls that it wraps. */
+  /** Kind of the wrapped calls. */
   readonly wraps: "model" | "tool"
-  /** Places that it comes to where everything goes well. `before` and `after` when absent. */
+  /** Places that the wrapper reaches in a successful run. Default: `before` and `after`. */
   readonly places?: ReadonlyArray<WrapperPlace> | undefined
-  /** Policies that it can be registered with. `open` alone when absent. */
+  /** Policies with which the wrapper can be registered. Default: only `open`. */
   readonly policies?: ReadonlyArray<"open" | "closed"> | undefined
-  /** A runtime of these parts with the wrapper in it. */
+  /** Creates a runtime from the parts, with the wrapper in it. */
   readonly runtime: (parts: Parts, faults: Faults) => Layer.Layer<Agent.Agent, unknown>
 }
 
-/** The subject of the rules of wrappers. */
+/** The subject of the rules for wrappers. */
 export class Subject extends Context.Service<Subject, TestedWrapper>()("hermes-effect/testing/WrapperSubject") {}
 
-/** One way to fail. */
+/** A kind of failure. */
 type Fault = "dies" | "hangs" | "interrupts itself"
 
 const faults: Readonly<Record<Fault, Effect.Effect<void>>> = {
@@ -107,15 +107,15 @@ const faults: Readonly<Record<Fault, Effect.Effect<void>>> = {
   "interrupts itself": Effect.interrupt
 }
 
-/** A place that fails, from a visit on. */
+/** A place that fails, starting at a given visit. */
 interface Plan extends PlayOptions {
   readonly script: Script
   readonly place?: WrapperPlace
   readonly fault?: Fault
   readonly onFailure?: "open" | "closed"
-  /** Visits of the place that go well before it fails. */
+  /** Number of successful visits of the place before it fails. */
   readonly spared?: number
-  /** Interrupts the run when the place is reached. */
+  /** True if the run is interrupted when the place is reached. */
   readonly interruptsRun?: boolean
 }
 
@@ -153,7 +153,7 @@ const selectGoodScript = ({ wraps }: TestedWrapper): Script => (wraps === "model
 const selectFailingScripts = ({ wraps }: TestedWrapper): ReadonlyArray<Script> =>
   wraps === "model" ? ["failed model", "failed model in its text"] : ["failed tool", "tool with a fault"]
 
-/** The end of a run, apart from its warnings. */
+/** Returns the end of a run without its warnings. */
 const selectOutcome = ({ exit, isDefect, isInterrupted, notes, requests, results, text }: PlayedEnd) => ({
   exit,
   isDefect,
@@ -173,7 +173,7 @@ const checkWarned = ({ warnings }: PlayedEnd, name: string): void =>
     `a warning should name ${name}: ${warnings.join("; ")}`
   )
 
-/** The run fails with the wrapper's failure, or the model receives it. */
+/** Fails unless the run fails with the wrapper's failure, or the model receives it. */
 const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   if (wraps === "model") {
     Check.holds(
@@ -187,7 +187,7 @@ const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   Check.includes(result?.output, name, "the result of the call should name the wrapper")
 }
 
-/** The wrapper fails at a place, and the run has the same result as without it. */
+/** Creates a check that a failure of the wrapper at a place does not change the result of the run. */
 const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
   Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place)) return
@@ -201,7 +201,7 @@ const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"
     checkWarned(end, tested.name)
   })
 
-/** The wrapper fails at a place, and the call fails with it. */
+/** Creates a check that a failure of the wrapper at a place makes the call fail. */
 const checkFailsClosed = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
   Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place) || tested.policies?.includes("closed") !== true) return
@@ -227,7 +227,7 @@ interface Body {
 const defineRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
   Conformance.makeRule(about, name, Subject.use(body))
 
-/** A rule in which deadlines pass at once. */
+/** Defines a rule in which deadlines pass immediately. */
 const defineTimedRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
   Conformance.makeTimedRule(
     about,
@@ -235,7 +235,7 @@ const defineTimedRule = (about: string, name: string, body: Body): Conformance.R
     Subject.use((tested) => advanceClockUntilDone(body(tested)))
   )
 
-/** The rules. */
+/** The rules for wrappers. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
   defineRule(
     "no fault",

@@ -1,12 +1,12 @@
 /**
- * JSON Schemas that an answer is bound to, in the forms that structured outputs take.
+ * Adapts the JSON Schemas that constrain answers to the structured outputs of each protocol.
  *
  * **Details**
  *
- * OpenAI enforces a schema strictly where every object lists all its properties as required and allows no others.
- * Claude wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are written into
- * the description of their place. Where model or API have no field for a schema, it goes into the system prompt as an
- * instruction.
+ * OpenAI enforces a schema strictly only if every object lists all its properties as required and allows no others.
+ * Claude requires closed objects and supports only a part of JSON Schema, so unsupported keywords are written into the
+ * `description` of their schema. If the model or the API has no field for a schema, the schema is added to the system
+ * prompt as an instruction.
  */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Json from "../../base/domain/Json.ts"
@@ -59,7 +59,7 @@ const structural = new Set([
   "default"
 ])
 const formats = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"])
-/** Keywords that say nothing about values. */
+/** Keywords that do not constrain values and are dropped. */
 const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
 
 const closeEachValue = (value: unknown): unknown =>
@@ -83,7 +83,7 @@ const closeKeyword = (key: string, value: unknown): unknown => {
   }
 }
 
-/** A schema that Claude takes. */
+/** Returns the schema in the form that Claude accepts. */
 export const closeSchema = (schema: unknown): unknown => {
   if (!Json.isFields(schema)) return schema
   const out: Record<string, unknown> = {}

@@ -1,15 +1,15 @@
 /**
- * The Messages API of Anthropic, and everybody who speaks it, through the official SDK.
+ * Provider for Anthropic's Messages API and compatible endpoints, through the official SDK.
  *
  * **Details**
  *
- * The SDK is loaded when the provider is made. It retries nothing, logs nothing, traces nothing, and takes nothing from
- * the environment: key, address, headers and query are the route's. A request fails that takes longer than the route's
- * timeout (15 minutes when absent, `hermes-llm.md` §4.2) to begin its answer. See `Exchange` for how answers are read.
+ * The SDK is loaded when the provider is made. It does not retry, log, trace or read the environment: key, address,
+ * headers and query come from the route. A request fails if its answer does not begin within the route's timeout (15
+ * minutes by default, `hermes-llm.md` §4.2). See `Exchange` for how answers are read.
  *
  * **Gotchas**
  *
- * Claude on Bedrock speaks `bedrock_converse` here; a route of provider `bedrock` in this mode is refused.
+ * Claude on Bedrock uses `bedrock_converse`; a route with provider `bedrock` in this mode fails with a `ConfigError`.
  *
  * **Example** (An agent on this protocol)
  *
@@ -47,7 +47,10 @@ import type * as ProviderPort from "./Provider.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
 const defaultTimeoutMillis = 900_000
-/** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
+/**
+ * The SDK requires a key and would search the environment and the disk for one. The real key is sent in the request
+ * headers.
+ */
 const noKey = "unused"
 
 const findMisconfiguration = (route: Route.Route, endpoint: Endpoint.Endpoint): ConfigError | undefined => {
@@ -89,7 +92,7 @@ const makeClient = (
       })
   )
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = Effect.fn("AnthropicMessages.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
@@ -109,17 +112,20 @@ export const make = Effect.fn("AnthropicMessages.make")(function* (
     model: endpoint.model,
     timeoutMillis: client.timeout,
     prepare: Request.make(route),
-    // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that
-    // are not streamed.
+    // `post` is used because the SDK's `messages.create` prints warnings about models and refuses long answers that are
+    // not streamed.
     post: ({ body, headers, query }, signal) => client.post<unknown>("/v1/messages", { body, headers, query, signal }),
     decode: (raw, context) => Decode.decode(raw, context, names),
     machine: (context) => Stream.make(context, names)
   })
 })
 
-/** Options of a provider of this protocol. `provider` is `anthropic` when absent. */
+/** Options for a provider of this protocol. `provider` defaults to `anthropic`. */
 export type Options = ProviderPort.RouteOptions
 
-/** {@link make} as the run's `Provider`. The key is an option; it is never looked for in the environment. */
+/**
+ * Provides the result of {@link make} as the run's `Provider`. The key is an option; it is never read from the
+ * environment.
+ */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
   Layer.effect(Provider, make({ ...options, provider: options.provider ?? "anthropic", apiMode: "anthropic_messages" }))

@@ -1,11 +1,11 @@
 /**
- * Turns what the AWS SDK throws into `AiError`s with an exact reason.
+ * Converts errors thrown by the AWS SDK to `AiError`s with an exact reason.
  *
  * **Details**
  *
- * AWS names its failures; the name decides, and the HTTP status where the name is unknown. The reason's `metadata` has
- * the keys that the other providers use: `status`, `requestId`, `retryAfterMillis`, `type` (the name), and `code`,
- * which is `context_length_exceeded` where the wording says that the input was too long.
+ * The reason is determined by the error's name, or by the HTTP status if the name is unknown. The reason's `metadata`
+ * has the keys that the other providers use: `status`, `requestId`, `retryAfterMillis`, `type` (the name), and `code`,
+ * which is `context_length_exceeded` if the error message says that the input is too long.
  *
  * Source: `hermes-llm.md` §4.4 and §16.
  */
@@ -17,7 +17,7 @@ import { redactStart } from "../../base/domain/Redaction.ts"
 import * as NetworkFailure from "./NetworkFailure.ts"
 import * as SdkError from "./SdkError.ts"
 
-/** The place and the model that were asked. */
+/** The region, endpoint and model that a failed call addressed. */
 export interface AwsContext extends SdkError.TimedContext {
   readonly region: string
 }
@@ -57,16 +57,16 @@ const maxMessage = 500
 
 const toOneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
-/** A failure with the facts that classify it. */
+/** A failure with the facts that determine its reason. */
 interface AwsFailureFacts {
   readonly error: Error
-  /** Code of a failure below HTTP. */
+  /** Code of a network failure, such as `ECONNRESET`. */
   readonly code: unknown
   readonly message: string
   readonly status: number | undefined
   readonly place: AwsContext
   readonly retryAfter: Duration.Duration | undefined
-  /** Fields of every reason that came with an answer. */
+  /** Fields that every reason derived from an HTTP response has. */
   readonly common: { readonly metadata: AiError.ProviderMetadata; readonly http: typeof AiError.HttpContext.Type }
 }
 
@@ -111,7 +111,7 @@ const makeAuthenticationError = (
   description: string
 ): AiError.AuthenticationError => new AiError.AuthenticationError({ ...common, kind, description })
 
-/** The reason of a failure whose name is known. */
+/** Returns the reason for a failure whose name is known, otherwise `undefined`. */
 const classifyName = (facts: AwsFailureFacts): AiError.AiErrorReason | undefined => {
   const { common, error, message, place, status } = facts
   const { name } = error
@@ -134,7 +134,7 @@ const classifyName = (facts: AwsFailureFacts): AiError.AiErrorReason | undefined
   return noModel.test(message) ? makeMissingModel(facts) : makeInvalidRequest(facts, message)
 }
 
-/** The reason of a failure without an answer. */
+/** Returns the reason for a failure without an HTTP response. */
 const classifyUnanswered = (facts: AwsFailureFacts): AiError.AiErrorReason => {
   const { code, error, message, place } = facts
   if (error instanceof SyntaxError) {
@@ -148,7 +148,7 @@ const classifyUnanswered = (facts: AwsFailureFacts): AiError.AiErrorReason => {
     : NetworkFailure.makeNetworkReason(error, place.url)
 }
 
-/** The reason of a failure by its HTTP status. */
+/** Returns the reason for a failure according to its HTTP status. */
 const classifyStatus = (facts: AwsFailureFacts, status: number): AiError.AiErrorReason => {
   const { common, error, message } = facts
   if (status < 300 || error instanceof SyntaxError) {
@@ -169,7 +169,7 @@ const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReaso
   return classifyName(facts) ?? (status === undefined ? classifyUnanswered(facts) : classifyStatus(facts, status))
 }
 
-/** The failure that the AWS SDK threw. */
+/** Converts an error thrown by the AWS SDK to an `AiError`. */
 export const fromSdk = (error: unknown, place: AwsContext): AiError.AiError =>
   AiError.make({
     module: place.module,

@@ -1,21 +1,21 @@
 /**
- * The Converse API of Amazon Bedrock, through the official SDK.
+ * Provider for the Converse API of Amazon Bedrock, through the official SDK.
  *
  * **Details**
  *
  * The SDK is loaded when the provider is made; its retries and logging are off. The request is the input of the SDK's
- * command plus `stream`, our own key, which selects Converse or ConverseStream. `extra_body` is merged into it: fields
- * that Converse knows replace the request's fields, all others are passed to the underlying model
+ * command, plus the additional key `stream`, which selects Converse or ConverseStream. `extra_body` is merged into it:
+ * fields that Converse knows replace the request's fields, all others are passed to the underlying model
  * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
  *
- * A streamed answer passes all parts that have arrived to `onPart` in one step; interruption closes the connection. The
- * answer consists of the parts that `onPart` returns, while `raw` holds the original body; it is assembled on first
- * use. Bytes in requests and bodies are `Uint8Array`, as in the SDK; `decode` takes base64 too.
+ * All parts of a streamed answer that have arrived are passed to `onPart` together. Interruption closes the connection.
+ * The answer consists of the parts that `onPart` returns; `raw` is the original body, assembled on first use. Bytes in
+ * requests and bodies are `Uint8Array`, as in the SDK; `decode` also accepts base64.
  *
  * **Gotchas**
  *
- * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance.
- * Outside of an instance, the search for one takes a few seconds.
+ * Without an API key, the AWS credential chain is used: environment (`ProcessVariables`), profile, container, instance.
+ * Outside of an EC2 instance, looking for instance credentials takes a few seconds.
  *
  * **Example** (An agent on this protocol)
  *
@@ -60,7 +60,7 @@ import type * as ProviderPort from "./Provider.ts"
 import * as SdkError from "./SdkError.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
-/** A request as the SDK hands it over, signed. */
+/** A signed request, as the SDK passes it to its handler. */
 interface HttpRequest {
   readonly protocol: string
   readonly hostname: string
@@ -72,7 +72,7 @@ interface HttpRequest {
   readonly body?: unknown
 }
 
-/** An answer as the SDK reads it. */
+/** An HTTP response in the form that the SDK expects. */
 interface HttpResponse {
   readonly statusCode: number
   readonly reason: string
@@ -80,7 +80,7 @@ interface HttpResponse {
   readonly body: unknown
 }
 
-/** A connection, as the SDK uses it. */
+/** The SDK's interface for sending HTTP requests. */
 interface Handler {
   readonly metadata: { readonly handlerProtocol: string }
   readonly handle: (
@@ -92,7 +92,7 @@ interface Handler {
   readonly httpHandlerConfigs: () => Record<string, never>
 }
 
-/** As signatures want it: everything but letters, digits, `-`, `.`, `_` and `~` in percent signs. */
+/** Percent-encodes everything except letters, digits, `-`, `.`, `_` and `~`, as AWS signatures require. */
 const percentEncode = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 
@@ -114,11 +114,14 @@ const formatAddress = (request: HttpRequest): string => {
 
 const toFetchBody = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
   if (typeof body === "string") return body
-  // The SDK's serializer makes texts and fresh byte arrays.
+  // The SDK's serializer produces only strings and newly allocated byte arrays.
   return body instanceof Uint8Array && body.byteLength > 0 ? (body as Uint8Array<ArrayBuffer>) : undefined
 }
 
-/** A connection over `fetch`. A failed answer's body is read whole; a good one is read as it comes. */
+/**
+ * Creates a handler that sends requests with `fetch`. The body of a failed response is read completely; the body of a
+ * successful response is passed on as a stream.
+ */
 const makeHandler = (fetch: typeof globalThis.fetch): Handler => ({
   metadata: { handlerProtocol: "http/1.1" },
   handle: async (request, options) => {
@@ -144,12 +147,12 @@ const makeHandler = (fetch: typeof globalThis.fetch): Handler => ({
   httpHandlerConfigs: () => ({})
 })
 
-/** Reads a body that {@link make} gave to the SDK to its end. */
+/** Reads the body of a response to its end. */
 const collectBody = async (body: unknown): Promise<Uint8Array> => {
   if (body instanceof Uint8Array) return body
   const chunks: Array<Uint8Array> = []
   let size = 0
-  // The body of a good answer is a stream of bytes.
+  // The body of a successful response is a stream of bytes.
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     chunks.push(chunk)
     size += chunk.length
@@ -185,7 +188,7 @@ const makeClient = (
     streamCollector: collectBody
   })
 
-/** Fields of a request of the SDK that a step may change. */
+/** Fields of an SDK request that a middleware step may change. */
 interface Outgoing {
   readonly headers: Record<string, string>
   readonly query: Record<string, unknown>
@@ -194,7 +197,7 @@ interface Outgoing {
 const isOutgoing = (request: unknown): request is Outgoing =>
   Json.isFields(request) && Json.isFields(request["headers"]) && Json.isFields(request["query"])
 
-/** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
+/** Adds the headers and query parameters of a route and of a request. A `null` value removes the header. */
 const addExtras = (request: unknown, route: Route.Route, extras: Exchange.Extras): void => {
   if (!isOutgoing(request)) return
   for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
@@ -205,7 +208,7 @@ const addExtras = (request: unknown, route: Route.Route, extras: Exchange.Extras
     request.query[name] = Json.readWord(value)
 }
 
-/** A step of the SDK's own, between writing a request and signing it. */
+/** Creates an SDK middleware step that runs after a request is serialized and before it is signed. */
 const makeExtrasStep =
   (route: Route.Route, extras: Exchange.Extras) =>
   <Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
@@ -214,7 +217,7 @@ const makeExtrasStep =
     return next(args)
   }
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = Effect.fn("BedrockConverse.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
@@ -275,7 +278,7 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
       const parts = events === undefined ? machine.end() : machine.step(events)
       if (parts.length > 0) yield* heard.add(parts)
     }
-    // The connection of an answer without an end is closed.
+    // Closes the connection of an answer that exceeded its size limit.
     if (isOver()) abort.abort()
     return yield* Exchange.makeStreamedResponse(machine, heard)
   })
@@ -285,7 +288,7 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
       const extras = Exchange.splitExtras(request)
       const abort = new AbortController()
       const input: unknown = Request.toCommandInput(extras.body)
-      // Middleware may have changed the request, so its form is validated by the service, which reports errors.
+      // Middleware may have changed the request, so the service validates it and reports errors.
       const answer =
         extras.body["stream"] === true
           ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
@@ -303,9 +306,9 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
   }
 })
 
-/** Options of a provider of this protocol. `provider` is `bedrock` when absent. */
+/** Options for a provider of this protocol. `provider` defaults to `bedrock`. */
 export type Options = ProviderPort.RouteOptions
 
-/** {@link make} as the run's `Provider`. */
+/** Provides the result of {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
   Layer.effect(Provider, make({ ...options, provider: options.provider ?? "bedrock", apiMode: "bedrock_converse" }))

@@ -1,10 +1,12 @@
 /**
- * Answers of content blocks, as the Messages API and Converse return them: one part for each block, streamed or whole.
+ * Decodes answers made of content blocks, as the Messages API and Converse return them, streamed or whole. Each block
+ * becomes one part.
  *
  * **Details**
  *
- * A stream names a block by its index. Arguments of a call stream as they arrive and are parsed when the block stops.
- * Protocol-specific data of thinking (signatures, opaque data) becomes metadata when the block stops.
+ * A stream identifies a block by its index. The arguments of a tool call are passed on as they arrive and are parsed
+ * when the block stops. Protocol-specific data of thinking (signatures, opaque data) becomes metadata when the block
+ * stops.
  *
  * Source: `hermes-llm.md` §4.2, §4.4.
  */
@@ -34,33 +36,33 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
   content_filtered: "content-filter"
 }
 
-/** From the reason that an answer stopped for; an unknown one is a stop. */
+/** Converts a stop reason of the API to a finish reason. An unknown stop reason becomes `stop`. */
 const toFinishReason = (stopReason: unknown): Response.FinishReason => {
   const name = Json.readWord(stopReason)
   return Object.hasOwn(finishReasons, name) ? (finishReasons[name] ?? "stop") : "stop"
 }
 
-/** A reasoning part; nothing of one without text and metadata. */
+/** Returns a reasoning part, or an empty array if there is neither text nor metadata. */
 export const makeReasoning = (
   text: string,
   metadata: Response.ProviderMetadata
 ): ReadonlyArray<Response.ReasoningPart> =>
   text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
 
-/** A text part; nothing of an empty text. */
+/** Returns a text part, or an empty array if the text is empty. */
 export const makeText = (text: string): ReadonlyArray<Response.TextPart> =>
   text === "" ? [] : [Response.makePart("text", { text })]
 
 const makeCall = (id: string, name: string, params: unknown) =>
   Response.makePart("tool-call", { id, name, params, providerExecuted: false })
 
-/** A call of a tool; `input` is as the API sends it. */
+/** Creates a tool call; `input` has the form that the API sends. */
 export const makeToolCall = (id: string, name: string, input: unknown) =>
   makeCall(id, name, ToolCallWire.fromWire(input))
 
 /**
- * Makes the response from the content of a body. Fails if the body is empty without a stop reason, or stopped for a
- * tool that it does not name.
+ * Creates the response from the content of a body. Fails if the body has neither content nor a stop reason, or if it
+ * stopped for a tool call that it does not contain.
  */
 export const makeResponse = (
   {
@@ -87,32 +89,35 @@ export const makeResponse = (
 type Block<Thought> =
   | { readonly kind: "text" }
   | { readonly kind: "thought"; readonly thought: Thought }
-  /** `input` is what came with the start, whole; some gateways do so. */
+  /** `input` is the complete input if it arrived with the start of the block, as some gateways send it. */
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: unknown; json: string }
 
-/** The blocks of a stream, and the parts created from them since the last {@link BlockStream.take}. */
+/** Holds the open blocks of a stream, and the parts created since the last {@link BlockStream.take}. */
 interface BlockStream<Thought> {
-  /** Opens a text, a thought or a call, in the place of a block that was open there. */
+  /** Opens a text, thought or call block; it replaces an open block with the same index. */
   readonly openText: (index: number) => void
   readonly openThought: (index: number, thought: Thought, metadata?: Response.ProviderMetadata) => void
   readonly openCall: (index: number, id: string, name: string, input: unknown) => void
-  /** Adds a piece to an open block of its kind. */
+  /** Adds a piece to the open block at the index; ignored if that block has another kind. */
   readonly addText: (index: number, piece: string) => void
   readonly addThought: (index: number, piece: string) => void
   readonly addInput: (index: number, piece: string) => void
-  /** The state of an open thought, for data other than its text. */
+  /** Returns the state of the open thought at the index, which holds data other than its text. */
   readonly thought: (index: number) => Thought | undefined
   readonly stop: (index: number) => void
   readonly push: (part: StreamPart) => void
   /** Ends the answer; further calls have no effect. */
   readonly finish: (stopReason: unknown, usage: Response.Usage) => void
   readonly isFinished: () => boolean
-  /** Tests for a block of an index, or for any. */
+  /** Tests whether the block at the index is open, or any block if no index is given. */
   readonly isOpen: (index?: number) => boolean
   readonly take: () => ReadonlyArray<StreamPart>
 }
 
-/** The blocks at the start of a stream; `readMetadata` is for the end of a thought. */
+/**
+ * Creates the state for the start of a stream, without blocks; `readMetadata` returns the metadata of a thought when
+ * its block stops.
+ */
 export const makeBlockStream = <Thought>(
   readMetadata: (thought: Thought) => Response.ProviderMetadata
 ): BlockStream<Thought> => {

@@ -1,14 +1,14 @@
 /**
- * Messages of content blocks, as the Messages API and Converse take them: user and assistant in turn, the results of
- * tools in the user's message after the calls.
+ * Encodes messages as content blocks for the Messages API and Converse: user and assistant messages alternate, and tool
+ * results are in the user message after the calls.
  *
  * **Details**
  *
- * The history stage (`base/domain/History`) makes a conversation fit before it comes here; its messages are translated and
- * joined.
+ * The history stage (`base/domain/History`) has already repaired the conversation; here its messages are translated,
+ * and consecutive messages of one role are joined.
  *
- * Each message is converted once: the result is cached by its content, so that a copy of a message with other options
- * (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
+ * Each message is converted once: the result is cached by the identity of its `content`, so a copy of the message with
+ * other options (a cache breakpoint) reuses it. Converted blocks are shared and never changed.
  *
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  */
@@ -16,16 +16,16 @@ import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 
-/** Any message but a system message. */
+/** Any message except a system message. */
 export type Turn = Exclude<Prompt.Message, Prompt.SystemMessage>
 
-/** A message on the wire. */
+/** A message in the format of the API. */
 export interface Message<Block> {
   readonly role: "user" | "assistant"
   readonly content: ReadonlyArray<Block>
 }
 
-/** The blocks of one protocol. */
+/** Operations on the content blocks of one protocol. */
 export interface Dialect<Block> {
   readonly convert: (message: Turn) => Message<Block>
   readonly isCall: (block: Block) => boolean
@@ -34,7 +34,7 @@ export interface Dialect<Block> {
   readonly mark: (blocks: ReadonlyArray<Block>, message: Turn) => ReadonlyArray<Block>
 }
 
-/** A converter that remembers the messages that it has converted. */
+/** Returns a converter that caches the messages that it has converted. */
 export const rememberConversions = <Block>(
   convert: (message: Turn) => Message<Block>
 ): ((message: Turn) => Message<Block>) => {
@@ -48,7 +48,7 @@ export const rememberConversions = <Block>(
   }
 }
 
-/** Makes the translation of conversations, without their system messages, to one protocol. */
+/** Creates a function that translates conversations, without their system messages, to one protocol. */
 export const makeWriter = <Block>(
   dialect: Dialect<Block>
 ): ((messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Message<Block>>) =>
@@ -65,7 +65,7 @@ export const makeWriter = <Block>(
     copy: (out) => out.slice()
   })
 
-/** The system messages of a conversation. */
+/** Returns the system messages of a conversation. */
 export const systemMessages = GrowingList.fold<Prompt.Message, Array<Prompt.SystemMessage>>({
   begin: () => [],
   add: (out, message) => {
@@ -74,7 +74,7 @@ export const systemMessages = GrowingList.fold<Prompt.Message, Array<Prompt.Syst
   copy: (out) => out.slice()
 })
 
-/** Tests whether the newest assistant message called tools without having thought first. */
+/** Tests whether the newest assistant message calls tools and does not start with a thinking block. */
 export const calledWithoutThinking = <Block>(
   messages: ReadonlyArray<Message<Block>>,
   dialect: Dialect<Block>
@@ -87,6 +87,9 @@ export const calledWithoutThinking = <Block>(
 /** Placeholder for a result without text. */
 export const noOutput = "(no output)"
 
-/** Arguments as the object that the history stage created from them. */
+/**
+ * Returns the arguments of a tool call as an object. The history stage has already made them one; any other value
+ * becomes `{}`.
+ */
 export const toInput = (params: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(params) ? params : {}

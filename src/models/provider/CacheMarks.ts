@@ -1,15 +1,15 @@
 /**
- * Marks in a request (breakpoints): the provider stores the prefix up to a mark in the prompt cache.
+ * Places cache marks (breakpoints) in a request. The provider stores the prefix up to each mark in its prompt cache.
  *
  * **Details**
  *
- * A request has four at most: after the tools, after the system prompt, and at the end of the conversation. With tools,
- * the conversation's marks are on its last two user messages: each ended a request, so the prefix before the earlier
- * one was cached by the previous request, however many blocks followed. Without tools they are on the last three
- * messages, or on the last four if there is no system prompt either. Only wire forms that are new get marks, so a mark
- * that moves on leaves the bytes before it as they were.
+ * A request has at most four marks: after the tools, after the system prompt, and at the end of the conversation. With
+ * tools, the conversation's marks are on its last two user messages. Each of these messages ended a request, so the
+ * previous request cached the prefix up to the earlier one, regardless of the number of blocks after it. Without tools
+ * they are on the last three messages, or on the last four if there is no system prompt either. Marks are added to
+ * copies of the encoded messages, so the cached messages themselves never change.
  *
- * A conversation that already carries marks from its caller gets no others.
+ * A conversation that already has marks set by the caller gets no additional marks.
  *
  * Source: `hermes-llm.md` §7.2.
  */
@@ -19,38 +19,38 @@ import * as Json from "../../base/domain/Json.ts"
 import type { PromptCache } from "../../base/domain/ModelCall.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
-/** Marks of one request at most. */
+/** Maximum number of marks in one request. */
 const limit = 4
 
-/** A mark as Anthropic and those who follow it write it. */
+/** A mark in the format of Anthropic and compatible endpoints. */
 export interface CacheControl {
   readonly type: "ephemeral"
-  /** Five minutes when absent. */
+  /** Lifetime of the cached prefix. Defaults to five minutes. */
   readonly ttl?: "1h"
 }
 
 const short: CacheControl = { type: "ephemeral" }
 const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
-/** The mark that caches a prefix for as long as a call requests; always the same object. */
+/** Returns the mark with the cache lifetime that a call requests. Equal lifetimes return the same object. */
 export const toCacheControl = ({ ttl }: PromptCache): CacheControl => (ttl === "1h" ? long : short)
 
-/** The longest key of a prompt cache that OpenAI takes. */
+/** Maximum length of a prompt cache key at OpenAI, in characters. */
 const maxKey = 64
 
-/** Key of a conversation's prompt cache, for providers that take a key in place of marks. */
+/** Returns the prompt cache key of a conversation, for providers that use a key instead of marks. */
 export const makeCacheKey = (conversationId: string): string =>
   conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
 
-/** Parts of a request that take marks before its conversation does. */
+/** Parts of a request before the conversation that carry a mark, each of which reduces the marks left for messages. */
 interface Head {
   readonly system: boolean
   readonly tools: boolean
 }
 
 /**
- * Marks the wire messages of a conversation. `mark` returns the marked form of a message, or undefined for a message
- * that cannot carry a mark.
+ * Adds marks to the encoded messages of a conversation. `mark` returns the marked form of a message, or `undefined` if
+ * the message cannot carry a mark.
  */
 export const markConversation = <Message extends { readonly role?: unknown }>(
   messages: ReadonlyArray<Message>,
@@ -70,7 +70,10 @@ export const markConversation = <Message extends { readonly role?: unknown }>(
   return marked
 }
 
-/** Makes the test for marks of a caller in the options of a protocol's messages. */
+/**
+ * Creates a function that tests whether the options of messages or parts for this protocol contain marks set by the
+ * caller.
+ */
 export const makeMarkTest = (protocol: string): ((messages: ReadonlyArray<Prompt.Message>) => boolean) => {
   const marks = GrowingList.fold<Prompt.Message, { found: boolean }>({
     begin: () => ({ found: false }),

@@ -1,10 +1,10 @@
 /**
- * Chat Completions of OpenAI, and everybody who speaks it, through the official SDK.
+ * Provider for OpenAI's Chat Completions API and compatible endpoints, through the official SDK.
  *
  * **Details**
  *
- * The form of a request depends on the endpoint (`chat/Endpoint`). The SDK is loaded when the provider is made; see
- * `OpenAiClient` for its configuration, `Exchange` for how answers are read.
+ * The form of a request depends on the endpoint (`chat/Endpoint`). The SDK is loaded when the provider is created. See
+ * `OpenAiClient` for the SDK's configuration and `Exchange` for how answers are read.
  *
  * **Example** (An agent on this protocol)
  *
@@ -33,19 +33,19 @@ import type * as ProviderPort from "./Provider.ts"
 
 const service = Effect.promise(() => import("./chat/ChatProvider.ts"))
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = (
   route: Route.Route
 ): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
   Effect.flatMap(service, ({ make }) => make(route))
 
 /**
- * Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else
- * `custom`.
+ * Options for a provider of this protocol. `provider` defaults to `custom` if a base URL is given, otherwise to
+ * `openai`.
  */
 export type Options = ProviderPort.RouteOptions
 
-/** {@link make} as the run's `Provider`. */
+/** Provides the result of {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
   Layer.effect(
     Provider,

@@ -1,14 +1,14 @@
 /**
- * The Responses API of OpenAI, ChatGPT's Codex backend, xAI and GitHub, through the official SDK.
+ * Provider for the Responses API of OpenAI, ChatGPT's Codex backend, xAI and GitHub, through the official SDK.
  *
  * **Details**
  *
- * The form of a request depends on the backend (`responses/Endpoint`). The SDK is loaded when the provider is made; see
- * `OpenAiClient` for its configuration, `Exchange` for how answers are read.
+ * The form of a request depends on the backend (`responses/Endpoint`). The SDK is loaded when the provider is created.
+ * See `OpenAiClient` for the SDK's configuration and `Exchange` for how answers are read.
  *
  * **Gotchas**
  *
- * ChatGPT's backend only streams, so its requests always stream, regardless of the call.
+ * ChatGPT's backend supports only streaming, so its requests always stream, even if the call does not request it.
  *
  * **Example** (An agent on this protocol)
  *
@@ -37,19 +37,19 @@ import type * as ProviderPort from "./Provider.ts"
 
 const service = Effect.promise(() => import("./responses/ResponsesProvider.ts"))
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = (
   route: Route.Route
 ): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
   Effect.flatMap(service, ({ make }) => make(route))
 
 /**
- * Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else
- * `custom`.
+ * Options for a provider of this protocol. `provider` defaults to `custom` if a base URL is given, otherwise to
+ * `openai`.
  */
 export type Options = ProviderPort.RouteOptions
 
-/** {@link make} as the run's `Provider`. */
+/** Provides the result of {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
   Layer.effect(
     Provider,

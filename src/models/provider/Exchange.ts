@@ -1,16 +1,17 @@
 /**
- * One exchange with an API: the request is sent, its answer read whole or as a stream.
+ * Executes one exchange with an API: sends the request and reads the answer, whole or as a stream.
  *
  * **Details**
  *
- * A stream is processed per network read: all events of one read make one array of parts and one call of `onPart`.
+ * A stream is processed per network read: all events of one read become one array of parts and one call of `onPart`.
  * Without a listener, the whole stream is read in one step. The response is built from the parts that `onPart` returns;
  * `raw` is built from the parts that were sent, on first use.
  *
- * A stream that goes beyond a bound of an answer (`AnswerText`) is not read any further: its answer is what came.
+ * A stream that exceeds a size limit for answers (`AnswerText`) is not read any further; its answer consists of the
+ * parts received so far.
  *
- * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is
- * taken as it is.
+ * Interruption and every failure close the connection. An endpoint may answer a streamed request with a body that is
+ * not streamed; the body is then decoded as a whole.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -34,22 +35,22 @@ import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import type * as StreamMachine from "./StreamMachine.ts"
 
-/** An answer on its way: the response before its body is read. */
+/** A posted request; `asResponse` returns its response before the body is read. */
 export interface PostedRequest {
   readonly asResponse: () => Promise<Response>
 }
 
-/** An API that is spoken by posting JSON through an SDK. */
+/** An API whose requests are JSON bodies posted through an SDK. */
 interface Api {
-  /** Name of the module, for failures. */
+  /** Module name reported in errors. */
   readonly module: string
   readonly apiMode: ApiMode
   readonly url: string
   readonly model: string
-  /** Milliseconds for an answer to begin, and for one in one piece to be read. */
+  /** Time limit in milliseconds for an answer to begin and, if the answer is not streamed, to be read completely. */
   readonly timeoutMillis: number
   readonly prepare: (call: ModelCall) => ModelRequest
-  /** The error of a request that must not be sent. */
+  /** Returns an error if the request must not be sent, otherwise `undefined`. */
   readonly check?: (request: ModelRequest, context: SdkError.Context) => AiError.AiError | undefined
   readonly post: (extras: Extras, signal: AbortSignal) => PostedRequest
   readonly decode: (raw: unknown, context: SdkError.Context) => Result.Result<ModelResponse, AiError.AiError>
@@ -75,15 +76,15 @@ const callSdk = <A>(
 ): Effect.Effect<A, AiError.AiError> =>
   Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
 
-/** A stream passing through `onPart`: the parts that were sent, and the parts that the listener returned. */
+/** Collects the parts of a stream before and after they pass through `onPart`. */
 interface PartCollector {
   readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
   readonly sent: Assembler.Assembler
-  /** The parts that `onPart` returned; the same as `sent` if it changed nothing. */
+  /** Returns the assembler of the parts that `onPart` returned, which is `sent` if `onPart` changed nothing. */
   readonly seen: () => Assembler.Assembler
 }
 
-/** Assembles a stream; one assembler serves for as long as `onPart` changes nothing. */
+/** Creates a collector for a stream. It uses a single assembler until `onPart` changes a part. */
 export const collectParts = (onPart: OnPart | undefined): PartCollector => {
   const sent = Assembler.make()
   let seen = sent
@@ -107,7 +108,10 @@ export const collectParts = (onPart: OnPart | undefined): PartCollector => {
   }
 }
 
-/** The response of a stream that is over: of the parts that `onPart` gave back, with `raw` of those that were sent. */
+/**
+ * Returns the response of a finished stream: its content is built from the parts that `onPart` returned, its `raw` from
+ * the original parts.
+ */
 export const makeStreamedResponse = (
   machine: Pick<StreamMachine.StreamMachine, "failure" | "body">,
   { seen, sent }: PartCollector
@@ -130,7 +134,7 @@ export const makeStreamedResponse = (
   })
 }
 
-/** Reads to the end, without `onPart`. */
+/** Reads a stream to its end if there is no `onPart` listener. */
 const readStreamToEnd = (open: OpenStream): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { context, reader, machine } = open
   const heard = collectParts(undefined)
@@ -181,12 +185,12 @@ const deliverWhole = (
     })
   })
 
-/** The deadlines of all bodies that are being read. */
+/** Deadlines of all bodies that are being read. */
 const deadlines = new Deadlines()
 
 /**
- * Reads a whole body within the remaining time. The SDKs would process it a second time, with additional timers and
- * listeners.
+ * Reads a whole body within the remaining time. The SDKs' methods are not used, because they would process the body a
+ * second time, with additional timers and listeners.
  */
 const readBodyText = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
   const late = { expire: () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")) }
@@ -198,7 +202,7 @@ const readBodyText = async (answer: Response, left: number, abort: AbortControll
   }
 }
 
-/** Media types that are certainly no stream of events; many servers leave the type of a stream out. */
+/** Tests for media types that cannot be an event stream. Many servers send event streams without a media type. */
 const isWhole = (type: string | null): boolean => type !== null && /^\s*(application\/json|text\/html)\b/i.test(type)
 
 const readStreamedBody = (
@@ -238,7 +242,7 @@ const executeRequest = (
       Effect.fromResult(api.decode(text === "" ? undefined : Json.parseOrKeep(text), context))
     const readAnswer = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
       if (extras.body["stream"] === true) return readStreamedBody(api, context, opened, options?.onPart)
-      // A short answer comes with its head: there is nothing to wait for.
+      // A short body arrives together with the response headers, so no further read is needed.
       const text = opened instanceof StreamedResponse ? opened.arrivedText() : undefined
       return text === undefined
         ? Effect.flatMap(
@@ -254,7 +258,7 @@ const executeRequest = (
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })
 
-/** A provider of one route over an API. */
+/** Creates the provider of a route from the description of its API. */
 export const makeProvider = (route: Route.Route, api: Api): Service => {
   const executing = makeErrorContext(api, "execute")
   const decoding = makeErrorContext(api, "decode")
@@ -267,7 +271,7 @@ export const makeProvider = (route: Route.Route, api: Api): Service => {
   }
 }
 
-/** The three parts of a request on the wire. */
+/** The body, headers and query of an HTTP request. */
 export interface Extras {
   readonly body: Json.Fields
   readonly headers: Readonly<Record<string, string | null>> | undefined
@@ -282,20 +286,20 @@ const toHeaderValues = (extra: Json.Fields): Readonly<Record<string, string | nu
   )
 
 /**
- * Splits a request into body, headers and query: `extra_body`, `extra_headers` and `extra_query` are what a user or a
- * middleware adds to the wire request beyond the fields that a provider knows (`hermes-llm.md` §4.1). A request without
- * them is its own body, uncopied.
+ * Splits a request into body, headers and query. Users and middleware add fields beyond those that a provider knows in
+ * `extra_body`, `extra_headers` and `extra_query` (`hermes-llm.md` §4.1). A request without these keys is returned as
+ * the body, without a copy.
  *
- * `extra_body` is merged into the body key by key and wins, like the option of that name in the OpenAI SDK for Python:
- * a nested object replaces the one that it meets. A header that is `null` removes the header of that name. Only plain
- * objects are taken out; anything else under these names stays in the body, where the API rejects it by name.
+ * `extra_body` is merged into the body key by key and takes precedence, like the option of that name in the OpenAI SDK
+ * for Python; nested objects are replaced, not merged. A header that is `null` removes the header of that name. Only
+ * plain objects are taken out; anything else under these names stays in the body, where the API rejects it by name.
  */
 export const splitExtras = (request: ModelRequest): Extras => {
   if (!("extra_body" in request || "extra_headers" in request || "extra_query" in request)) {
     return { body: request, headers: undefined, query: undefined }
   }
   const { extra_body, extra_headers, extra_query, ...rest } = request
-  // Spreading defines own properties: a `__proto__` key from JSON stays data.
+  // The spread operator defines own properties, so a `__proto__` key from JSON remains plain data.
   return {
     body: {
       ...rest,

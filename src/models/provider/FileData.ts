@@ -1,5 +1,5 @@
 /**
- * Contents of files as the OpenAI protocols carry them.
+ * Encodes file contents for the OpenAI protocols.
  *
  * **Details**
  *
@@ -11,7 +11,7 @@ import * as Result from "effect/Result"
 
 const isAddress = (text: string): boolean => /^(https?|data):/i.test(text)
 
-/** The base64 text of a file that is here and not elsewhere. */
+/** Returns the content of a file in base64, or `undefined` if the file is only a remote URL. */
 export const readBase64 = (part: Prompt.FilePart): string | undefined => {
   const { data } = part
   if (data instanceof URL) return extractBase64(data.href)
@@ -21,10 +21,10 @@ export const readBase64 = (part: Prompt.FilePart): string | undefined => {
 
 const extractBase64 = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
 
-/** `image/*` means an image of unknown type. */
+/** `image/*` means an image of unknown type, which is sent as JPEG. */
 const resolveMediaType = (mediaType: string): string => (mediaType === "image/*" ? "image/jpeg" : mediaType)
 
-/** The address of a file: its own, or a data URL. */
+/** Returns the URL of a file. For inline content, this is a data URL. */
 export const toUrl = (part: Prompt.FilePart): string => {
   const { data } = part
   if (data instanceof URL) return data.href

@@ -1,26 +1,27 @@
 /**
- * A language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) as a provider:
- * `openai("gpt-5.2")`, a gateway's model, a wrapped one.
+ * Adapts a language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) to a provider: for example
+ * `openai("gpt-5.2")`, a gateway's model or a wrapped model.
  *
  * **Details**
  *
  * The request has the form of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`,
- * `temperature`, `seed`, `reasoning_effort` and `response_format` if requested: middleware reads and rewrites it like
- * every other. Messages with images and files, tool calls and results, reasoning with the provider's signatures, and
- * streaming are supported in both directions. Usage is reported by the model.
+ * `temperature`, `seed`, `reasoning_effort` and `response_format` if requested. Middleware reads and rewrites it like
+ * any other request. Messages with images and files, tool calls and results, reasoning with the provider's signatures,
+ * and streaming are supported in both directions. Usage is reported by the model.
  *
- * Failures are typed: HTTP failures by status and body as in every other protocol, including `retry-after`, so that
- * retries, other routes and the breaker apply to them; a missing key, an unknown model and an unreadable answer by the
- * kind that the AI SDK names. The model does not retry: only `generateText` does, and it is not called. Interruption
- * aborts the call.
+ * Failures are typed. HTTP failures are classified by status and body as in every other protocol, including
+ * `retry-after`, so retries, fallback routes and the circuit breaker apply to them. A missing key, an unknown model and
+ * an unreadable answer are classified by the AI SDK's error name. The model itself does not retry; only the AI SDK's
+ * `generateText` would, and it is not used. Interruption aborts the call.
  *
  * **Gotchas**
  *
- * The effort of reasoning is a setting of v4 alone: models of v2 and v3 are asked without it, with a warning. A model
- * of another specification fails each call with an `InvalidRequestError` that names both.
+ * Only v4 has a setting for the reasoning effort: models of v2 and v3 are called without it, and a warning is logged.
+ * With a model of another specification, every call fails with an `InvalidRequestError` that names the model's
+ * specification and the supported ones.
  *
  * Files that the model cannot load from their address must be given as bytes. Sources, and the activity of the
- * provider's own tools, are not passed on. A warning of the model, such as a setting that it does not know, is logged
+ * provider's own tools, are not passed on. Each warning of the model, for example about an unknown setting, is logged
  * once.
  *
  * **Example** (An agent on a model of the AI SDK)
@@ -104,9 +105,10 @@ const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
 const failCall = (thrown: unknown, context: SdkError.Context): ModelEffect<never> =>
   Effect.clockWith((clock) => Effect.fail(AiSdkFailure.fromAiSdk(thrown, { ...context, clock })))
 
-/** Asks the model; interruption aborts the call. */
+/** Calls the model and converts its errors. */
 const callModel = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): ModelEffect<A> =>
-  // The runtime's secrets are known here, and not in the promise's own callbacks.
+  // Errors are converted here because the runtime's secrets, which are redacted, are not accessible in the promise's
+  // callbacks.
   Effect.catch(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) =>
     failCall(error, context)
   )
@@ -117,7 +119,7 @@ const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: Exec
   return onHeaders((name) => known.get(name))
 }
 
-/** Makes the provider for a value that is not a supported model: each call fails with an explanation. */
+/** Creates a provider for a value that is not a supported model. Each call fails with an explanation. */
 const makeUnreadableProvider = (given: AiSdkModel, description: string): Service => {
   const failCall = (method: string) =>
     Effect.fail(
@@ -142,7 +144,7 @@ const makeUnreadableProvider = (given: AiSdkModel, description: string): Service
   }
 }
 
-/** A model as a provider. */
+/** Creates a provider from a model. */
 export const make = (given: AiSdkModel): Service => {
   const model = AiSdkVersions.upgradeModel(given)
   return typeof model === "string" ? makeUnreadableProvider(given, model) : makeProvider(model)
@@ -206,7 +208,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
         if (value.type === "finish") return
       }
     })
-    // Cancelling the unused reader closes its connection.
+    // Cancelling the reader closes the connection if the stream was not read to its end.
     yield* Effect.ensuring(
       all,
       Effect.sync(() => void reader.cancel().catch(() => {}))
@@ -238,5 +240,5 @@ const makeProvider = (model: LanguageModelV4): Service => {
   }
 }
 
-/** {@link make} as the run's `Provider`. */
+/** Provides the result of {@link make} as the run's `Provider`. */
 export const layer = (model: AiSdkModel): Layer.Layer<Provider> => Layer.succeed(Provider, make(model))

@@ -1,16 +1,16 @@
 /**
- * Any `LanguageModel` of `effect/ai` as a provider, `apiMode` `language_model`.
+ * Adapts any `LanguageModel` of `effect/ai` to a provider whose `apiMode` is `language_model`.
  *
  * **Details**
  *
  * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` if requested, so that
- * middleware can read and rewrite it like every other. The model does not resolve tool calls, and it passes on calls of
- * undeclared tools. A raw answer is `{ content }`, the encoded parts of the answer with its `finish` part.
+ * middleware can read and rewrite it like any other request. The model does not resolve tool calls, and it passes on
+ * calls of undeclared tools. A raw answer is `{ content }`, the encoded parts of the answer with its `finish` part.
  *
  * **Gotchas**
  *
  * A `LanguageModel` takes no temperature, output limit or reasoning effort for one call: configure the model itself. It
- * takes no JSON Schema either; a structured answer is asked for in the system prompt. Sources and the activity of the
+ * takes no JSON Schema either; a structured answer is requested in the system prompt. Sources and the activity of the
  * vendor's own tools are not passed on.
  *
  * **Example** (Any model of effect/ai)
@@ -45,7 +45,7 @@ import * as LanguageModelWire from "./LanguageModelWire.ts"
 import * as Exchange from "./Exchange.ts"
 import type * as ProviderPort from "./Provider.ts"
 
-/** Provider and model that an answer is attributed to. */
+/** Names of the provider and the model that answers are attributed to. */
 export interface Info {
   readonly provider: string
   readonly model: string
@@ -59,7 +59,7 @@ const readRequest = (request: ModelRequest) =>
     makeError("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` }))
   )
 
-/** A `LanguageModel` as a provider. */
+/** Creates a provider from a `LanguageModel`. */
 export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
   const generateStream = Effect.fnUntraced(function* (
     options: LanguageModelWire.Options,

@@ -1,7 +1,7 @@
 /**
- * Requests and answers of a foreign `LanguageModel`: a request is `{ prompt, tools, tool_choice }`, encoded, with the
- * way back to the model's options; an answer is its parts in the vocabulary of the runtime. Sources, and the activity
- * of the vendor's own tools, are omitted.
+ * Converts requests and answers of an external `LanguageModel`. A request is `{ prompt, tools, tool_choice }`, encoded,
+ * and can be converted back to the model's options; an answer consists of the runtime's parts. Sources, and the
+ * activity of the vendor's own tools, are omitted.
  */
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
@@ -57,7 +57,7 @@ const fromWire = (value: unknown): Effect.Effect<Prompt.Message, Schema.SchemaEr
   return known === undefined ? decodeMessage(value) : Effect.succeed(known)
 }
 
-/** The request for a call. */
+/** Creates the request for a call. */
 export const prepare = (call: ModelCall): ModelRequest => ({
   prompt: { content: call.messages.map(toWire) },
   tools: call.tools,
@@ -68,7 +68,7 @@ export const prepare = (call: ModelCall): ModelRequest => ({
     : { response_format: { name: call.responseFormat.name, schema: call.responseFormat.schema } })
 })
 
-/** A tool that is only declared. */
+/** A tool declaration without a handler. */
 type DeclaredTool = Tool.Dynamic<
   string,
   {
@@ -86,7 +86,10 @@ type Declarations = Toolkit.WithHandler<Record<string, DeclaredTool>>
 
 const toolkits = new WeakMap<object, Declarations>()
 
-/** The toolkit of a request, made once for each array of tools. Tool calls are never resolved, so it handles none. */
+/**
+ * Returns the toolkit of a request, created once for each array of tools. It has no handlers, because the model never
+ * resolves tool calls.
+ */
 const getToolkit = (request: ModelRequest, tools: Request["tools"]): Declarations => {
   const { tools: array } = request
   const key = typeof array === "object" && array !== null ? array : request
@@ -100,7 +103,7 @@ const getToolkit = (request: ModelRequest, tools: Request["tools"]): Declaration
   return made
 }
 
-/** The messages, with the schema of the answer at the end of the system prompt. */
+/** Returns the messages with the answer's schema appended to the system prompt. */
 const addSchema = (
   messages: ReadonlyArray<Prompt.Message>,
   format: NonNullable<Request["response_format"]>
@@ -113,7 +116,7 @@ const addSchema = (
     : [Prompt.systemMessage({ content: text }), ...messages]
 }
 
-/** A request with the call settings that a model accepts in addition to it. */
+/** Creates a request that also includes the call's settings: output limit, temperature, seed and reasoning effort. */
 export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
   ...prepare(call),
   ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
@@ -122,7 +125,7 @@ export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
   ...(call.reasoningEffort === undefined ? {} : { reasoning_effort: call.reasoningEffort })
 })
 
-/** The members of a request, and its messages. */
+/** Decodes the fields of a request and its messages. */
 export const readMembers = Effect.fnUntraced(function* (request: ModelRequest) {
   const found = yield* decodeRequest(request)
   return { found, messages: yield* Effect.forEach(found.prompt.content, fromWire) }
@@ -144,10 +147,10 @@ export const readRequest = Effect.fnUntraced(function* (request: ModelRequest) {
   }
 })
 
-/** See {@link readMembers}. */
+/** Options of a model call, as read by {@link readRequest}. */
 export type Options = Effect.Success<ReturnType<typeof readRequest>>["options"]
 
-/** An answer without its raw form. */
+/** An answer without its raw body. */
 type BareAnswer = Omit<ModelResponse, "raw">
 
 const isContent = (part: Response.AnyPart): part is ContentPart => {
@@ -199,7 +202,7 @@ export const makeFilter = (): ((parts: ReadonlyArray<Response.AnyPart>) => Reado
   }
 }
 
-/** The failure that a stream reports as a part. */
+/** Returns the error that a stream reports in one of these parts, or `undefined`. */
 export const findError = (parts: ReadonlyArray<Response.AnyPart>): AiError.AiErrorReason | undefined => {
   const part = parts.find((part) => part.type === "error")
   if (part === undefined) return undefined
@@ -208,7 +211,7 @@ export const findError = (parts: ReadonlyArray<Response.AnyPart>): AiError.AiErr
     : new AiError.UnknownError({ description: Json.toText(part.error) })
 }
 
-/** A whole answer from its parts. */
+/** Assembles a complete answer from its parts. */
 export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): BareAnswer => {
   const finish = parts.find((part) => part.type === "finish")
   const metadata = parts.find((part) => part.type === "response-metadata")
@@ -221,7 +224,7 @@ export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): BareAnswer =>
   }
 }
 
-/** The parts of a whole answer, those about it first and last. */
+/** Returns the parts of a complete answer, with its metadata part first and its finish part last. */
 const toParts = ({
   finishReason,
   id,
@@ -239,10 +242,10 @@ const toParts = ({
 
 const encode = Schema.encodeSync(Schema.mutable(Schema.Array(PartSchema.AnswerPart)))
 
-/** A whole answer as encoded parts. */
+/** Encodes the parts of a complete answer. */
 export const encodeAnswer = (answer: BareAnswer): Array<Response.PartEncoded> => encode([...toParts(answer)])
 
-/** Makes an answer with its raw form, `{ content }`, which is built from the parts that were sent, on first use. */
+/** Adds the raw body, `{ content }`, to an answer. It is built on first use from the original parts, `sent`. */
 export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelResponse => {
   const { finishReason, id, model, parts, usage } = seen
   let raw: unknown
@@ -261,7 +264,7 @@ export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelRe
 
 const Raw = Schema.Struct({ content: Schema.Array(PartSchema.AnswerPart) })
 
-/** Reads a raw answer. */
+/** Decodes the raw body of an answer. */
 export const decode = (raw: unknown): Effect.Effect<ModelResponse, AiError.InvalidOutputError> =>
   Effect.mapBoth(Schema.decodeUnknownEffect(Raw)(raw), {
     onFailure: AiError.InvalidOutputError.fromSchemaError,

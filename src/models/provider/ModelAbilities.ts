@@ -1,17 +1,19 @@
 /**
- * Abilities of models, read from their ids: reasoning efforts of OpenAI's models, thinking of Claude, output limits.
+ * Derives the capabilities of models from their ids: reasoning efforts of OpenAI models, thinking styles of Claude
+ * models, output limits.
  *
  * **Details**
  *
  * - OpenAI: `minimal` exists on GPT-5 itself, `none` from GPT-5.1 on, `xhigh` from GPT-5.2 and on the largest Codex
- *   models. An effort that a model does not have becomes the nearest that it has.
- * - Claude: the reference names generations one by one (4.6, 4.7); here the version in the id is compared, so that a
- *   model that is younger than this file gets the abilities of the youngest generation that it knows. Models of other
- *   vendors on this protocol think by a budget, regardless of the number in their names.
- * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). No effort asked for,
- *   and models that never think, leave the fields out: the API's default holds.
- * - Output limits: the Messages API wants `max_tokens` in every request, so that every model needs a number; the table
- *   is data, and the longest name that a model id contains wins. Sonnet 4.6 after the seed (`ARCHITECTURE.md` §7, D11).
+ *   models. An effort that a model does not support is replaced by the nearest supported one.
+ * - Claude: the reference lists generations one by one (4.6, 4.7). Here the version in the id is compared, so a model
+ *   newer than this file gets the capabilities of the newest known generation. Models of other vendors on this protocol
+ *   use a thinking budget, regardless of the number in their names.
+ * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). Without a requested
+ *   effort, and for models that never think, the fields are omitted and the API's default applies.
+ * - Output limits: the Messages API requires `max_tokens` in every request, so every model needs a number; the table is
+ *   data, and the longest name that a model id contains is used. The limit of Sonnet 4.6 is the seed's
+ *   (`ARCHITECTURE.md` §7, D11).
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
@@ -19,13 +21,13 @@ import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 
 // Efforts of OpenAI
 
-/** Tests whether a model, named without vendor, thinks before it answers. */
+/** Tests whether a model thinks before it answers. `model` is its name without the vendor prefix. */
 export const isReasoningModel = (model: string): boolean =>
   /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
 
 const parseGeneration = (model: string): number => Number(/^gpt-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
 
-/** The effort for a model, undefined where the field must not be sent. */
+/** Returns the effort to send to a model, or `undefined` if the field must not be sent. */
 export const toOpenAiEffort = (model: string, effort: ReasoningEffort): ReasoningEffort | undefined => {
   if (!isReasoningModel(model)) return undefined
   const age = parseGeneration(model)
@@ -43,30 +45,36 @@ export const toOpenAiEffort = (model: string, effort: ReasoningEffort): Reasonin
 
 // Claude
 
-/** Ways to ask a model to think: by an effort, by a number of tokens, or not at all. */
+/**
+ * Style in which a model's thinking is configured: `adaptive` takes an effort, `budget` a number of tokens, `never`
+ * nothing.
+ */
 type ThinkingStyle = "adaptive" | "budget" | "never"
 
-/** Abilities of a model of the Messages API. */
+/** Capabilities of a model of the Messages API. */
 export interface ClaudeAbilities {
   readonly thinking: ThinkingStyle
-  /** True if the effort `xhigh` exists; otherwise `max` is used for it. */
+  /** True if the model supports the effort `xhigh`; otherwise `max` is sent instead. */
   readonly xhigh: boolean
   /** True if `temperature` is accepted. */
   readonly sampling: boolean
-  /** True if the answer can be bound to a JSON Schema. */
+  /** True if the model's answer can be constrained by a JSON Schema. */
   readonly structured: boolean
 }
 
-/** Major and minor version of a Claude model as one number, `4.6` as 406; undefined where the id names none. */
+/**
+ * Returns the major and minor version of a Claude model as one number (`4.6` is 406), or `undefined` if the id contains
+ * no version.
+ */
 const parseVersion = (id: string): number | undefined => {
   const match = /(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?/.exec(id.slice(id.indexOf("claude") + 6))
   return match === null ? undefined : Number(match[1]) * 100 + Number(match[2] ?? 0)
 }
 
-/** The youngest generation: ids without a version (`claude-mythos-preview`) are new. */
+/** Version assumed for ids without a version (`claude-mythos-preview`), which count as the newest generation. */
 const newest = 9_999
 
-/** The abilities of a model by its id. */
+/** Returns the capabilities of the model with this id. */
 export const findClaudeAbilities = (model: string): ClaudeAbilities => {
   const id = model.toLowerCase()
   if (!id.includes("claude")) return { thinking: "budget", xhigh: false, sampling: true, structured: false }
@@ -77,7 +85,7 @@ export const findClaudeAbilities = (model: string): ClaudeAbilities => {
 
 // Output limits
 
-/** Tokens by a part of the model id, dots written as hyphens. */
+/** Output limits in tokens, keyed by a part of the model id in which dots are replaced by hyphens. */
 const outputLimits: Readonly<Record<string, number>> = {
   "opus-4-8": 128_000,
   "opus-4-7": 128_000,
@@ -97,46 +105,46 @@ const outputLimits: Readonly<Record<string, number>> = {
   minimax: 131_072
 }
 
-/** For a model that is not in the outputLimits. */
+/** Output limit, in tokens, of a model that is not in `outputLimits`. */
 const unknownOutputLimit = 128_000
 
 const names = Object.keys(outputLimits).sort((a, b) => b.length - a.length)
 
-/** The limit of a model by its id, with or without vendor, with dots or hyphens. */
+/** Returns the output limit of the model with this id, which may have a vendor prefix and use dots or hyphens. */
 export const findOutputLimit = (model: string): number => {
   const id = model.toLowerCase().replaceAll(".", "-")
   const name = names.find((name) => id.includes(name))
   return name === undefined ? unknownOutputLimit : (outputLimits[name] ?? unknownOutputLimit)
 }
 
-/** `tokens`, or what a window of known size leaves: one token less than it holds. */
+/** Limits `tokens` to one less than the size of the context window, if that size is known. */
 export const fitOutput = (tokens: number, contextWindow: number | undefined): number =>
   contextWindow === undefined || tokens < contextWindow ? tokens : Math.max(1, contextWindow - 1)
 
 // Thinking of Claude
 
-/** Thinking by effort. */
+/** Thinking that is configured by an effort. */
 interface Adaptive {
   readonly style: "adaptive"
   readonly effort: string
 }
-/** Thinking by a number of tokens. */
+/** Thinking that is configured by a number of tokens. */
 interface Budget {
   readonly style: "budget"
   readonly tokens: number
 }
-/** Thinking in the fields of a request; undefined leaves thinking to the API. */
+/** Thinking configuration of a request. `undefined` omits the fields, so the API's default applies. */
 export type Thinking = Adaptive | Budget | undefined
 
 type ActiveEffort = Exclude<ReasoningEffort, "none" | "minimal">
 
-/** Tokens to think with, where a model counts them. */
+/** Thinking budgets in tokens by effort, for models with the style `budget`. */
 const budgets: Readonly<Record<ActiveEffort, number>> = { xhigh: 32_000, high: 16_000, medium: 8_000, low: 4_000 }
 
-/** Tokens that the answer itself gets at least, above the budget. */
+/** Minimum number of tokens reserved for the answer in addition to the thinking budget. */
 const answerTokens = 4_096
 
-/** The thinking of a request, from the effort that a user asks for. */
+/** Returns the thinking configuration for the effort that the user requests. */
 export const chooseThinking = (effort: ReasoningEffort | undefined, abilities: ClaudeAbilities): Thinking => {
   if (effort === undefined || effort === "none" || effort === "minimal") return undefined
   switch (abilities.thinking) {
@@ -150,8 +158,8 @@ export const chooseThinking = (effort: ReasoningEffort | undefined, abilities: C
 }
 
 /**
- * `max_tokens` and the thinking that fits into it. A budget raises the cap so that an answer fits above it; where the
- * window leaves no room for both, there is no thinking.
+ * Returns `max_tokens` and the thinking configuration that fits into it. A thinking budget raises the cap to leave room
+ * for the answer. If the context window has no room for both, thinking is disabled.
  */
 export const fitThinking = (
   cap: number,

@@ -1,9 +1,10 @@
 /**
- * Reasons for calls that got no answer, or only a part of one. Each names the failure of the connection and its remedy.
+ * Creates the error reasons for calls that received no answer or only a part of one. Each reason describes the
+ * connection failure and its remedy.
  *
  * **Details**
  *
- * Node and undici name failures by a code. The first code on the way down the causes decides.
+ * Node and undici identify failures by a `code`. The first code found along the chain of causes determines the reason.
  */
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
@@ -14,7 +15,7 @@ export const formatHost = (url: string | undefined): string => {
   return parsed === null ? "the API" : parsed.host
 }
 
-/** A URL without query and credentials. */
+/** Returns the URL without its query and credentials. */
 const stripUrl = (url: string | undefined): string => {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed === null ? "" : `${parsed.origin}${parsed.pathname}`
@@ -22,7 +23,7 @@ const stripUrl = (url: string | undefined): string => {
 
 const maxDepth = 5
 
-/** The first `code` on the way down the causes, where Node reports the reason. */
+/** Returns the first `code` found along the chain of causes, where Node reports the reason. */
 const findCode = (error: unknown, depth = 0): string | undefined => {
   if (depth > maxDepth || !Predicate.isObject(error)) return undefined
   if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
@@ -86,7 +87,7 @@ const describeNetworkError = (code: string | undefined, name: string, error: Err
 const isTimeout = (error: Error): boolean =>
   error.constructor.name.endsWith("TimeoutError") || error.name === "TimeoutError"
 
-/** The reason for a call that got no answer, or only a part of one. */
+/** Creates the reason for a call that received no answer or only a part of one. */
 export const makeNetworkReason = (error: Error, url: string | undefined): AiError.NetworkError => {
   const code = findCode(error)
   const name = formatHost(url)

@@ -4,12 +4,14 @@
  *
  * **Details**
  *
- * It follows plain instructions with the tools that it is offered: read, list and search files, run a command, write a
- * file, note a todo, delegate a task to a subagent, reply with a given text or with the result of a tool. It reads only
- * the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the scenario instead.
- * Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual data.
+ * It follows simple instructions with the tools that it is offered: it reads, lists and searches files, runs a command,
+ * writes a file, notes a todo, delegates a task to a subagent, and replies with a given text or the result of a tool.
+ * It reads only the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the
+ * scenario instead. Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual
+ * data.
  *
- * Everything except its name and notice is loaded on first use, at no cost to programs that have a model.
+ * Everything except the route and the notice is loaded on first use, so programs that use a real model pay nothing for
+ * it.
  *
  * **Gotchas**
  *
@@ -37,28 +39,28 @@ import type * as Scenario from "./offline/Scenario.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
-/** Notice to the user, once, on stderr. */
+/** Notice that is printed to the user once, on stderr. */
 export const notice =
   "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions " +
   "(read, list, " +
   "search, run, write, reply exactly) and answers no open questions; run `hermes model`, or set model.provider and " +
   "model.default in config.yaml"
 
-/** Options of the stand-in. */
+/** Options of the offline model. */
 export interface Options {
-  /** Answers to return instead of following instructions. */
+  /** Scenario whose answers are returned. Without it, the model follows instructions. */
   readonly scenario?: Scenario.Scenario | undefined
 }
 
-/** The route to it. */
+/** The route to the offline model. */
 export const route: Route.Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
-/** A separate provider: a scenario begins at its first turn. */
+/** Creates an independent provider whose scenario begins at its first turn. */
 export const make = (options?: Options): Effect.Effect<ProviderPort.Service> =>
   Effect.flatMap(
     Effect.promise(() => import("./offline/Service.ts")),
     (service) => service.make(route, options?.scenario)
   )
 
-/** {@link make} as the run's `Provider`. */
+/** Provides the result of {@link make} as the run's `Provider`. */
 export const layer = (options?: Options): Layer.Layer<Provider> => Layer.effect(Provider, make(options))

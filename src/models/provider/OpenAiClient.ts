@@ -1,19 +1,19 @@
 /**
- * The official OpenAI SDK for one route, and the only file that knows it.
+ * Configures the official OpenAI SDK for one route. No other file depends on the SDK.
  *
  * **Details**
  *
- * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through `HttpTransport`, and
- * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
- * for OpenAI's own host alone; all others never.
+ * The SDK is loaded when a client is made. It does not retry or log, sends through `HttpTransport`, and gets address,
+ * key, query and headers from the route. Of the SDK's environment variables, organization and project are used only for
+ * OpenAI's own host; the others are never used.
  *
- * An endpoint without a key gets a placeholder, because the SDK insists on one; OpenAI itself does not. Azure wants the
- * key under its own header.
+ * An endpoint without a key gets a placeholder, because the SDK requires a key. OpenAI's own host requires a real key.
+ * Azure expects the key in the `api-key` header.
  *
  * **Gotchas**
  *
  * The timeout limits the wait for the start of an answer, and the reading of an answer that is not streamed. The reader
- * of a stream has to detect silence.
+ * of a stream must detect a stalled connection itself.
  */
 import type { OpenAI } from "openai"
 import * as Effect from "effect/Effect"
@@ -30,20 +30,23 @@ import type * as Exchange from "./Exchange.ts"
 import type { RouteOptions } from "./Provider.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
-/** Address of a route of provider `openai` that names none. No key of another provider may go there. */
+/**
+ * Default base URL for routes of the provider `openai`. Other providers must specify a base URL, so that their keys are
+ * never sent here.
+ */
 const defaultBaseUrl = "https://api.openai.com/v1"
 
 const placeholderKey = "no-key-required"
 const defaultTimeoutMillis = 1_800_000
 
-/** Sends one request. */
+/** Client that sends the requests of one route. */
 interface OpenAiClient {
   readonly baseUrl: string
   readonly timeoutMillis: number
   readonly post: (path: string, outgoing: Outgoing, signal: AbortSignal) => PostedRequest
 }
 
-/** The parts of a request; the body may be JSON already. */
+/** The parts of a request; the body may already be encoded as JSON text. */
 interface Outgoing extends Omit<Exchange.Extras, "body"> {
   readonly body: Exchange.Extras["body"] | string
 }
@@ -60,10 +63,10 @@ const makeHeaders = (route: Route, baseUrl: string, key: string): Record<string,
   ...route.headers
 })
 
-/** Variables of the SDK that hold for OpenAI's own host. */
+/** Environment variables of the SDK that are used only for OpenAI's own host. */
 const ownVariables = ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"]
 
-/** Headers of a request whose body is JSON already. */
+/** Headers of a request whose body is already encoded as JSON text. */
 const jsonText = { "content-type": "application/json" }
 
 type Build = OpenAI["buildRequest"]
@@ -71,11 +74,11 @@ type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
 /**
- * The SDK's client. Requests with a JSON body differ only in this body: the rest of the first request to a path
- * (address, key, headers), built by the SDK, is reused for all.
+ * Creates the subclass of the SDK's client. Requests whose body is JSON text differ only in the body, so the rest of
+ * the first request to a path (address, key, headers), built by the SDK, is reused for later requests.
  */
 const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
-  // The SDK sends the name of the class as its own.
+  // The SDK sends the class name in its `user-agent` header, so the name must stay `OpenAI`.
   class OpenAI extends sdk.OpenAI {
     readonly #built = new Map<string, Built>()
 
@@ -92,7 +95,8 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
     }
 
     /**
-     * The transport watches the caller's signal and the time; the SDK would compose a signal of both for each request.
+     * Sends through the transport, which observes the caller's signal and the timeout itself; the SDK would create a
+     * combined signal for each request.
      */
     override fetchWithTimeout(...[url, init, millis]: Parameters<Send>): Promise<Response> {
       return fetch(url, init, millis)
@@ -122,7 +126,7 @@ const makeClient = (
       })
   )
 
-/** A client of one route. The scope closes its connections. */
+/** Creates the client for a route. Its connections are closed with the scope. */
 export const make = Effect.fnUntraced(function* (
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
@@ -146,14 +150,17 @@ export const make = Effect.fnUntraced(function* (
   return {
     baseUrl,
     timeoutMillis: client.timeout,
-    // `post` and not the method of the resource: that one walks the whole body to see whether it asks for a stream.
-    // A text is sent as it is where its type is named, and would be encoded again elsewhere.
+    // `post` is used because the SDK's resource method traverses the whole body to see whether it requests a stream.
+    // The SDK sends a string body unchanged only if its content type is given; otherwise it would encode the string
+    // again.
     post: (path, { body, headers, query }, signal) =>
       client.post<unknown>(path, { body, headers: typeof body === "string" ? jsonText : headers, query, signal })
   }
 })
 
-/** Makes the route for options. If the provider is absent, it is `openai`, or `custom` if an address is given. */
+/**
+ * Creates the route for the options. The provider defaults to `custom` if a base URL is given, otherwise to `openai`.
+ */
 export const makeRoute = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
   ...options,
   provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),

@@ -7,13 +7,13 @@ import * as Response from "effect/ai/Response"
 
 const ToolCall = Response.ToolCallPart("", Schema.Unknown).mapFields((fields) => ({ ...fields, name: Schema.String }))
 
-/** Parts of a whole answer. */
+/** Schema of the content parts of a complete answer. */
 export const ContentPart = Schema.Union([Response.TextPart, Response.ReasoningPart, ToolCall, Response.FilePart])
 
-/** Parts of a whole answer, including its metadata and finish parts. */
+/** Schema of the parts of a complete answer, including its metadata and finish parts. */
 export const AnswerPart = Schema.Union([ContentPart, Response.ResponseMetadataPart, Response.FinishPart])
 
-/** Parts of a stream. */
+/** Schema of the parts of a stream. */
 export const StreamPart = Schema.Union([
   Response.TextStartPart,
   Response.TextDeltaPart,

@@ -1,12 +1,12 @@
 /**
- * The port to a model: one route to one API. A provider prepares the full request without sending it, executes it, and
- * reads answers back; it knows no retry, no fallback and no policy.
+ * The interface to a model through one route to one API. A provider prepares a complete request without sending it,
+ * executes it, and decodes answers. Retries, fallbacks and policies are handled elsewhere.
  *
  * **Details**
  *
- * `prepare` turns a `ModelCall` into the provider's own request (its "kwargs": chat messages, Responses input,
- * Converse blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a
- * raw body of the provider's `apiMode`, so that a wrapper may answer in the provider's stead.
+ * `prepare` turns a `ModelCall` into the provider's own request (its "kwargs": chat messages, Responses input, Converse
+ * blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a raw body of
+ * the provider's `apiMode`, so a wrapper can answer instead of the provider.
  *
  * **Example** (Provider and protocol)
  *
@@ -29,7 +29,7 @@ import type { ApiMode } from "../../base/domain/ApiMode.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
 
-/** A provider of one route. Every failure is an `AiError` with an exact reason; interruption closes the connection. */
+/** A provider for one route. Every failure is an `AiError` with an exact reason. Interruption closes the connection. */
 export interface Service {
   readonly info: RouteInfo
   readonly apiMode: ApiMode
@@ -38,14 +38,14 @@ export interface Service {
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
 }
 
-/** A route for the provider of one protocol, which fixes the rest. */
+/** A route for the provider of one protocol, which sets the `apiMode` and a default `provider`. */
 export type RouteOptions = Omit<Route, "apiMode" | "provider"> & {
   /** Name of the provider that serves the API. */
   readonly provider?: string | undefined
 }
 
 /**
- * The provider that a run talks to when nothing routes between several.
+ * The provider that a run uses if no router selects between several providers.
  *
  * @see {@link Service} for its members.
  */

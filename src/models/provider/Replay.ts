@@ -1,19 +1,17 @@
 /**
- * Records what is said between the runtime and a provider, and plays it again without a network: one line of JSON for
- * each exchange.
+ * Records the exchanges between the runtime and a provider, one line of JSON each, and replays them without a network.
  *
  * **Details**
  *
  * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, the streamed parts,
  * and the answer or the error. No secrets are written: secrets known to `Redaction` are replaced first, and the key of
- * a route is not part of a request. {@link makeProvider} plays a recording in the order in which its requests began. A
- * request has to be the recorded one, compared without secrets; when it is not, the error names the first place where
- * it differs.
+ * a route is not part of a request. {@link makeProvider} replays a recording in the order in which its requests began.
+ * Each request must equal the recorded one, compared without secrets; otherwise the error names the first difference.
  *
  * **Gotchas**
  *
  * `prompt_cache_key` is neither recorded nor compared, because it names the session. An interrupted request is not
- * recorded. A recording of requests that ran at the same time replays only if they begin in the same order again.
+ * recorded. A recording of concurrent requests can be replayed only if they begin in the same order again.
  *
  * **Example** (Recorded once, played again)
  *
@@ -80,8 +78,8 @@ const makeWriteError = (error: unknown): AiError.AiError =>
 const asIs: OnPart = Effect.succeed
 
 /**
- * A provider that does what it did, and records it. A line that cannot be written fails the request: a recording with a
- * gap would replay something that never happened.
+ * Returns a provider that behaves like the given one and records its exchanges. A request fails if its line cannot be
+ * written, because a recording with a gap would replay exchanges that never happened.
  */
 export const recordProvider = (provider: ProviderPort.Service, sink: Sink): ProviderPort.Service => {
   let count = 0
@@ -169,7 +167,7 @@ const readExchanges = (lines: Iterable<string>): Result.Result<ReadonlyArray<Rec
     return exchanges.sort((a, b) => a.index - b.index)
   })
 
-/** Preparation and reading of one protocol. */
+/** The functions of one protocol that prepare requests and decode bodies. */
 interface Protocol {
   readonly prepare: (call: ModelCall) => ModelRequest
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
@@ -216,10 +214,10 @@ const loadProtocol = async (route: Route.Route): Promise<Protocol> => {
   }
 }
 
-/** The pure half of the protocol of a route: requests are prepared and bodies read without an SDK. */
+/** Loads the part of a route's protocol that prepares requests and decodes bodies without an SDK. */
 export const openProtocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => loadProtocol(route))
 
-/** A provider that plays a recording from its first exchange on. */
+/** Creates a provider that replays a recording from its first exchange. */
 export const makeProvider = Effect.fn("Replay.makeProvider")(function* (
   lines: Iterable<string>
 ): Effect.fn.Return<ProviderPort.Service, ConfigError> {
@@ -261,13 +259,13 @@ export const makeProvider = Effect.fn("Replay.makeProvider")(function* (
   }
 })
 
-/** {@link makeProvider} as the run's `Provider`. */
+/** Provides the result of {@link makeProvider} as the run's `Provider`. */
 export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> =>
   Layer.effect(Provider, makeProvider(lines))
 
 /**
- * Appends lines to a file that its owner alone can read, as the session database. Fails at once, before anything is
- * asked, where the file cannot be written.
+ * Creates a sink that appends lines to a file that only its owner can read, like the session database. Fails
+ * immediately, before any request is sent, if the file cannot be written.
  */
 export const toFile = Effect.fnUntraced(function* (
   path: string
@@ -275,7 +273,7 @@ export const toFile = Effect.fnUntraced(function* (
   const files = yield* FileSystem.FileSystem
   const appendText = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
   yield* appendText("").pipe(
-    // The mode applies to a new file only; an existing file has its previous mode until this point.
+    // The mode given at opening applies only to a new file, so the mode of an existing file is changed here.
     Effect.andThen(files.chmod(path, 0o600)),
     Effect.mapError(
       (error) =>
@@ -285,7 +283,7 @@ export const toFile = Effect.fnUntraced(function* (
   return (line) => appendText(`${line}\n`)
 })
 
-/** The lines of a file. */
+/** Reads the lines of a recording from a file. */
 export const fromFile = (path: string): Effect.Effect<ReadonlyArray<string>, ConfigError, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (files) => files.readFileString(path)).pipe(
     Effect.mapBoth({

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A script is a list of turns, one for each request: {@link complete}, {@link fail} or {@link hang}. It speaks chat
- * completions, so hooks and middleware see the usual requests and bodies. A streamed request gets the turn's pieces as
- * they are written; each may wait on the clock, which `TestClock.adjust` moves.
+ * A script is a list of turns, one for each request: {@link complete}, {@link fail} or {@link hang}. The model uses the
+ * chat completions protocol, so hooks and middleware see the usual requests and bodies. A streamed request receives the
+ * pieces of the turn one by one; each may have a delay, which `TestClock.adjust` advances.
  *
  * **Example** (A call, and the answer to its result)
  *
@@ -38,30 +38,30 @@ import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import type * as SdkError from "./SdkError.ts"
 
-/** A piece of a streamed text, and the delay before it. */
+/** A piece of streamed text with the delay before it. */
 export interface Piece {
   readonly text: string
   readonly delay: Duration.Input
 }
 
-/** A call of a tool. Params that are text are sent unchanged: broken JSON stays broken. */
+/** A tool call. `params` that are a string are sent unchanged, even if they are invalid JSON. */
 export interface Call {
   readonly name: string
   readonly params?: unknown
   readonly id?: string
 }
 
-/** The answer of a turn. Without `text` it is the pieces, joined. */
+/** The answer of a turn. `text` defaults to the joined `pieces`. */
 export interface Reply {
   readonly text?: string
-  /** The text as it streams; words when absent. */
+  /** The pieces in which the text is streamed. Defaults to the words of `text`. */
   readonly pieces?: ReadonlyArray<string | Piece>
   readonly reasoning?: string
   readonly toolCalls?: ReadonlyArray<Call>
-  /** Absent counts are estimated from the request and the answer. */
+  /** Token counts of the turn. Missing counts are estimated from the request and the answer. */
   readonly usage?: Completion.Tokens
   readonly finishReason?: "stop" | "length" | "tool-calls" | "content-filter"
-  /** Time to wait before the answer begins. */
+  /** Delay before the answer begins. */
   readonly delay?: Duration.Input
 }
 
@@ -71,40 +71,43 @@ export type Turn =
   | { readonly type: "fail"; readonly said: Reply; readonly error: AiError.AiError }
   | { readonly type: "hang"; readonly said: Reply }
 
-/** An answer. */
+/** Creates a turn that returns an answer. */
 export const complete = (said: string | Reply): Turn => ({
   type: "complete",
   said: typeof said === "string" ? { text: said } : said
 })
 
-/** A failure; in a stream, after what is said has come. */
+/** Creates a turn that fails; a streamed request first receives the content of `said`. */
 export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Reply = {}): Turn => ({
   type: "fail",
   said,
   error: AiError.isAiError(error) ? error : AiError.make({ module: "Scripted", method: "execute", reason: error })
 })
 
-/** No answer, until interruption; in a stream, after what is said has come. */
+/**
+ * Creates a turn that never completes, until it is interrupted; a streamed request first receives the content of
+ * `said`.
+ */
 export const hang = (said: Reply = {}): Turn => ({ type: "hang", said })
 
-/** Requests of a script so far. */
+/** Gives access to the requests that a script has received so far. */
 export interface InspectionService {
   /** The requests that were executed. */
   readonly requests: Effect.Effect<ReadonlyArray<ModelRequest>>
-  /** The calls that requests were prepared from. */
+  /** The model calls from which requests were prepared. */
   readonly calls: Effect.Effect<ReadonlyArray<ModelCall>>
-  /** Number of turns left. */
+  /** Number of turns that have not been used yet. */
   readonly remaining: Effect.Effect<number>
   /** Number of requests that were interrupted before they ended. */
   readonly interruptions: Effect.Effect<number>
 }
 
-/** Inspection of a script, as a service. */
+/** Service for inspecting the requests of a script. */
 export class Inspection extends Context.Service<Inspection, InspectionService>()(
   "hermes-effect/provider/Scripted/Inspection"
 ) {}
 
-/** A script as the values that its Layer provides. */
+/** The services that the layer of a script provides. */
 export interface Script {
   readonly provider: ProviderPort.Service
   readonly inspection: InspectionService
@@ -188,7 +191,7 @@ const playTurn = Effect.fnUntraced(function* (
   }
 })
 
-/** A script at its first turn. */
+/** Creates a script that begins at its first turn. */
 export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
   Effect.sync(() => {
     const requests: Array<ModelRequest> = []
@@ -210,7 +213,7 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
         apiMode: route.apiMode,
         prepare: (call) =>
           Effect.sync(() => {
-            // The messages of a call may be the live array of a run.
+            // The messages are copied because a run may append to the same array later.
             calls.push({ ...call, messages: [...call.messages] })
             return Request.prepare(call, route)
           }),

@@ -1,13 +1,13 @@
 /**
- * Turns what the OpenAI and Anthropic SDKs throw, and error objects that arrive inside an answer, into `AiError`s with
- * an exact reason. It makes no decision about retries, but retains the facts that such a decision needs.
+ * Converts errors thrown by the OpenAI and Anthropic SDKs, and error objects inside answers, to `AiError`s with an
+ * exact reason. It does not decide about retries, but retains the facts that such a decision needs.
  *
  * **Details**
  *
- * `AiError.reasonFromHttpStatus` provides the first guess; the code, type and wording of the body refine it
+ * `AiError.reasonFromHttpStatus` provides the initial reason; the code, type and message in the body refine it
  * (`hermes-llm.md` §16.2 to §16.4). The reason's `metadata` holds `status`, `requestId`, `code`, `type`, `param` and
- * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
- * Header fields that carry credentials are left out.
+ * `retryAfterMillis` as far as the provider returned them; `http` holds status, headers and a bounded copy of the body.
+ * Headers that contain credentials are omitted.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -18,21 +18,21 @@ import * as Json from "../../base/domain/Json.ts"
 import { redactStart, redactText } from "../../base/domain/Redaction.ts"
 import * as NetworkFailure from "./NetworkFailure.ts"
 
-/** The call that a failure belongs to. */
+/** Describes the call in which a failure occurred. */
 export interface Context {
   readonly module: string
   readonly method: string
-  /** Base URL of the route; undefined for the SDK's own. */
+  /** Base URL of the route; `undefined` if the SDK's default is used. */
   readonly url: string | undefined
   readonly model: string
 }
 
-/** A call that may fail with a time to come back, and the clock that measures it. */
+/** Describes a call, with the clock used to interpret `retry-after` dates. */
 export interface TimedContext extends Context {
   readonly clock: Clock.Clock
 }
 
-/** Report of an API about a failure, in one shape for all of them. */
+/** A failure reported by an API, in a form common to all APIs. */
 interface Failure {
   readonly status: number | undefined
   readonly message: string
@@ -44,13 +44,13 @@ interface Failure {
   readonly http: typeof AiError.HttpContext.Type
 }
 
-/** `get` of a header table, names in lower case. */
+/** Returns the value of a header; the name is in lower case. */
 type GetHeader = (name: string) => string | undefined
 
 /**
- * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so
- * that a wrong local clock does not matter; without that header, from the present time of `clock`. Past dates and
- * invalid numbers are ignored.
+ * Reads `retry-after-ms`, otherwise `retry-after`, which is a number of seconds or a date. A date is compared with the
+ * server's `date` header, so that a wrong local clock does not matter, or with the time of `clock` if that header is
+ * missing. Past dates and invalid numbers are ignored.
  */
 export const readRetryAfter = (get: GetHeader, clock: Clock.Clock): Duration.Duration | undefined => {
   const millis = Number.parseFloat(get("retry-after-ms") ?? "")
@@ -85,13 +85,13 @@ const collectHeaders = (headers: unknown): Record<string, string> => {
   return out
 }
 
-/** The object that says what is wrong: the body itself, or what its `error` holds. */
+/** Returns the object that describes the error: the `error` field of the body, or the body itself. */
 const findErrorObject = (body: unknown): unknown => {
   const { error } = Json.readFields(body)
   return error === undefined || error === null ? body : error
 }
 
-/** OpenRouter wraps the text of the upstream provider. */
+/** Reads the upstream provider's error message, which OpenRouter wraps in `metadata.raw`. */
 const readWrappedMessage = (error: Json.Fields): string => {
   const { raw } = Json.readFields(error["metadata"])
   return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
@@ -149,7 +149,7 @@ const buildMetadata = (failed: Failure): AiError.ProviderMetadata => ({
 const quotaCode = /insufficient_quota|billing|payment_required|insufficient_balance|credits?_exhausted/
 const quotaText =
   /insufficient (credits|balance|funds)|insufficient_quota|credit balance|credits have been exhausted|top up your credits|payment required|billing hard limit|can only afford|account is deactivated|plan does not include|(key|spending) limit exceeded/
-/** Some say this of a limit per minute too, then with a status of 429. */
+/** Some providers also use this wording for per-minute limits, with status 429. */
 const ambiguousQuotaText = /exceeded your current quota/
 const usageText = /usage limit|quota|limit exceeded/
 const transientText = /try again|retry|resets at|reset in|\bwait\b|requests remaining|periodic|window/
@@ -159,7 +159,7 @@ const rateCode = /rate_limit|throttl|resource_exhausted|too_many_requests/
 const overloadCode = /overloaded|server_error|internal|api_error|unavailable|timeout/
 const modelText = /model/
 
-/** Infers the HTTP status of a failure that has only a code or a type, as in an error event of a stream. */
+/** Infers the HTTP status of a failure that has only a code or type, such as an error event in a stream. */
 const inferStatus = (name: string): number | undefined => {
   if (rateCode.test(name)) return 429
   if (/authentication|invalid_api_key/.test(name)) return 401
@@ -177,17 +177,17 @@ const classifyKeyError = (text: string): "ExpiredKey" | "MissingKey" | "InvalidK
       ? "MissingKey"
       : "InvalidKey"
 
-/** A failure with the facts that classify it. */
+/** A failure with the facts that determine its reason. */
 interface FailureFacts {
   readonly failed: Failure
   readonly context: Context
-  /** The message in lower case. */
+  /** Error message in lower case. */
   readonly text: string
-  /** Code and type in lower case. */
+  /** Error code and type in lower case. */
   readonly name: string
-  /** The stated status; else the one that the name suggests. */
+  /** HTTP status of the failure. If the failure has no status, it is inferred from the name. */
   readonly status: number | undefined
-  /** Fields of every reason. */
+  /** Fields that are included in every reason. */
   readonly common: Pick<Failure, "http"> & { readonly metadata: AiError.ProviderMetadata }
 }
 
@@ -216,7 +216,10 @@ const makeRateLimit = ({ common, failed }: FailureFacts): AiError.RateLimitError
     ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
   })
 
-/** The reason of a failure whose wording says more than its status: a spent quota, refused content. */
+/**
+ * Returns the reason for a failure whose wording is more specific than its status, such as an exhausted quota or
+ * refused content.
+ */
 const classifyWording = (facts: FailureFacts): AiError.AiErrorReason | undefined => {
   const { common, failed, name, status, text } = facts
   if (status === 402 && usageText.test(text) && transientText.test(text)) return makeRateLimit(facts)
@@ -244,7 +247,7 @@ const classifyNotFound = (facts: FailureFacts): AiError.AiErrorReason => {
       )
 }
 
-/** The reason of a failure with a status below 500. */
+/** Returns the reason for a failure with a status below 500. */
 const classifyStatus = (facts: FailureFacts, status: number): AiError.AiErrorReason => {
   const { common, context, failed, text } = facts
   const { message } = failed
@@ -285,7 +288,7 @@ const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReas
   return new AiError.InternalProviderError({ ...common, description })
 }
 
-/** An error object that came in a body with status 200 or as an event of a stream. */
+/** Converts an error object received in a body with status 200, or as an event of a stream, to an `AiError`. */
 export const fromBody = (options: Context & { readonly body: unknown }): AiError.AiError =>
   AiError.make({
     module: options.module,
@@ -296,7 +299,7 @@ export const fromBody = (options: Context & { readonly body: unknown }): AiError
     )
   })
 
-/** An answer that the protocol does not allow. */
+/** Creates the error for an answer that violates the protocol. */
 export const makeInvalidResponse = (options: Context & { readonly description: string; readonly body?: unknown }) =>
   AiError.make({
     module: options.module,
@@ -316,13 +319,13 @@ export const makeInvalidResponse = (options: Context & { readonly description: s
     })
   })
 
-/** Makes the failure of a body that is not an answer. */
+/** Returns a function that creates the failure for an invalid body from its description. */
 export const failInvalidBody =
   (body: unknown, context: Context) =>
   (description: string): Result.Result<never, AiError.AiError> =>
     Result.fail(makeInvalidResponse({ ...context, description, body }))
 
-/** A stream that stopped before its end. */
+/** Creates the error for a stream that ended before the answer was complete. */
 export const makeCutStreamError = (context: Context): AiError.AiError =>
   AiError.make({
     module: context.module,
@@ -341,7 +344,7 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
   if (error instanceof SyntaxError) {
     return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${toOneLine(message)}` })
   }
-  // The message of such an error repeats the value, which may be the key.
+  // The message of this error is not passed on, because it contains the header's value, which may be the API key.
   if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
     return new AiError.InvalidRequestError({
       description:
@@ -351,7 +354,7 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
   return NetworkFailure.makeNetworkReason(error, context.url)
 }
 
-/** The failure that a call of an SDK threw. */
+/** Converts an error thrown by an SDK call to an `AiError`. */
 export const fromSdk = (options: TimedContext & { readonly error: unknown }): AiError.AiError => {
   const { error } = options
   if (AiError.isAiError(error)) return error

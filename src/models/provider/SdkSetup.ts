@@ -1,13 +1,12 @@
 /**
- * Parts that the clients of the official SDKs share: the transport, the request timeout, and construction apart from
- * the environment.
+ * Setup shared by the clients of the official SDKs: loading the SDK, the transport and the request timeout.
  *
  * **Details**
  *
- * The constructors of the SDKs read environment variables (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some
- * cannot be disabled by an option, and their values would be sent to any host that the route names. `withoutVariables`
- * removes them from the environment while the constructor runs. The constructor is synchronous: no other code sees the
- * environment without them.
+ * The constructors of the SDKs read environment variables (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some of
+ * these cannot be disabled by an option, and their values would be sent to any host that a route specifies.
+ * `withoutVariables` removes them from the environment while the constructor runs. The constructor is synchronous, so
+ * no other code observes the change.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -16,14 +15,17 @@ import type { Route } from "../../base/domain/Route.ts"
 import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 
-/** A longer time would overflow a timer, which then fires at once. */
+/** Maximum delay of a timer in milliseconds. A timer with a longer delay fires immediately. */
 const maxTimeoutMillis = 2_147_483_647
 
-/** Milliseconds for one request of a route. */
+/** Returns the timeout in milliseconds for one request of a route. */
 export const computeTimeout = (route: Route, whenAbsent: number): number =>
   Math.min(route.requestTimeoutMillis ?? whenAbsent, maxTimeoutMillis)
 
-/** Loads an SDK, which may not be installed, and opens a transport for it. The scope closes the connections. */
+/**
+ * Loads an SDK and creates a transport for it. Fails if the package is not installed. The connections are closed with
+ * the scope.
+ */
 export const loadSdk = <Sdk>(
   { model, readTimeoutMillis }: Route,
   name: string,

@@ -1,37 +1,37 @@
 /**
- * Server-sent events, read a socket read at a time: all events that one read completes come as one array, so that what
- * is done with them is done once for each array and not once for each event.
+ * Reads server-sent events. All events completed by one read of the socket are returned as one array, so that consumers
+ * process them once per array instead of once per event.
  *
  * **Details**
  *
- * Lines may end in LF, CRLF or CR and be cut anywhere, within a character too; several `data` lines of an event are
- * joined by LF; comments, ids and retry times are skipped, and so are events without data. `[DONE]` ends the stream,
- * and so does the end of the body, which completes an event whose blank line is missing.
+ * Lines may end in LF, CRLF or CR and may be split anywhere, even within a character. Several `data` lines of an event
+ * are joined by LF. Comments, ids, retry times and events without data are skipped. The stream ends with `[DONE]` or
+ * with the end of the body, which also completes an event whose blank line is missing.
  *
  * **Gotchas**
  *
  * An event of more than {@link maxEventBytes} fails the stream.
  *
- * The end of a stream is no proof that it was whole: each protocol has its own last event.
+ * The end of a stream does not prove that it was complete: each protocol has its own final event.
  */
 import * as AiError from "effect/ai/AiError"
 
-/** One event. `event` is undefined where the server names none. */
+/** One event. `event` is `undefined` if the server sends no event name. */
 export interface SseEvent {
   readonly event: string | undefined
   readonly data: string
 }
 
-/** Events in arrays; `return` leaves the body, which drains or closes the connection. */
+/** Iterator over arrays of events. `return` stops reading the body, which drains or closes the connection. */
 export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>, undefined, undefined> {
-  /** True once `[DONE]` was read. */
+  /** True after `[DONE]` has been read. */
   readonly finished: boolean
   readonly return: () => Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>>
 }
 
 const lineFeed = 10
 const done = "[DONE]"
-/** Bytes of one event at most: no image in an answer is larger. */
+/** Maximum size of one event, in bytes. No image in an answer is larger. */
 export const maxEventBytes = 32 * 1024 * 1024
 const noEvents: ReadonlyArray<SseEvent> = []
 
@@ -48,7 +48,7 @@ const tooLarge = (): AiError.AiError =>
 class Fields {
   #event: string | undefined
   #data: string | undefined
-  /** True once `[DONE]` was read. */
+  /** True after `[DONE]` has been read. */
   finished = false
 
   line(line: string, out: Array<SseEvent>): void {
@@ -80,7 +80,7 @@ class Fields {
 class Reader implements SseReader {
   readonly #body: AsyncIterator<Uint8Array>
   readonly #fields = new Fields()
-  /** Bytes after the last line end. */
+  /** Bytes received after the last line break. */
   #rest: Array<Uint8Array> = []
   #restBytes = 0
   #first = true
@@ -144,7 +144,10 @@ class Reader implements SseReader {
     return out
   }
 
-  /** `bytes` end with a line feed, which is never part of another character. */
+  /**
+   * Splits `bytes` into lines and returns the completed events. `bytes` end with a line feed, so no UTF-8 character is
+   * cut.
+   */
   #lines(bytes: Buffer): Array<SseEvent> {
     let text = bytes.toString("utf8")
     if (this.#first) {
@@ -163,5 +166,5 @@ class Reader implements SseReader {
   }
 }
 
-/** The events of a body. */
+/** Returns a reader of the events in a body. */
 export const readEvents = (body: AsyncIterable<Uint8Array>): SseReader => new Reader(body)

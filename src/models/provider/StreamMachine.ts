@@ -1,24 +1,24 @@
-/**
- * Parts that the readers of streamed answers share: the shape of a state machine from events to parts, and the parts
- * that are made for each piece of an answer.
- */
+/** Interface shared by the readers of streamed answers: a state machine that converts events to parts. */
 import type * as AiError from "effect/ai/AiError"
 import type { ContentPart, StreamPart } from "../../base/domain/ModelCall.ts"
 import type { SseEvent } from "./SseReader.ts"
 
-/** Takes the events of a stream in. */
+/** Converts the events of a stream to parts. */
 export interface StreamMachine {
-  /** The parts that the events of one read of the network make. */
+  /** Returns the parts created from the events of one network read. */
   readonly step: (events: ReadonlyArray<SseEvent>) => ReadonlyArray<StreamPart>
-  /** The stream is over, by its own last event if `finished`: the parts that were still open, and `finish`. */
+  /**
+   * Ends the stream and returns the end of the open parts and the `finish` part. `finished` is true if the stream ended
+   * with its own final event.
+   */
   readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
   /**
-   * True once the protocol's own last event was read, so that nothing more need be waited for. Absent where only the
-   * end of the body is the end.
+   * Returns true after the protocol's final event, so that no further read is needed. Omitted by protocols in which
+   * only the end of the body ends the stream.
    */
   readonly over?: () => boolean
-  /** The failure of the stream; the parts before it have been given out. */
+  /** Returns the failure of the stream, or `undefined`. The parts before the failure have already been returned. */
   readonly failure: () => AiError.AiError | undefined
-  /** The equivalent body without streaming, built from the parts and from data that the parts do not contain. */
+  /** Builds the equivalent body without streaming, from the parts and from data that the parts do not contain. */
   readonly body: (parts: ReadonlyArray<ContentPart>) => unknown
 }

@@ -1,13 +1,13 @@
 /**
- * Separates reasoning that a model writes into its text, `<think>…</think>` and its four variations, from the text
- * meant for the user.
+ * Separates reasoning that a model writes into its text, in `<think>…</think>` or one of four similar tags, from the
+ * text meant for the user.
  *
  * **Details**
  *
- * It reads text in pieces, so that a tag may be cut anywhere; only the piece of a possible tag is held back. An opening
- * tag counts at the beginning of the text or of a line, a closing one anywhere after it. A block that never ends is
- * reasoning to the end; a closing tag at the beginning of a line without an opening one is dropped, and so is white
- * space after a block.
+ * The text is read in pieces, so a tag may be split anywhere; only a piece that may be part of a tag is held back. An
+ * opening tag is recognized at the beginning of the text or of a line, a closing tag anywhere after it. The text of an
+ * unclosed block is reasoning to the end. A closing tag without an opening tag is removed at the beginning of a line,
+ * as is white space after a block.
  *
  * **Gotchas**
  *
@@ -16,16 +16,16 @@
  * Source: `hermes-llm.md` §14.3, §14.4.
  */
 
-/** Receives text of each kind. */
+/** Receives the text and the reasoning separately. */
 interface Sink {
   readonly text: (text: string) => void
   readonly reasoning: (text: string) => void
 }
 
-/** A reader of text in pieces. */
+/** Separates text that arrives in pieces. */
 interface ThinkTags {
   readonly read: (piece: string) => void
-  /** Ends the text and emits the piece that was held back. */
+  /** Ends the text and emits the last piece, which may have been held back as part of a possible tag. */
   readonly end: () => void
 }
 
@@ -45,14 +45,14 @@ const findTagAt = (text: string, at: number, list: ReadonlyArray<string>): strin
 
 const isBlank = (text: string): boolean => text.trim() === ""
 
-/** A reader at the beginning of a text. */
+/** Creates a reader for a new text. */
 export const make = (sink: Sink): ThinkTags => {
   let held = ""
-  /** The closing tag that is waited for. */
+  /** The closing tag of the open block; `undefined` outside of a block. */
   let closer: string | undefined
   /** True while the line contains only white space so far. */
   let atStart = true
-  /** True while white space is dropped, after a block. */
+  /** True while white space after a block is being removed. */
   let trimming = false
 
   const emitText = (text: string): void => {

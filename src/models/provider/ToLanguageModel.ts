@@ -1,11 +1,11 @@
 /**
- * A provider as the `LanguageModel` of `effect/ai`: `generateText`, `streamText`, `generateObject` and toolkits work on
- * it as on any other.
+ * Adapts a provider to the `LanguageModel` of `effect/ai`, so that `generateText`, `streamText`, `generateObject` and
+ * toolkits work with it.
  *
  * **Gotchas**
  *
- * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded by
- * Schema on its way, which is why the loop of a run talks to the provider itself.
+ * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded with
+ * `Schema`; to avoid this cost, the loop of a run uses the provider directly.
  *
  * **Example** (Asking a provider without an agent)
  *
@@ -51,7 +51,7 @@ const getDefinition = memoize((tool: Tool.Any): ToolDefinition => ({
   parameters: Tool.getJsonSchema(tool)
 }))
 
-/** The same array for the same tools, so that providers make their wire form once. */
+/** Creates a function that returns the same array for the same tools, so that providers encode them only once. */
 const makeDefinitions = (): ((tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<ToolDefinition>) => {
   let last: ReadonlyArray<ToolDefinition> = []
   return (tools) => {
@@ -136,18 +136,20 @@ const makeWithModule = (
   })
 }
 
-/** A provider as a `LanguageModel`. */
+/** Creates a `LanguageModel` from a provider. */
 export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> =>
   Effect.flatMap(
     Effect.promise(() => import("effect/ai/LanguageModel")),
     (module) => makeWithModule(module, provider)
   )
 
-/** The service by its key: its module is loaded with the first model that is made. */
+/**
+ * The `LanguageModel` service, declared by its key, so that its module is loaded only when the first model is created.
+ */
 const Model: Context.Service<LanguageModel.LanguageModel, LanguageModel.LanguageModel> =
   Context.Service<LanguageModel.LanguageModel>("effect/ai/LanguageModel")
 
-/** The run's `Provider` as a `LanguageModel`. */
+/** Provides the run's `Provider` as a `LanguageModel`. */
 export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(
   Model,
   Effect.flatMap(Provider, make)

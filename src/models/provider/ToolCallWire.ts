@@ -1,14 +1,14 @@
 /**
- * Ids and arguments of tool calls on the wire.
+ * Encodes and decodes the ids and arguments of tool calls.
  *
  * **Details**
  *
- * The text of arguments is canonical, compact with sorted keys, so that the same history is always the same bytes for a
- * prompt cache. Arguments that were no JSON are sent back as `{}`: many endpoints parse the arguments of the history
- * and would refuse every later request; the model reads in the result of the call what was wrong with them.
+ * Arguments are encoded canonically, as compact JSON with sorted keys, so that the same history always produces the
+ * same bytes for a prompt cache. Arguments that were invalid JSON are sent back as `{}`: many endpoints parse the
+ * arguments in the history and would refuse every later request. The model reads about the error in the call's result.
  *
- * Ids that a server left out or gave twice are derived from the call and never random, so that the same answer always
- * has the same ids.
+ * Ids that a server omitted or repeated are derived from the call and are never random, so the same answer always has
+ * the same ids.
  *
  * Source: `hermes-llm.md` §7.1.
  */
@@ -26,23 +26,23 @@ const sortKeys = (value: unknown): unknown => {
   )
 }
 
-/** Returns the canonical text of arguments; `{}` for values that are not JSON. */
+/** Returns the canonical JSON text of arguments. Returns `{}` for a string, `null` or `undefined`. */
 export const toText = (params: unknown): string =>
   typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sortKeys(params))
 
-/** Arguments as an API sends them: text, or an object where the server has parsed them already. */
+/** Decodes arguments received from an API, which are JSON text, or an object that the server has already parsed. */
 export const fromWire = (value: unknown): unknown =>
   typeof value === "string" ? Assembler.parseParams(value) : (value ?? {})
 
-/** A piece of the text of arguments, from a stream. */
+/** Returns a streamed piece of arguments as text. */
 export const toPieceText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
-/** Derives an id for a call without one. */
+/** Derives an id for a tool call without an id from its name, arguments and index. */
 export const deriveId = (name: string, argumentsText: string, index: number): string =>
   `call_${Digest.toHex(`${name}\n${argumentsText}\n${index}`, 24)}`
 
-/** `id`, or a variation of it that is not taken yet; takes it. */
+/** Returns `id`, or `id` with the index appended if it is already taken, and adds the result to `taken`. */
 export const makeUniqueId = (taken: Set<string>, id: string, index: number): string => {
   const own = taken.has(id) ? `${id}_${index}` : id
   taken.add(own)

@@ -1,16 +1,15 @@
 /**
- * Alternative forms of a call, for endpoints that reject the original one. Rejected features are remembered with the
- * route, so each is discovered once.
+ * Adapts a call for endpoints that reject its original form. Rejected features are stored with the route, so each is
+ * discovered only once.
  *
  * **Details**
  *
- * An image that is too large is scaled (`ImageScaling`), once; one that cannot be made to fit is replaced by a note
- * where the user gave it, and not sent where the model made it. An image that is named by its address stays as it is.
+ * An image that is too large is scaled once (`ImageScaling`). An image that cannot be scaled is replaced by a note in a
+ * user message, and omitted from an assistant message. An image given by its URL is not changed.
  *
- * Parameters that an endpoint may refuse and that a call can do without are read from the refusal: providers name them
- * in a field of the error (`param`, `loc`) or in its words. Names that are needed for an answer (`model`, `messages`,
- * `tools`, `stream`) are never taken away. The output limit of chat completions has two names: where one is refused,
- * the other one is tried before the limit is left out.
+ * Refused optional parameters are identified from the error: providers name them in a field (`param`, `loc`) or in the
+ * message. Required parameters (`model`, `messages`, `tools`, `stream`) are never removed. The output limit of chat
+ * completions has two names: if one is refused, the other is tried before the limit is omitted.
  *
  * Source: `hermes-llm.md` §4.1, §15.5, §16.5 (2, 5).
  */
@@ -25,7 +24,7 @@ import type { ModelCall, ModelRequest, ToolDefinition } from "../../base/domain/
 import * as FileData from "../provider/FileData.ts"
 import { type Bounds, ImageScaler, type NoImageLibrary } from "./ImageScaling.ts"
 
-/** Change of a call; the words follow "send it". */
+/** Change of a call. The names complete the phrase "send it". */
 export type Change =
   | "without_images"
   | "with_smaller_images"
@@ -61,13 +60,13 @@ const stripPatterns = (schema: unknown, isProperties: boolean): unknown => {
 }
 
 const plainTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<ToolDefinition> =>
-  // `stripPatterns` makes an object schema of an object schema.
+  // `stripPatterns` returns an object schema for an object schema.
   tools.map((tool) => ({ ...tool, parameters: stripPatterns(tool.parameters, false) as ToolDefinition["parameters"] }))
 )
 
 const removePatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
 
-/** Scaling takes time, and is {@link scaleImages}. */
+/** Synchronous changes of a call. Images are scaled by {@link scaleImages}. */
 const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: ModelCall) => ModelCall>> = {
   without_images: (call) => mapMessages(call, removeImages),
   without_reasoning: removeReasoning,
@@ -75,7 +74,7 @@ const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: Mo
   without_stream: (call) => ({ ...call, stream: false })
 }
 
-/** Returns the call as a route can take it, but for the scaling of its images. */
+/** Returns the call with the changes that its route requires, except for scaled images. */
 export const applyChanges = (call: ModelCall, wanted: ReadonlySet<Change>): ModelCall => {
   let adapted = call
   for (const change of wanted) if (change !== "with_smaller_images") adapted = changes[change](adapted)
@@ -83,8 +82,8 @@ export const applyChanges = (call: ModelCall, wanted: ReadonlySet<Change>): Mode
 }
 
 /**
- * Bounds that every known provider takes: 4 MB as they are sent, in base64, and no side that is longer than where many
- * are sent.
+ * Image limits that every known provider accepts: 4 MB in base64, and the maximum side length for requests with many
+ * images.
  */
 const bounds: Bounds = { bytes: 3 * 1024 * 1024, side: 2_000 }
 
@@ -97,7 +96,7 @@ const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
 const describeOmittedImage = (part: Prompt.FilePart): Prompt.TextPart =>
   Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model cannot take it]` })
 
-/** The bytes of an image that is here and not elsewhere. */
+/** Returns the bytes of an image, or `undefined` if it is only a remote URL or invalid base64. */
 const readImageBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
   const { data } = part
   if (data instanceof Uint8Array) return data
@@ -107,7 +106,10 @@ const readImageBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
 
 type FittedImages = ReadonlyMap<object, Prompt.FilePart | undefined>
 
-/** Returns the message with its images replaced by the fitted ones; images without a replacement are omitted. */
+/**
+ * Returns the message with its images replaced by the fitted ones. An image without a replacement becomes a note in a
+ * user message, and is omitted from an assistant message.
+ */
 const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Message => {
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
@@ -135,8 +137,8 @@ const removeImages = (message: Prompt.Message): Prompt.Message => replaceImages(
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
 /**
- * Returns the call with images that every provider takes. The same message always returns the same result, so that each
- * is scaled once; `refused` is called once per call if images cannot be scaled here.
+ * Returns the call with images that every provider accepts. Results are cached per message, so each image is scaled
+ * once. `refused` is called once per call if the image library is missing.
  */
 export const scaleImages = Effect.fnUntraced(function* (
   call: ModelCall,
@@ -145,7 +147,7 @@ export const scaleImages = Effect.fnUntraced(function* (
   const scale = yield* ImageScaler
   let lacking: NoImageLibrary | undefined
 
-  /** Returns the image scaled to the bounds, or undefined if that is not possible. */
+  /** Returns the image scaled to the bounds, or `undefined` if that is not possible. */
   const fitImage = Effect.fnUntraced(function* (part: Prompt.FilePart) {
     const bytes = readImageBytes(part)
     if (bytes === undefined) return part
@@ -173,7 +175,7 @@ export const scaleImages = Effect.fnUntraced(function* (
   return { ...call, messages }
 })
 
-/** Parameters that can be left out. */
+/** Parameters that can be omitted. */
 const optional = [
   "max_tokens",
   "max_completion_tokens",
@@ -208,7 +210,10 @@ const optional = [
   "options"
 ] as const
 
-/** Words of English that are parameters too: they count only in quotes or where a field names them. */
+/**
+ * Parameter names that are also English words. They are recognized only in quotes, or in the error's field for the
+ * parameter.
+ */
 const ambiguous: ReadonlySet<string> = new Set([
   "reasoning",
   "stop",
@@ -234,7 +239,10 @@ const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = option
 
 const optionalNames: ReadonlySet<string> = new Set(optional)
 
-/** The parameters that a refusal names: the one that a field names first, then as they come in its words. */
+/**
+ * Returns the optional parameters that a refusal names: first the one in the error's field, then those in its message,
+ * in order of occurrence.
+ */
 export const findNamedParameters = (text: string, param: string | undefined): ReadonlyArray<string> => {
   const own = param?.split(".").at(-1) ?? ""
   const found: Array<readonly [name: string, at: number]> = optionalNames.has(own) ? [[own, -1]] : []
@@ -245,19 +253,19 @@ export const findNamedParameters = (text: string, param: string | undefined): Re
   return found.toSorted(([, a], [, b]) => a - b).map(([name]) => name)
 }
 
-/** Replacements of parameters: another name, or undefined for none. */
+/** Replacements of parameters by name: the other name, or `undefined` to omit the parameter. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
 
-/** Places of a request that hold parameters, besides its top. */
+/** Fields of a request that contain further parameters. */
 const nested = ["extra_body", "inferenceConfig"]
 
-/** Returns whether a request has the parameter. */
+/** Tests whether a request contains the parameter. */
 const isIn = (request: ModelRequest, name: string): boolean =>
   [request, ...nested.map((place) => request[place])].some(
     (fields) => Json.isFields(fields) && Object.hasOwn(fields, name)
   )
 
-/** Needed in every request of the protocol. */
+/** Parameters that every request of a protocol requires. */
 const needed: Partial<Readonly<Record<ApiMode, ReadonlySet<string>>>> = { anthropic_messages: new Set(["max_tokens"]) }
 
 const otherName: Readonly<Record<string, string>> = {
@@ -266,8 +274,8 @@ const otherName: Readonly<Record<string, string>> = {
 }
 
 /**
- * Finds the remedy for a refused parameter of a request: its other name, or undefined to leave it out. Null for
- * nothing.
+ * Finds the remedy for a refused parameter of a request: its other name, or `undefined` to omit it. Returns `null` if
+ * the parameter is required or not in the request.
  */
 export const findParameterRemedy = (
   name: string,
@@ -279,7 +287,7 @@ export const findParameterRemedy = (
 ): string | undefined | null => {
   if (needed[apiMode]?.has(name) === true || !isIn(request, name)) return null
   const other = apiMode === "chat_completions" ? otherName[name] : undefined
-  // The other one was refused before, and led here.
+  // If the other name has already been refused, the parameter is omitted.
   return other === undefined || changes.has(other) ? undefined : other
 }
 
@@ -290,7 +298,7 @@ const applyParameterChanges = (
   if (!Object.keys(fields).some((name) => changes.has(name))) return fields
   const out: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
-    // Both names were refused: the second one leaves the limit out.
+    // Follows the replacements. If both names of the limit were refused, the limit is omitted.
     let to: string | undefined = name
     for (let steps = 0; to !== undefined && changes.has(to) && steps < 3; steps++) to = changes.get(to)
     if (to !== undefined) out[to] = value
@@ -298,7 +306,7 @@ const applyParameterChanges = (
   return out
 }
 
-/** A request as its endpoint takes it. */
+/** Returns the request with its parameters renamed or omitted. */
 export const changeParameters = (request: ModelRequest, changes: ParameterChanges): ModelRequest => {
   const top = applyParameterChanges(request, changes)
   const inner = nested.flatMap((place) => {

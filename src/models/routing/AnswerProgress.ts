@@ -1,54 +1,56 @@
 /**
- * The part of an answer that has arrived so far: of one attempt, as the router reads it, and of the answer over all of
- * its attempts, as a reader sees it. This module alone changes either; the router and the agent call its functions.
+ * Tracks the part of an answer that has arrived: for one attempt, as the router reads it, and for the answer across all
+ * attempts, as a reader sees it. Only this module changes the progress; the router and the agent call its functions.
  *
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
 import type * as Clock from "effect/Clock"
 import type { StreamPart } from "../../base/domain/ModelCall.ts"
 
-/** One attempt as its parts stream in. */
+/** Progress of one attempt. */
 export interface AttemptProgress {
-  /** Time of the last sign of life in milliseconds; undefined while a piece is being read on this side. */
+  /**
+   * Time of the last activity of the provider, in milliseconds; `undefined` while received parts are being processed.
+   */
   last: number | undefined
   isStreaming: boolean
-  /** Time of the first piece with content; undefined before it. */
+  /** Time of the first part with content, in milliseconds; `undefined` before it arrives. */
   firstPartAt: number | undefined
-  /** Parts that were read, read by read. */
+  /** Parts that were processed, one array for each read. */
   readonly parts: Array<ReadonlyArray<StreamPart>>
 }
 
-/** Makes the progress of an attempt that begins. */
+/** Creates the progress of a new attempt. */
 export const beginAttempt = (): AttemptProgress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
 
-/** Returns whether a part has content; parts that only open or close others have no content. */
+/** Tests whether a part has content. Parts that only mark a start or an end have no content. */
 const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
 
-/** Notes that parts have arrived and are being read on this side. */
+/** Records that parts have arrived and are being processed. */
 export const noteArrival = (progress: AttemptProgress, parts: ReadonlyArray<StreamPart>, clock: Clock.Clock): void => {
   if (progress.firstPartAt === undefined && parts.some(hasContent))
     progress.firstPartAt = clock.currentTimeMillisUnsafe()
   progress.last = undefined
 }
 
-/** Notes that parts were read. */
+/** Records that parts have been processed. */
 export const noteRead = (progress: AttemptProgress, parts: ReadonlyArray<StreamPart>, clock: Clock.Clock): void => {
   progress.last = clock.currentTimeMillisUnsafe()
   progress.parts.push(parts)
 }
 
-/** Notes whether the request of an attempt asks for a stream. */
+/** Records whether the request of an attempt is streamed. */
 export const noteRequest = (progress: AttemptProgress, isStreaming: boolean): void => {
   progress.isStreaming = isStreaming
 }
 
-/** The text that streamed by, and whether anything did. */
+/** The streamed text of an attempt, and whether any content was streamed. */
 interface StreamedText {
   readonly text: string
   readonly anything: boolean
 }
 
-/** Reads the text of the parts that streamed by in an attempt. */
+/** Reads the text of the streamed parts of an attempt. */
 export const readStreamedText = (reads: ReadonlyArray<ReadonlyArray<StreamPart>>): StreamedText => {
   let text = ""
   let anything = false
@@ -72,28 +74,30 @@ export const readStreamedText = (reads: ReadonlyArray<ReadonlyArray<StreamPart>>
   return { text, anything }
 }
 
-/** Text of the attempts that broke off. */
+/** Text of incomplete attempts. */
 interface BrokenText {
-  /** As it left the middleware: the next attempt continues it. */
+  /** Text as returned by the middleware. The next attempt continues it. */
   readonly received: string
-  /** As it was shown. */
+  /** Text as shown to the reader. */
   readonly shown: string
 }
 
 const noText: BrokenText = { received: "", shown: "" }
 
-/** One answer over all attempts that it takes, as a reader sees it. */
+/** Progress of one answer across all of its attempts, as a reader sees it. */
 export interface AnswerProgress {
-  /** Text that was shown so far. Until a new answer begins to arrive, the text of the answer before it. */
+  /** Text shown so far. It is the previous answer's text until the new answer begins to arrive. */
   text: string
-  /** Text of the attempt under way as it left the middleware. */
+  /** Text of the current attempt as returned by the middleware. */
   received: string
-  /** True if text of the attempt under way was shown to a reader. */
+  /** True if text of the current attempt was shown to a reader. */
   isRead: boolean
   broken: BrokenText
 }
 
-/** Makes the progress of an answer of which nothing has arrived; `text` of the answer before it is shown until then. */
+/**
+ * Creates the progress of a new answer. The previous answer's `text` is shown until the new answer begins to arrive.
+ */
 export const beginAnswer = (text: string): AnswerProgress => ({ text, received: "", isRead: false, broken: noText })
 
 const addText = (text: string, parts: ReadonlyArray<StreamPart>): string => {
@@ -102,12 +106,12 @@ const addText = (text: string, parts: ReadonlyArray<StreamPart>): string => {
   return sum
 }
 
-/** Adds the text of parts that left the middleware. */
+/** Adds the text of parts returned by the middleware. */
 export const receiveParts = (progress: AnswerProgress, parts: ReadonlyArray<StreamPart>): void => {
   progress.received = addText(progress.received, parts)
 }
 
-/** Adds the text of parts that are shown. `hasReader` is true if text is read while it streams in. */
+/** Adds the text of parts that are shown. `hasReader` is true if a reader sees the text while it is streamed. */
 export const showParts = (progress: AnswerProgress, parts: ReadonlyArray<StreamPart>, hasReader: boolean): void => {
   const before = progress.text
   progress.text = addText(before, parts)
@@ -119,14 +123,14 @@ export const showInstead = (progress: AnswerProgress, text: string): void => {
   progress.text = text
 }
 
-/** Keeps the text of an attempt that broke off: the next attempt is asked for the rest. */
+/** Preserves the text of an incomplete attempt, so that the next attempt can continue it. */
 export const keepBroken = (progress: AnswerProgress): void => {
   progress.broken = { received: progress.broken.received + progress.received, shown: progress.text }
   progress.received = ""
   progress.isRead = false
 }
 
-/** Takes back the text of an attempt that came to nothing. */
+/** Removes the text of a failed attempt. */
 export const retractAttempt = (progress: AnswerProgress): void => {
   progress.text = progress.broken.shown
   progress.received = ""

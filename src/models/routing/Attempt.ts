@@ -1,10 +1,10 @@
 /**
- * One attempt to get an answer: the request is prepared for the route that is really called, rewritten by `llm_request`
- * middleware, announced by `pre_api_request`, executed through `llm_execution`, and closed by `post_api_request` or
- * `api_request_error` (`AttemptEvents`). Auxiliary calls go through the same attempt. The run record has an entry for
- * each attempt (`AttemptRecord`).
+ * Makes one attempt to get an answer. The request is prepared for the route that is actually called, rewritten by
+ * `llm_request` middleware, announced by `pre_api_request`, executed through `llm_execution`, and closed by
+ * `post_api_request` or `api_request_error` (`AttemptEvents`). Auxiliary calls go through the same attempt. The run
+ * record has an entry for each attempt (`AttemptRecord`).
  *
- * Source: `ARCHITECTURE.md` §4 (run record too), `hermes-contract.md` §1.10.
+ * Source: `ARCHITECTURE.md` §4 (also for the run record), `hermes-contract.md` §1.10.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -32,15 +32,15 @@ import * as RateLimitGate from "./RateLimitGate.ts"
 import { emitNotice, findProviderFailure, readClock, type RouteCallState } from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
-/** The newest attempt of a call on a route. */
+/** The latest attempt of a call on a route. */
 export interface SentState {
-  /** The request as it was prepared. */
+  /** The prepared request, before middleware. */
   request: ModelRequest | undefined
-  /** Undefined if its provider could not be opened. */
+  /** Progress of the attempt; `undefined` if its provider could not be opened. */
   progress: AnswerProgress.AttemptProgress | undefined
 }
 
-/** Forgets the parts that streamed by in the attempt before. */
+/** Discards the progress of the previous attempt. */
 export const forgetAttempt = ({ sent }: RouteCallState): void => {
   sent.progress = undefined
 }
@@ -58,8 +58,8 @@ const makeSelfInterruption = (method: string): AiError.AiError =>
   })
 
 /**
- * Prepares the request in the form that the route is known to take; `delivered` is the part of the answer that was
- * read.
+ * Prepares the request in the form that the route is known to accept. `delivered` is the part of the answer that was
+ * already received.
  */
 const prepareRequest = (
   state: RouteCallState,
@@ -136,7 +136,7 @@ const runIntercepted = Effect.fnUntraced(function* (
     question
   } = state
   const contextWith = makeContextBuilder(started, prepared)
-  // A veto or a closed failure is reported as the end of the attempt.
+  // A veto, or a middleware failure that blocks the request, is reported as the result of the attempt.
   const rewritten = yield* Effect.result(Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith))
   const { payload, trace } = Result.getOrElse(rewritten, () => ({ payload: prepared, trace: [] }))
   const context = contextWith(trace)
@@ -164,8 +164,8 @@ const runIntercepted = Effect.fnUntraced(function* (
 })
 
 /**
- * Retries and fallbacks are decided on the failure of the provider itself; a translation waits until nothing is left to
- * be tried.
+ * Restores the provider's original failure, on which retries and fallbacks are decided. A failure translated by
+ * middleware is reported only after all recoveries have been tried.
  */
 const restoreProviderFailure = <E>(
   { log }: RouteCallState,
@@ -179,8 +179,8 @@ const restoreProviderFailure = <E>(
   })
 
 /**
- * Makes one attempt with an open provider. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known
- * where the stack was made, and their requirements are provided there.
+ * Makes one attempt with an open provider. `E` contains the errors that the stack's wrappers add (`Middleware.Errors`);
+ * the wrappers' requirements are provided where the stack is created.
  */
 export const runAttempt = <E>(
   state: RouteCallState,
@@ -200,7 +200,7 @@ export const runAttempt = <E>(
   const watched = StreamTimeout.executeWatched(provider, progress, (get) =>
     Effect.sync(() => RateLimitGate.readHeaders(state, get))
   )
-  // A provider that interrupts itself has failed; only the run is interrupted.
+  // A provider that interrupts itself counts as failed; only an interruption of the run interrupts the attempt.
   const execute: Provider["execute"] = (request, options) =>
     StreamTimeout.limitSilence(
       state,

@@ -1,6 +1,6 @@
 /**
- * The events of an attempt: `pre_api_request` when its request is ready, and `post_api_request` or `api_request_error`
- * when it ended. Their payloads are made for listeners alone.
+ * Creates the events of an attempt: `pre_api_request` when its request is ready, and `post_api_request` or
+ * `api_request_error` when it has ended. Payloads are created only if there are listeners.
  *
  * Source: `hermes-contract.md` §1.10.
  */
@@ -21,7 +21,7 @@ import type { AttemptProgress } from "./AnswerProgress.ts"
 import { findAttemptLimit } from "./RetryPolicy.ts"
 import { decideOnFailure, findProviderFailure, type RouteCallState } from "./RouteCallState.ts"
 
-/** An attempt as its events describe it. */
+/** Data of an attempt from which its events are created. */
 export interface SentAttempt {
   readonly state: RouteCallState
   readonly context: LlmContext
@@ -66,7 +66,8 @@ const measureTiming = ({ clock, progress: { firstPartAt }, startedAt }: SentAtte
 const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
 
 /**
- * Output limit of a prepared request in tokens, under the names of all protocols; null if the request sets no limit.
+ * Reads the output limit of a prepared request in tokens, under the name that its protocol uses. Returns `null` if the
+ * request sets no limit.
  */
 export const readMaxTokens = (request: ModelRequest): number | null => {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
@@ -79,13 +80,13 @@ export const readMaxTokens = (request: ModelRequest): number | null => {
   return isTokens(converse) ? converse : null
 }
 
-/** Makes the event of a request that is about to be sent. */
+/** Creates the event for a request that is about to be sent. */
 export const makeOpeningEvent = (sent: SentAttempt): PairedEvents.Event<"pre_api_request"> => [
   "pre_api_request",
   () => {
     const messages = readRequestMessages(sent)
     const { tools } = sent.request
-    // Written for those who ask for it: it grows with the history.
+    // The request is serialized only if a listener reads its length, because the cost grows with the history.
     let characters: number | undefined
     const countCharacters = (): number => (characters ??= Json.toText(sent.request).length)
     return {
@@ -108,7 +109,7 @@ const readStatus = (error: unknown): number | null => {
   return error.reason.http?.response?.status ?? null
 }
 
-/** Reason of a failure, and whether the same route may still answer. */
+/** Returns the reason for a failure, and whether a retry on the same route may succeed. */
 const classifyFailure = (
   { state }: SentAttempt,
   cause: Cause.Cause<unknown>
@@ -133,7 +134,7 @@ const buildErrorFields = (sent: SentAttempt, cause: Cause.Cause<unknown>): Field
   }
 }
 
-/** Makes the event of an attempt that ended. */
+/** Creates the event for an attempt that has ended. */
 export const makeClosingEvent = (
   sent: SentAttempt,
   exit: Exit.Exit<ModelResponse, unknown>
@@ -154,6 +155,6 @@ export const makeClosingEvent = (
       ]
     : ["api_request_error", () => buildErrorFields(sent, exit.cause)]
 
-/** Returns whether an event of attempts has a listener. */
+/** Tests whether any attempt event has a listener. */
 export const isHeard = (hooks: Hooks): boolean =>
   hooks.has("pre_api_request") || hooks.has("post_api_request") || hooks.has("api_request_error")

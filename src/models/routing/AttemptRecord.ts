@@ -1,6 +1,6 @@
 /**
- * Writes attempts to the run record: the request by reference to its messages and tools, and the whole answer or the
- * failure. Without a recorder this costs nothing.
+ * Writes attempts to the run record: the request, with references to its messages and tools, and the complete answer or
+ * the failure. Without a recorder nothing is done.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -18,25 +18,28 @@ import type { Service as Provider } from "../provider/Provider.ts"
 import type { AttemptProgress } from "./AnswerProgress.ts"
 import { decideOnFailure, findProviderFailure, type RouteCallState } from "./RouteCallState.ts"
 
-/** An attempt that begins. */
+/** An attempt that has started. */
 export interface StartedAttempt {
   readonly state: RouteCallState
   readonly provider: Provider
-  /** From 0, over all routes of the call. */
+  /** Number of the attempt, from 0, counted across all routes of the call. */
   readonly number: number
   readonly progress: AttemptProgress
-  /** Characters of an answer that broke off, whose rest is asked for. */
+  /** Number of characters of an incomplete answer that this attempt continues; 0 if it starts a new answer. */
   readonly continues: number
 }
 
 /** An attempt whose request is ready to be sent. */
 export interface RecordedAttempt extends StartedAttempt {
   readonly prepared: ModelRequest
-  /** The request as middleware left it. */
+  /** The request as rewritten by middleware. */
   readonly payload: ModelRequest
 }
 
-/** Members of a request that are messages or tools, in every protocol: the record names them by reference. */
+/**
+ * Fields of a request that are excluded from its recorded parameters, in every protocol: messages and tools, which are
+ * recorded by reference, and headers.
+ */
 const named: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -53,7 +56,7 @@ const selectParameters = (request: ModelRequest): Record<string, unknown> => {
   for (const name of Object.keys(request)) {
     const value = request[name]
     if (value === undefined || named.has(name)) continue
-    // A member of any name stays data.
+    // Defining the property stores even a `__proto__` field as data.
     if (name === "__proto__")
       Object.defineProperty(parameters, name, { value, enumerable: true, configurable: true, writable: true })
     else parameters[name] = value
@@ -81,7 +84,7 @@ const makeStartRecord = (
     step: context.apiCallCount,
     attempt: number,
     ...(task === undefined ? {} : { task }),
-    // A child's run executes in the fiber of its parent's call, under another session.
+    // A child's run executes in the fiber of its parent's tool call, but in another session.
     ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
     route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
     messages: recorder.references(call.messages),
@@ -123,10 +126,10 @@ const describeFailure = (state: RouteCallState, cause: Cause.Cause<unknown>) => 
 }
 
 const includeDefined = <K extends string, V>(key: K, value: V | undefined): { readonly [_ in K]?: V } =>
-  // A record of one key is what the type says; TypeScript widens a computed key.
+  // The cast is safe: TypeScript widens the type of an object with a computed key.
   (value === undefined ? {} : { [key]: value }) as { readonly [_ in K]?: V }
 
-/** The parts of an answer that came before it broke off. */
+/** Assembles the parts of an incomplete answer that had arrived. */
 const assembleStreamedParts = ({ parts }: AttemptProgress): ReadonlyArray<AnswerPart> => {
   const assembler = Assembler.make()
   for (const read of parts) assembler.add(read)
@@ -164,7 +167,7 @@ const makeEndRecord = (
   }
 }
 
-/** Runs an attempt whose request is ready, and writes both ends of it to the record of its run. */
+/** Runs an attempt whose request is ready, and writes its start and its end to the run record. */
 export const recordAttempt = <E, R>(
   sent: RecordedAttempt,
   execution: Effect.Effect<ModelResponse, E, R>

@@ -1,22 +1,22 @@
 /**
- * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is
- * chosen task by task (`TaskRoutes`).
+ * Runs side tasks of a model: summarizing, finding titles, describing images, condensing web pages, judging commands.
+ * The route is chosen for each task (`TaskRoutes`).
  *
  * **Details**
  *
- * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it,
- * under the session it belongs to. It is identified by `platform`, `auxiliary:<task>`, and by the run's `turn_id` with
- * the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` is not run: it wraps the steps
- * of a run, and its work there (compaction, failover) may itself request a side task.
+ * A side task uses the same attempt logic as the calls of a run: request and execution middleware and the API hooks
+ * observe it, in the session to which it belongs. It is identified by `platform`, `auxiliary:<task>`, and by the run's
+ * `turn_id` with the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` does not run: it
+ * wraps the steps of a run, and may itself request a side task there (for compaction or failover).
  *
- * An automatic choice continues with the next provider if an account is empty or a provider cannot be reached; an
- * explicit one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the
- * run and the session that it works for (`agent/Budget`).
+ * If the provider is chosen automatically, the next one is used if an account has no credit or a provider cannot be
+ * reached; an explicitly configured provider is never replaced. Each call has the deadline of its task. Usage is
+ * counted for each task, and charged to the run and session that requested the task (`agent/Budget`).
  *
  * **Gotchas**
  *
- * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may
- * be left undone is the caller's to decide.
+ * If an answer contains only reasoning, the reasoning is used as its text. Failures are returned unchanged; the caller
+ * decides whether a task may be skipped.
  *
  * **Example** (A title for a conversation)
  *
@@ -54,7 +54,7 @@ import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
-/** Tasks that the runtime itself has; an application may name others. */
+/** Names of the runtime's side tasks; an application may define others. */
 export type Task =
   | "compression"
   | "summary"
@@ -76,7 +76,7 @@ export interface Entry {
   readonly cost: Cost.Cost
 }
 
-/** Question of a side task, and the run that it is for. */
+/** Request of a side task, and the run that needs it. */
 export interface TaskRequest extends TaskRoutes.Overrides {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools?: ModelCall["tools"] | undefined
@@ -86,11 +86,11 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ModelCall["reasoningEffort"]
   readonly compact?: ModelCall["compact"]
-  /** For requests that share a prefix with the requests of the conversation. */
+  /** Conversation whose prompt cache is shared, if the request has the same prefix as the conversation's requests. */
   readonly conversationId?: ModelCall["conversationId"]
   /** True if the model must accept images; by default only for the task `vision`. */
   readonly images?: boolean | undefined
-  /** The run that needs it. */
+  /** The run that needs the task's result. */
   readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
   readonly record?: ((entry: Pick<Answer, "route" | "usage" | "cost">) => Effect.Effect<void>) | undefined
 }
@@ -104,12 +104,12 @@ export interface Answer {
   readonly cost: Cost.Cost
 }
 
-/** Side tasks for a model. */
+/** Runs side tasks of a model. */
 export interface Service<out E = never> {
   readonly call: (task: Task, ask: TaskRequest) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
-  /** Route that would be tried first; undefined if no route is available. */
+  /** Returns the route that would be tried first, or `undefined` if no route is available. */
   readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
-  /** Usage of each task so far, for all sessions together. */
+  /** Total usage of each task so far, for all sessions. */
   readonly used: Effect.Effect<ReadonlyMap<string, TaskUsage>>
 }
 
@@ -120,28 +120,31 @@ export interface TaskUsage {
 }
 
 /**
- * The side tasks of a runtime.
+ * Service that runs a runtime's side tasks.
  *
  * @see {@link Service} for its members.
  */
 export class Auxiliary extends Context.Service<Auxiliary, Service>()("hermes-effect/routing/Auxiliary") {}
 
-/** Parts of the service. */
+/** Dependencies of the service. */
 export interface Options {
   readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials" | "sources">
   readonly router: ModelRouter
   readonly interceptors: Interceptors
-  /** Keys of the environment; none when absent. */
+  /** Looks up keys in the environment. Without this option no such keys are used. */
   readonly lookup?: Lookup | undefined
-  /** Keys of pools and logins, which take precedence over the environment; defaults to the configured keys. */
+  /**
+   * Returns a provider's key from pools and logins, which takes precedence over the environment. Defaults to the
+   * configured keys.
+   */
   readonly pool?: ((provider: string) => Effect.Effect<TaskRoutes.PoolKey | undefined>) | undefined
-  /** Charges what a task spent to the session that it works for. */
+  /** Charges the usage of a task to the session that requested it. */
   readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
-  /** Providers that must not be asked for now (a rate limit that others have met). */
+  /** Providers that must not be used at the moment, because another call has met their rate limit. */
   readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
 }
 
-/** Providers whose keys may come from a pool. */
+/** Providers whose keys may be taken from a pool. */
 const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
 
 const readAnswerText = ({ parts }: ModelResponse): string => {
@@ -153,22 +156,25 @@ const readAnswerText = ({ parts }: ModelResponse): string => {
 
 const money = /credits|insufficient funds|can only afford|billing|payment required/
 
-/** Returns whether an account has no money left. */
+/** Tests for a failure because the account has no credit left. */
 const isPayment = (error: AiError.AiError): boolean => {
   if (error.reason._tag === "QuotaExhaustedError") return true
   const { status, text } = Evidence.collectEvidence(error)
   return status === 402 || ((status === 429 || status === undefined) && money.test(text))
 }
 
-/** Returns whether a provider cannot be reached, or does not answer in time. */
+/** Tests for a failure because the provider cannot be reached or does not answer in time. */
 const isConnection = (error: AiError.AiError): boolean =>
   error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
 
-/** Returns whether the router made no request, because the provider rests (`RateGuard`, the pace of a key). */
+/**
+ * Tests whether the router made no request because the provider must not be used at the moment (`RateGuard`, the
+ * request pace of a key).
+ */
 const isResting = (error: AiError.AiError): boolean =>
   error.module === "ModelRouter" && error.reason._tag === "RateLimitError"
 
-/** Returns whether the next provider may do a side task that one could not: any other failure would repeat there. */
+/** Tests whether another provider may succeed after this failure. Any other failure would be repeated there. */
 const isFailoverable = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
 
 const makeTimeoutError = (label: string, task: string, seconds: number): AiError.AiError =>
@@ -191,7 +197,7 @@ const makeNoProviderError = (task: string): ConfigError => {
   })
 }
 
-/** Makes the service; `E` as in `ModelRouter.call`. */
+/** Creates the service. `E` has the same meaning as in `ModelRouter.call`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
   const used = new Map<string, TaskUsage>()
@@ -221,7 +227,7 @@ export const make = <E = never>(options: Options): Service<E> => {
   const chooseRoutes = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
     Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
 
-  /** The ids of one call: the run's ids, made unique by task and number. */
+  /** Creates the ids of one call: the run's ids, made unique by task and number. */
   const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
     ...context,
     turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
@@ -287,7 +293,7 @@ export const make = <E = never>(options: Options): Service<E> => {
   }
 
   return {
-    // A received answer is always charged, even if the caller is interrupted: the two steps are not interruptible.
+    // Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
     call: (task, given) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {

@@ -1,14 +1,15 @@
 /**
- * Circuit breakers, one for each key (a route), so that a provider that is down is not asked by everybody again and
- * again. For callers who have another route to go to: an open circuit is a failure to decide upon, not a wait.
+ * Circuit breakers, one for each key (a route), which prevent repeated requests to an unavailable provider. They are
+ * intended for callers that have another route: an open circuit is reported as a failure and does not cause a wait.
  *
  * **Details**
  *
- * The caller says which outcomes count. After a few failures in a row the circuit opens for a while; then one call is
- * let through as a probe, and its end decides, while all others are still rejected. Outcomes that do not count, and
- * interruption, change nothing.
+ * The caller decides which outcomes count. After several consecutive failures the circuit opens for some time. Then one
+ * call is allowed as a probe, whose outcome closes or reopens the circuit, while all other calls are still rejected.
+ * Outcomes that do not count, and interruption, change nothing.
  *
- * Source: `nexau.md` §2 (threshold and recovery time), `hermes-llm.md` §17; the state machine is effect's.
+ * Source: `nexau.md` §2 (threshold and recovery time), `hermes-llm.md` §17; the state machine is Effect's
+ * `CircuitBreaker`.
  */
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
@@ -18,24 +19,26 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 
-/** Limits of a circuit: it opens after this many failed calls in a row, for this long. */
+/**
+ * Limits of a circuit: the number of consecutive failures after which it opens, and the time for which it stays open.
+ */
 export interface Policy {
   readonly failures: number
   readonly openFor: Duration.Input
 }
 
-/** Three failures, one minute. */
+/** Default policy: a circuit opens after three failures, for one minute. */
 export const defaults: Policy = { failures: 3, openFor: "1 minute" }
 
 /** Failure of a call that was not made, because its circuit is open. */
 export class Rejected extends Data.TaggedError("Rejected")<{}> {}
 
-/** Relation of an outcome to the health of the provider. */
+/** Effect of an outcome on the circuit. */
 export type Verdict = "success" | "failure" | "ignored"
 
-/** Circuits by key. */
+/** Circuit breakers by key. */
 export interface Breakers {
-  /** Makes the call unless the circuit of the key is open. An interrupted call is never judged. */
+  /** Executes the call unless the key's circuit is open. An interrupted call does not count. */
   readonly guard: <A, E, R>(
     key: string,
     call: Effect.Effect<A, E, R>,
@@ -50,7 +53,7 @@ const outcomes: Readonly<Record<Verdict, CircuitBreaker.Outcome>> = {
   ignored: CircuitBreaker.ignored
 }
 
-/** Makes closed circuits. Their state lives as long as they do; nothing has to be closed. */
+/** Creates circuits that are initially closed. Their state is in memory, and no resource has to be released. */
 export const make = ({ failures, openFor }: Policy): Breakers => {
   const breaker = Effect.runSync(
     CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration: openFor }).pipe(
@@ -67,7 +70,7 @@ export const make = ({ failures, openFor }: Policy): Breakers => {
             outcomes[Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) ? "ignored" : judge(exit)]
         })
         .pipe(
-          // Any other failure is the call's own.
+          // Any other error was raised by the call itself.
           Effect.mapError((error) =>
             error instanceof CircuitBreaker.CircuitBreakerError
               ? new Rejected()

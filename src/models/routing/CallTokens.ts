@@ -1,4 +1,4 @@
-/** Estimates the tokens that a call takes of a context window. */
+/** Estimates the number of tokens that a call uses of a context window. */
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -28,10 +28,10 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
   copy: ({ count }) => ({ count })
 })
 
-/** Estimated tokens of the messages. */
+/** Estimates the number of tokens in the messages. */
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
   Math.ceil(characters(messages).count / 4)
 
-/** Situation for the classification of a failed call to a model that holds `window` tokens. */
+/** Describes a failed call for its classification. `window` is the size of the model's context window in tokens. */
 export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
   call === undefined ? { window } : { tokens: estimateTokens(call), window, messages: call.messages.length }

@@ -1,6 +1,6 @@
 /**
- * Facts about the model on a route: context window, output limit, abilities, price. From the user, from
- * refusals, from who serves it, from tables, in this order.
+ * Provides facts about the model of a route: context window, output limit, capabilities and price. The sources are, in
+ * this order: the user's settings, refusals, the model's endpoint, and tables.
  *
  * **Details**
  *
@@ -11,10 +11,10 @@
  *
  * **Gotchas**
  *
- * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not
- * asked; its windows are in the table.
+ * `model.context_length` applies to the main model only; the window of a fallback is determined separately. Anthropic's
+ * list of models is not requested, because its windows are in the table.
  *
- * **Example** (How much of a window is left)
+ * **Example** (Computing the free part of a window)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -63,33 +63,36 @@ import * as Directory from "./ProviderDirectory.ts"
 export { Catalogue, requireWindow } from "./CataloguePort.ts"
 export type { CallFacts, ModelFacts, RouteIdentity, Service, Window, WindowSource } from "./CataloguePort.ts"
 
-/** The window of an unknown model. */
+/** Context window assumed for an unknown model, in tokens. */
 export const defaultWindow = 128_000
 
-/** Parts of a catalogue. */
+/** Dependencies of a catalogue. */
 export interface Options {
   readonly settings: Pick<Values, "model" | "customProviders">
   readonly windows: ContextWindow.ContextWindows
   readonly lists: ModelLists.ModelLists
   readonly get: ModelLists.GetJson
   readonly post: ModelLists.PostJson
-  /** Remembers which endpoints say nothing; the process alone does when absent. */
+  /** Stores which endpoints do not answer. Without this option they are remembered only within the process. */
   readonly endpoints?: Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent"> | undefined
-  /** Scope of the background requests to endpoints; if absent, each request runs until it is answered. */
+  /** Scope of background requests to endpoints. Without this option each request runs until it is answered. */
   readonly scope?: Scope.Scope | undefined
 }
 
-/** Milliseconds until the facts about a route are looked up again. */
+/** Time in milliseconds after which the facts about a route are looked up again. */
 const lifetime = 300_000
 
-/** Longest wait of a call for the list of a service of models. */
+/** Maximum time that a call waits for the model list of a service such as OpenRouter. */
 const patience = "5 seconds"
 
 const openRouter = "https://openrouter.ai/api/v1"
 
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
-/** OpenRouter's credits are dollars; the `cost` of other providers has no defined unit. */
+/**
+ * Tests whether the reported cost of a route is in US dollars. OpenRouter's credits are dollars; the `cost` of other
+ * providers has no defined unit.
+ */
 const isCostReported = ({ baseUrl, provider }: RouteIdentity): boolean =>
   provider === "openrouter" || RouteDetection.isUnder(RouteDetection.parseAddress(baseUrl).host, "openrouter.ai")
 
@@ -100,7 +103,7 @@ const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefin
     isTold && reported !== undefined ? Costs.fromReportedUsd(reported) : Pricing.estimateCost(usage, price, billing)
 }
 
-/** Makes a catalogue. */
+/** Creates a catalogue. */
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
   const probing = ContextWindow.makeLearntWindows(windows)
   const noticed = new Set<string>()
@@ -108,7 +111,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     RouteIdentity,
     { readonly until: number; readonly late: number; readonly known: CallFacts }
   >()
-  /** Answers of local servers, which must not be asked before each call. */
+  /** Cached answers of local servers, so that they are not requested before each call. */
   const local = new Map<string, ModelLists.ServedWindow | undefined>()
 
   const { getAsked, late } = EndpointMemory.makeAsker(endpoints, scope)
@@ -130,7 +133,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       return getAsked(baseUrl, `window of ${model}`, window)
     })
 
-  /** Finds the model in the list of its endpoint, where one is asked at all. */
+  /** Finds the model in the model list of its endpoint, if that list is requested for the route. */
   const findListing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
     if (provider === "openrouter")
@@ -168,7 +171,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       : { tokens: family.window, source: "table" }
   })
 
-  /** Applies what a refusal taught in this process, which wins over everything. */
+  /** Applies the window learnt from a refusal in this process, which takes precedence over all other sources. */
   const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
     return tokens === window.tokens ? window : { tokens, source: "learnt" }
@@ -210,7 +213,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     }
   })
 
-  /** Reads the facts about a route from the tables alone. */
+  /** Returns the facts about a route from the tables alone. */
   const readTableFacts = (route: RouteIdentity): CallFacts => {
     const family = ModelTables.findFamily(route.model)
     const billing = Pricing.findBillingMode(route)
@@ -294,15 +297,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   }
 }
 
-/** Adds the fields that a route's server has to be sent in each request. */
+/** Adds the fields to a route that its server requires in each request. */
 export const addExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
   Effect.map(catalogue.extraBody(route), (extra) =>
     extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } }
   )
 
 /**
- * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its
- * own models, so it gets no notice of those that are not in them.
+ * Creates a catalogue from the tables in this package alone: it reads no file and requests no endpoint. An application
+ * knows its own models, so no notice is returned for models that the tables do not contain.
  */
 export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
   ...make({
@@ -316,7 +319,8 @@ export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
 })
 
 /**
- * The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked.
+ * Creates the catalogue of a program. Files are read and endpoints requested only when needed. Pending requests end
+ * with the scope.
  */
 export const makeHome = Effect.fnUntraced(function* (
   directory: string,
@@ -335,7 +339,7 @@ export const makeHome = Effect.fnUntraced(function* (
   })
 })
 
-/** {@link makeHome} for the settings and the home directory in the context. */
+/** Provides the result of {@link makeHome} for the settings and home directory in the context. */
 export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> =
   Layer.effect(
     Catalogue,

@@ -1,4 +1,4 @@
-/** The port of the model catalogue: the facts that it reports about a route. */
+/** Interface of the model catalogue, and the facts that it provides about a route. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ConfigError } from "../../base/domain/AgentError.ts"
@@ -19,12 +19,12 @@ export interface Window {
   readonly source: WindowSource
 }
 
-/** The least that an agent can work with. */
+/** Minimum window that an agent can work with, in tokens. */
 const minimum = 64_000
 
 /**
- * Refuses a window that is too small for an agent, unless the user named it, or a refusal did: then runs have worked
- * with it.
+ * Fails if a window is too small for an agent. Windows that were configured, or learnt from a refusal, are accepted,
+ * because runs have worked with them.
  */
 export const requireWindow = (
   { model }: Pick<Route, "model">,
@@ -44,48 +44,52 @@ export const requireWindow = (
 /** Facts about a model. */
 export interface ModelFacts extends Abilities {
   readonly window: Window
-  /** Maximum tokens of one answer; undefined if unknown. */
+  /** Maximum number of tokens of one answer; `undefined` if unknown. */
   readonly output: number | undefined
   readonly price: Pricing | undefined
-  /** The model is in a list or a table. */
+  /** True if a list or table contains the model. */
   readonly known: boolean
 }
 
-/** Parts of a route that facts depend on: its model and address. The key is for lists that are not public. */
+/**
+ * Parts of a route that determine the facts: its provider, model and address. The key is used for lists that are not
+ * public.
+ */
 export type RouteIdentity = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
 
 /** Facts that every call on a route needs. */
 export interface CallFacts {
   readonly window: Window
   /**
-   * Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the
-   * known price.
+   * Computes the cost of a call: the amount reported by the provider if it is in US dollars, otherwise the cost of the
+   * usage at the known price.
    */
   readonly cost: (usage: Usage, reported?: number) => Cost
 }
 
-/** Facts about models, by route. */
+/** Provides facts about the models of routes. */
 export interface Service {
   /**
-   * {@link CallFacts} of a route object, looked up again after a while. A call is held up by an endpoint of its user
-   * for a second at most, and only while it is not known to say nothing; by a service of models for five.
+   * Returns the {@link CallFacts} of a route object, which are looked up again after some time. A call waits at most
+   * one second for a user's own endpoint, unless the endpoint is known not to answer, and at most five seconds for the
+   * list of a model service.
    */
   readonly known: (route: RouteIdentity) => Effect.Effect<CallFacts>
   readonly window: (route: RouteIdentity) => Effect.Effect<Window>
   readonly facts: (route: RouteIdentity) => Effect.Effect<ModelFacts>
   readonly cost: (route: RouteIdentity, usage: Usage) => Effect.Effect<Cost>
-  /** Notice for the user about an unknown model; returned once per model. */
+  /** Returns a notice for the user about an unknown model, once per model. */
   readonly notice: (route: RouteIdentity) => Effect.Effect<string | undefined>
-  /** The models that a route's endpoint lists. */
+  /** Returns the models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<Listed>>
-  /** Fields that requests on a route must carry so that its model has its full window: Ollama's `num_ctx`. */
+  /** Returns fields that requests on a route need so that the model uses its full window: Ollama's `num_ctx`. */
   readonly extraBody: (route: RouteIdentity) => Effect.Effect<Route["extraBody"]>
   /** Windows learnt from refusals; {@link window} and {@link known} use them. */
   readonly probing: LearntWindows
 }
 
 /**
- * The catalogue of a runtime. `Catalogue.layerHome` creates it for a program.
+ * Service that provides facts about the models of a runtime. `Catalogue.layerHome` creates it for a program.
  *
  * @see {@link Service} for its members.
  */

@@ -1,18 +1,18 @@
 /**
- * Classification of a provider's failure: its reason, by ordered rules, and the recoveries from it. Pure: the same
- * failure under the same facts is always decided alike.
+ * Classifies a provider's failure with ordered rules: its reason and the possible recoveries. Classification is pure:
+ * the same failure with the same facts always leads to the same decision.
  *
  * **Details**
  *
- * The first rule that returns a reason wins; a failure that no rule matches is `unknown`: it is retried and then left
- * to the next route. The order follows the specification: provider-specific messages, then the HTTP status, error
- * codes, wordings, and the way in which the connection ended. Where the specification has several generations, the
- * later one applies if it is safer: an overload reported as 429 does not set a key aside, an exhausted quota reported
- * as 429 is not waited for.
+ * The first rule that returns a reason is used; a failure that no rule matches is `unknown`: it is retried, and then
+ * the next route is tried. The order follows the specification: provider-specific messages, then the HTTP status, error
+ * codes, wordings, and the way in which the connection ended. If the specification has several versions of a rule, the
+ * later one applies if it is safer: an overload reported as 429 does not disable a key, and an exhausted quota reported
+ * as 429 is not retried after a wait.
  *
- * Providers say that an answer was to be too long in three ways: how many tokens are available, how long an answer of
- * the model may be, or how the window would have been divided. Of a division it is the output that is at fault as long
- * as the input leaves room for an answer.
+ * Providers report a requested output limit that is too large in three ways: by the number of available tokens, by the
+ * model's maximum output, or by the division of the window into input and output. In the last case the output limit is
+ * the cause as long as the input leaves room for an answer.
  *
  * Source: `hermes-llm.md` §11.2, §16.
  */
@@ -24,14 +24,14 @@ import * as Patterns from "./classification/Patterns.ts"
 import type { Reason } from "./Recovery.ts"
 import * as Recovery from "./Recovery.ts"
 
-/** Margin below a limit that was counted by another tokenizer. */
+/** Safety margin below a limit, in tokens, because the provider's tokenizer counts differently. */
 const margin = 64
-/** With less room than this it is the conversation that has to shrink. */
+/** Minimum room for an answer, in tokens. With less room, the conversation has to be compacted. */
 const leastRoom = 256
 
 const parseCount = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
 
-/** Names of the parameter, as they appear in messages. */
+/** Matches the names of the output limit parameter in messages. */
 const parameterNames = /max_(completion_|output_)?tokens|maxtokens|max_new_tokens/
 
 const available = [/available[_ ]tokens['"`]?\s*[:=]\s*([\d,]+)/, /=\s*([\d,]+)\D*$/]
@@ -70,7 +70,8 @@ const findFirstCount = (patterns: ReadonlyArray<RegExp>, text: string): number |
 }
 
 /**
- * The output limit to ask for instead, from a lower-cased message; undefined when the message is about something else.
+ * Parses the output limit to request instead from a message in lower case. Returns `undefined` if the message is not
+ * about the output limit.
  */
 export const parseOutputCap = (text: string): number | undefined => {
   const most = findFirstCount(longest, text)
@@ -85,7 +86,7 @@ export const parseOutputCap = (text: string): number | undefined => {
   return room === undefined ? undefined : Math.max(1, room - margin)
 }
 
-/** One rule; `name` is what an explanation says. */
+/** One rule; `name` is the name shown in explanations. */
 interface Rule {
   readonly name: string
   readonly judge: (evidence: Evidence.Evidence, facts: CallSituation) => Reason | undefined
@@ -110,7 +111,7 @@ const hasStatus =
   ({ status }: Evidence.Evidence): boolean =>
     status !== undefined && statuses.includes(status)
 
-/** Excludes 5xx from refusals: a server in trouble says anything. */
+/** Tests for a refusal. Status 5xx is excluded, because the message of a failing server is unreliable. */
 const isRefusal = ({ status }: Evidence.Evidence): boolean => status === undefined || status < 500
 
 const matchOutputCap = (name: string): Rule => ({
@@ -129,7 +130,7 @@ const isBeyond = (
   (facts.tokens ?? 0) > limits.tokens ||
   (facts.messages ?? 0) > limits.messages
 
-/** A message that says nothing. */
+/** Tests for a message that is too short to be specific. */
 const isGeneric = ({ message }: Evidence.Evidence): boolean => message.trim().length < 30
 
 const own: ReadonlyArray<Rule> = [
@@ -342,7 +343,7 @@ const byTag: ReadonlyArray<Rule> = [
   { name: "kind: the request", judge: ({ tag }) => (tag === "UnknownError" ? undefined : "format_error") }
 ]
 
-/** All rules in order. */
+/** All rules in the order in which they are tried. */
 export const rules: ReadonlyArray<Rule> = [...own, ...byStatus, ...byCode, ...transport, ...byWording, ...byTag]
 
 /** Fallback rule: the failure may be temporary, and the next route may succeed. */
@@ -358,14 +359,14 @@ export { Reason } from "./Recovery.ts"
 /** Reason of a failure and the recoveries from it. */
 export interface Decision {
   readonly reason: Reason
-  /** Recoveries in the order in which they are tried. None: the call fails. */
+  /** Recoveries in the order in which they are tried. If the array is empty, the call fails. */
   readonly recoveries: ReadonlyArray<Recovery.Recovery>
-  /** The same route may still answer. */
+  /** True if a retry on the same route may succeed. */
   readonly retryable: boolean
-  /** The rule that decided. */
+  /** Name of the rule that matched. */
   readonly rule: string
   readonly status: number | undefined
-  /** The address will never serve a model. */
+  /** Set if the address does not serve models at all, otherwise `undefined`. */
   readonly wrongAddress: WrongAddress | undefined
   /** Message of the provider, at most 500 characters. */
   readonly message: string
@@ -379,7 +380,7 @@ export interface Failure {
 
 const maxMessage = 500
 
-/** Decides on a failure. `facts` says how large the call was; absent facts count as small. */
+/** Classifies a failure. `facts` describes the size of the call; a missing fact means that the call was small. */
 export const classify = (error: AiError.AiError, facts: CallSituation = {}): Decision => {
   const evidence = Evidence.collectEvidence(error)
   let reason: Reason = otherwise.reason

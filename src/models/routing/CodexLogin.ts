@@ -1,16 +1,17 @@
 /**
- * The login that models of a ChatGPT subscription want: by a code that the user types into a browser, and renewed
- * before it ends.
+ * Logs in to ChatGPT, as models of a ChatGPT subscription require. The user enters a code in a browser, and the login
+ * is renewed before it expires.
  *
  * **Details**
  *
- * {@link Service.login} asks for a code, has it shown, and asks at the given pace whether the user has typed it.
- * {@link Service.token} returns the access token, renewed five minutes before its end. Only one renewal runs at a time,
- * and it looks into the store first: a refresh token is good for one use, and another process may have used it.
+ * {@link Service.login} requests a code, displays it, and polls at the given interval until the user has entered it.
+ * {@link Service.token} returns the access token, which is renewed five minutes before it expires. Only one renewal
+ * runs at a time, and it reads the store first, because a refresh token can be used only once and another process may
+ * have used it.
  *
  * **Gotchas**
  *
- * The endpoints are the ones that OpenAI's command line program uses; they are not documented as an API and were not
+ * The endpoints are those that OpenAI's command line program uses; they are not documented as an API and were not
  * tested against the real service.
  *
  * **Example** (Logging in at a terminal)
@@ -40,23 +41,23 @@ import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as TokenStore from "./TokenStore.ts"
 
-/** The login did not come about, or cannot be renewed. `message` says what to do. */
+/** The login failed or cannot be renewed. `message` contains the remedy. */
 export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/routing/LoginError")("LoginError", {
   message: Schema.String
 }) {}
 
-/** Addresses of the login service, and the program's id there. */
+/** Addresses of the login service, and the client id of this program. */
 export interface Endpoints {
-  /** The address of the service; undefined for OpenAI's own. */
+  /** Base URL of the login service; `undefined` for OpenAI's service. */
   readonly issuer: string | undefined
   readonly clientId: string
-  /** Gives a code. */
+  /** URL that issues a code. */
   readonly code: string
-  /** Reports whether the code was typed. */
+  /** URL that reports whether the user has entered the code. */
   readonly poll: string
-  /** Gives tokens. */
+  /** URL that issues tokens. */
   readonly token: string
-  /** Page on which the user types the code. */
+  /** URL of the page on which the user enters the code. */
   readonly page: string
   readonly redirect: string
 }
@@ -64,8 +65,8 @@ export interface Endpoints {
 const service = "https://auth.openai.com"
 
 /**
- * The endpoints at an address; OpenAI's own when absent, as its command line program is known to use them, never tried
- * against the real service.
+ * Creates the endpoints for an address, which defaults to OpenAI's service. The paths are those that OpenAI's command
+ * line program uses; they were not tested against the real service.
  */
 export const makeEndpoints = (address = service): Endpoints => {
   const issuer = address.replace(/\/+$/, "")
@@ -80,22 +81,22 @@ export const makeEndpoints = (address = service): Endpoints => {
   }
 }
 
-/** Addresses at OpenAI. */
+/** Endpoints of OpenAI's login service. */
 export const openAi: Endpoints = makeEndpoints()
 
-/** Reply of the service; the body is undefined if the reply has no body. */
+/** Reply of the service. The body is `undefined` if the reply has no body. */
 export interface Reply {
   readonly status: number
   readonly body: unknown
 }
 
-/** Sends JSON, or a form, and returns the answer regardless of its status. */
+/** Sends JSON or a form, and returns the reply regardless of its status. */
 export interface Http {
   readonly json: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
   readonly form: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
 }
 
-/** {@link Http} over an HTTP client. */
+/** Creates an {@link Http} that uses an HTTP client. */
 export const fromHttpClient = (client: HttpClient.HttpClient): Http => {
   const sendRequest = (url: string, body: HttpBody.HttpBody): Effect.Effect<Reply, LoginError> =>
     client.post(url, { body, headers: { accept: "application/json" } }).pipe(
@@ -126,20 +127,20 @@ export interface Invitation {
   readonly code: string
 }
 
-/** Login to ChatGPT. */
+/** Service that logs in to ChatGPT and provides access tokens. */
 export interface Service {
-  /** Logs in; `show` displays the page and the code to type there. */
+  /** Logs in. `show` displays the page and the code to enter there. */
   readonly login: (
     show: (invitation: Invitation) => Effect.Effect<void>
   ) => Effect.Effect<void, LoginError | ConfigError>
   readonly logout: Effect.Effect<void, ConfigError>
-  /** The access token, renewed if necessary; undefined if the user is not logged in. */
+  /** Returns the access token, renewed if necessary, or `undefined` if the user is not logged in. */
   readonly token: Effect.Effect<Redacted.Redacted<string> | undefined, LoginError | ConfigError>
-  /** Renews the token whether or not it has ended, as a pool of keys wants it. */
+  /** Renews the token even if it has not expired, as a credential pool requires. */
   readonly refresh: Effect.Effect<Redacted.Redacted<string>, AiError.AiError>
 }
 
-/** The provider that the tokens are for. */
+/** Name of the provider to which the tokens belong. */
 export const provider = TokenStore.codex
 
 const again = "run `hermes model login`"
@@ -159,7 +160,7 @@ const GrantedTokens = Schema.Struct({
   expires_in: Schema.optionalKey(Schema.Finite)
 })
 
-/** Reads the end of a token from itself, in milliseconds since 1970. */
+/** Reads the expiry time contained in a token, in milliseconds since 1970. */
 const readTokenExpiry = (token: string): number | undefined => {
   const payload = token.split(".")[1]
   const text = payload === undefined ? "" : Result.getOrElse(Base64Url.decodeString(payload), () => "")
@@ -183,7 +184,7 @@ const decodeReply = <A>(
       )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
-/** Makes the login. */
+/** Creates the login service. */
 export const make = (
   store: TokenStore.Service,
   { form, json }: Http,
@@ -213,7 +214,7 @@ export const make = (
   })
 
   const renewTokens = Effect.fnUntraced(function* (tokens: TokenStore.Tokens) {
-    // A refresh token goes to the service that issued it, whichever the settings name now.
+    // A refresh token is sent only to the service that issued it, even if the settings specify another service now.
     const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : makeEndpoints(tokens.issuer)
     const reply = yield* form(token, {
       grant_type: "refresh_token",
@@ -233,7 +234,9 @@ export const make = (
       )
     )
 
-  /** The stored token if it is still good, else a new one. `spent` is one that is known to be no good. */
+  /**
+   * Returns the stored token if it is still valid, otherwise a new one. `spent` is a token that is known to be invalid.
+   */
   const getCurrentToken = (spent: string | undefined) =>
     renewing.withPermit(
       Effect.gen(function* () {
@@ -250,7 +253,7 @@ export const make = (
     while (true) {
       yield* Effect.sleep(`${pace} seconds`)
       const reply = yield* json(endpoints.poll, { device_auth_id, user_code })
-      // Both mean that the user has not typed it yet.
+      // Both statuses mean that the user has not entered the code yet.
       if (reply.status !== 403 && reply.status !== 404) return yield* decodeReply(TypedCode, reply, "the code")
     }
   })

@@ -1,10 +1,10 @@
 /**
- * Port by which a run has its conversation made smaller. A layer above provides it; the default cannot make anything
- * smaller, and a run that uses it learns so at once, without a useless request.
+ * Interface through which a run requests compaction of its conversation. A higher layer provides it. The default
+ * implementation never compacts, so a run fails without a useless request.
  *
  * **Gotchas**
  *
- * The smaller conversation is sent for the rest of the run. The stored session stays whole.
+ * The compacted conversation is used for the rest of the run. The stored session is not changed.
  *
  * **Example** (Keeping the newest messages)
  *
@@ -31,49 +31,60 @@ import type { CompactionPlan } from "../../base/domain/CompactionPlan.ts"
 import type { SessionId, TaskId, TurnId } from "../../base/domain/Ids.ts"
 import type { ContextEdits } from "../../base/domain/ModelCall.ts"
 
-/** Reason of a compaction, and the size that the conversation has to fit into. */
+/** Request for a compaction: its reason, and the size to which the conversation has to be reduced. */
 export interface Request {
   readonly sessionId: SessionId
-  /** The first session of the conversation, if it was compacted before. */
+  /** First session of the conversation, if the conversation was compacted before. */
   readonly conversationId?: SessionId | undefined
   readonly taskId: TaskId
   readonly turnId: TurnId
-  /** The system message first, then the conversation; the last user message is what the run is about. */
+  /** The system message, followed by the conversation. The last user message is the request of the run. */
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Tokens that the model holds, as far as is known now. */
+  /** Size of the model's context window in tokens, as far as known. */
   readonly window: number
-  /** Refused by the provider for its size, over the trigger of {@link Service.trigger}, or asked for by the user. */
+  /**
+   * Reason for the compaction: the provider refused the size, the trigger of {@link Service.trigger} was exceeded, or
+   * the user requested it.
+   */
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier" | "threshold" | "manual"
-  /** Tokens that the provider counted last; absent before the first answer. */
+  /** Number of tokens in the last request, as counted by the provider; `undefined` before the first answer. */
   readonly tokens?: number | undefined
   /**
-   * Newest exchanges that stay word for word, in place of the engine's own choice; an exchange begins with a message of
-   * the user.
+   * Number of newest exchanges that are preserved verbatim; defaults to the engine's choice. An exchange begins with a
+   * user message.
    */
   readonly keepExchanges?: number | undefined
-  /** Subject whose detail is to stay, in the user's words. */
+  /** Subject, described by the user, whose details should be preserved. */
   readonly focus?: string | undefined
-  /** Plan of middleware: the part to preserve and how to compact the rest; defaults to the engine's own plan. */
+  /**
+   * Plan set by middleware: the part to preserve, and the method of compacting the rest. Defaults to the engine's own
+   * plan.
+   */
   readonly plan?: CompactionPlan | undefined
-  /** Tells the user something. */
+  /** Shows a message to the user. */
   readonly notify?: ((message: string) => Effect.Effect<void>) | undefined
 }
 
-/** Compaction of a conversation. One that cannot make it smaller answers with the same messages. */
+/** Compacts conversations. If a conversation cannot be reduced, the same messages are returned. */
 export interface Service {
   readonly compact: (request: Request) => Effect.Effect<ReadonlyArray<Prompt.Message>>
-  /** Tokens from which on a conversation is compacted before anybody refuses it; absent: it never is. */
+  /**
+   * Returns the number of tokens from which a conversation is compacted before a provider refuses it. Without this
+   * function, conversations are compacted only after a refusal.
+   */
   readonly trigger?: ((window: number) => number) | undefined
-  /** Old results that the provider leaves out of long prompts by itself, where the route can. */
+  /** Settings for removal of old tool results from long prompts by the provider itself, if the route supports it. */
   readonly edits?: ContextEdits | undefined
-  /** Messages up to which a conversation is not compacted before its first call; none when absent. */
+  /**
+   * Number of messages up to which a conversation is not compacted before its first call. Defaults to no such limit.
+   */
   readonly leastMessages?: number | undefined
 }
 
-/** Makes nothing smaller. */
+/** Implementation that never reduces a conversation. */
 export const none: Service = { compact: ({ messages }) => Effect.succeed(messages) }
 
-/** The port; {@link none} by default. */
+/** Reference to the compaction service. Defaults to {@link none}. */
 export const CompactionPort = Context.Reference<Service>("hermes-effect/routing/CompactionPort", {
   defaultValue: () => none
 })

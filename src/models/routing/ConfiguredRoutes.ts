@@ -1,17 +1,20 @@
 /**
- * The routes that the user's settings define: the primary and its fallbacks, each with its keys. Pure.
+ * Resolves the routes that the user's settings define: the primary route and its fallbacks, each with its keys. All
+ * functions are pure.
  *
  * **Details**
  *
  * A key that the user sets for a route precedes the keys of the provider's pool (`<provider>.api_keys`); a pool's keys
- * are for the provider's own address. An invalid setting is an error that names its location. A route that only lacks a
- * key is skipped and reported, as long as another route remains: a fallback, or a primary that has a fallback.
+ * are used only for the provider's own address. An invalid setting is an error that names its location. A route that
+ * only lacks a key is skipped and reported, as long as another route remains: a fallback, or a primary that has a
+ * fallback.
  *
- * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may
- * choose what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
+ * A fallback may differ from the primary in any setting. A fallback equal to the primary is omitted, so that a flag may
+ * select a route that the file lists as a fallback. A fallback that repeats an earlier one is an error, because it
+ * would make the chain circular.
  *
- * Routes that inherit from the main model (children) are laid over it as one source over another (`RouteStatement`): a
- * child on the same address speaks the same protocol with the same key, one elsewhere has nothing of the main model's.
+ * Routes of children inherit from the main model, like one settings source from another (`RouteStatement`): a child
+ * with the same address uses the same protocol and key, a child with another address inherits nothing.
  *
  * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
  */
@@ -32,26 +35,26 @@ import * as RouteKeys from "./RouteKeys.ts"
 import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
-/** Sources of the routes. */
+/** Sources from which routes are resolved. */
 export interface RouteSources {
   readonly settings: Values
   readonly environment: Environment["Service"]
-  /** Credentials that logins gave in place of keys. */
+  /** Credentials obtained by logins, which are used instead of keys. */
   readonly logins?: ReadonlyMap<string, Credential> | undefined
-  /** Providers that plugins bring. */
+  /** Providers that plugins define. */
   readonly brought?: ReadonlyArray<Directory.ProviderNames> | undefined
 }
 
-/** The routes, and one line for each setting that does not result in a route. */
+/** The resolved routes, and a message for each setting that does not result in a route. */
 export interface Chain {
   readonly entries: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
   readonly problems: ReadonlyArray<string>
 }
 
-/** A route as one section of the settings describes it. */
+/** Route settings described by one section. */
 export type SectionSettings = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
-/** Looks up variables in the process environment, in `.env`, or in both. */
+/** Creates a lookup of variables in the process environment, in `.env`, or in both. */
 export const makeLookup =
   (environment: Environment["Service"]): RouteKeys.Lookup =>
   (name, source) => {
@@ -62,7 +65,7 @@ export const makeLookup =
     return value === undefined || value === "" ? undefined : Redacted.make(value)
   }
 
-/** Names the sources of a section's address and key. */
+/** Describes the sources of a section's address and key. */
 export const describeSources = (
   sources: Values["sources"],
   section: ReadonlyArray<string | number>
@@ -76,7 +79,7 @@ export const describeSources = (
   }
 }
 
-/** The main model's route, as the settings say it. */
+/** Creates the route settings of the main model. */
 export const makeMainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): SectionSettings => {
   const { apiKey, apiMode, baseUrl, default: name, provider } = model
   return { provider, model: name, baseUrl, apiKey, apiMode, ...describeSources(sources, ["model"]) }
@@ -84,7 +87,7 @@ export const makeMainStatement = ({ model, sources }: Pick<Values, "model" | "so
 
 const canonical = KnownProviders.canonicalize
 
-/** Finds the entry of a provider, by any of its names. */
+/** Finds the entry of a provider under any of its names. */
 const findByProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
   Object.entries(record).find(([name]) => canonical(name) === canonical(provider))?.[1]
 
@@ -113,7 +116,7 @@ const findPoolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto"
       : undefined
 }
 
-/** Returns whether a route lacks nothing but a key. */
+/** Tests whether the only problem of a route is a missing key. */
 const wantsKey = ({ path }: ConfigError): boolean =>
   /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && !path.endsWith("BASE_URL")
 
@@ -131,8 +134,8 @@ const toMillis = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1000
 
 /**
- * Applies the timeouts of the model, else of its provider, else of the network. A provider's request timeout also
- * limits the wait between bytes.
+ * Applies the timeouts of the model, otherwise of its provider, otherwise of the network. A provider's request timeout
+ * also limits the wait between bytes.
  */
 const addDeadlines = (route: Route, { network, providers }: Values): Route => {
   const own = findByProvider(providers, route.provider)
@@ -155,7 +158,10 @@ const readLimits = ({ model, provider }: Route, { network, providers }: Values):
   }
 }
 
-/** Makes the route of a plugin's provider: everything but the name of the model may be absent. */
+/**
+ * Creates the route of a plugin's provider, or returns `undefined` if no plugin defines the provider. All settings
+ * except the provider are optional.
+ */
 const makePluginRoute = (
   { brought = [] }: RouteSources,
   { apiKey, apiMode, baseUrl, model, provider }: SectionSettings
@@ -172,7 +178,7 @@ const makePluginRoute = (
       }
 }
 
-/** Returns the login that a route may use: one issued by the route's server. */
+/** Returns the login of the route's provider, if it may be sent to the route's address. */
 const findLogins = ({ logins }: RouteSources, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
   const login = logins?.get(provider)
   const entry = Directory.findProvider(provider)
@@ -242,7 +248,7 @@ const listStatements = (settings: Values): ReadonlyArray<Pick<SectionSettings, "
   ...DerivedSettings.listFallbacks(settings)
 ]
 
-/** Providers that the settings name and only a plugin can bring. */
+/** Returns the providers in the settings that are not built in, so that only a plugin can define them. */
 export const findUnknownProviders = (settings: Values): ReadonlyArray<Directory.ProviderNames> => {
   const own = new Set(settings.customProviders.map(({ name }) => name.trim().toLowerCase()))
   return listStatements(settings).flatMap(({ provider = "auto" }) => {
@@ -252,36 +258,36 @@ export const findUnknownProviders = (settings: Values): ReadonlyArray<Directory.
   })
 }
 
-/** Returns whether a login may matter: some route of the settings is, or may be, one that users log in to. */
+/** Tests whether a route in the settings may need a login. */
 export const mayLogIn = (settings: Values): boolean =>
   listStatements(settings).some(({ baseUrl, provider }) => {
     const named = provider === undefined ? undefined : Directory.findProvider(provider)
     return (named ?? Directory.findByHost(RouteDetection.parseAddress(baseUrl).host))?.login === true
   })
 
-/** The route that is asked first. */
+/** Resolves the primary route. */
 export const resolvePrimary = (configured: RouteSources): Result.Result<Route, ConfigError> =>
   Result.map(makePrimaryEntry(configured), ({ route }) => route)
 
-/** Variables with a key whose provider could answer, each with the flags that choose it. */
+/** Lists variables that contain a usable key, each with the flags that select its provider. */
 const listAvailableKeys = (lookup: RouteKeys.Lookup): ReadonlyArray<string> => {
   const found = Directory.entries.flatMap(({ keyVariables, name }) => {
     const variable = keyVariables.find((one) => lookup(one) !== undefined)
     return variable === undefined || name === "custom" ? [] : [{ name, variable }]
   })
-  // A variable that several providers read is listed with the first of them.
+  // A variable read by several providers is listed only with the first of them.
   return found
     .filter(({ variable }, index) => found.findIndex((other) => other.variable === variable) === index)
     .map(({ name, variable }) => `${variable} is set: --provider ${name} --model NAME`)
 }
 
-/** Returns whether the settings name the built-in stand-in. */
+/** Tests whether the settings select the built-in offline model. */
 const asksForStandIn = ({ model }: Values): boolean =>
   canonical(model.provider) === Routes.offline.provider || model.default === Routes.offline.model
 
 /**
- * Returns the error for settings that name neither a model nor the stand-in; otherwise undefined. The stand-in cannot
- * answer questions, so its reply would look like a success to a user who expects a model.
+ * Returns an error if the settings select neither a model nor the offline model, otherwise `undefined`. The offline
+ * model cannot answer questions, so its reply would look like a success to a user who expects a model.
  */
 export const findMissingModel = (configured: RouteSources): ConfigError | undefined => {
   const route = resolvePrimary(configured)
@@ -296,7 +302,7 @@ export const findMissingModel = (configured: RouteSources): ConfigError | undefi
   })
 }
 
-/** The delegation section as a route: laid over the main model's. */
+/** Creates the route settings of the `delegation` section, which inherit from the main model. */
 const makeChildStatement = ({ delegation, model, sources }: Values): SectionSettings | undefined => {
   const { apiKey, apiMode, baseUrl, model: name, provider } = delegation
   if ([apiKey, apiMode, baseUrl, name, provider].every((value) => value === undefined)) return undefined
@@ -313,9 +319,9 @@ const makeChildStatement = ({ delegation, model, sources }: Values): SectionSett
 }
 
 /**
- * Resolves the route for delegated work if the `delegation` section names one. Missing settings are inherited from the
- * main model if provider and address are the same. A result equal to the main route is undefined, so that parent and
- * children share keys.
+ * Resolves the route for delegated work if the `delegation` section specifies one. Missing settings are inherited from
+ * the main model if provider and address are the same. Returns `undefined` if the route equals the main route, so that
+ * parent and children share keys.
  */
 export const resolveDelegated = (configured: RouteSources): Result.Result<ChainEntry | undefined, ConfigError> => {
   const statement = makeChildStatement(configured.settings)
@@ -329,7 +335,7 @@ export const resolveDelegated = (configured: RouteSources): Result.Result<ChainE
   })
 }
 
-/** An error of the `model` section as one of another section. */
+/** Converts an error about the `model` section to the same error about another section. */
 export const relocateError =
   (at: string) =>
   (error: ConfigError): ConfigError => {
@@ -357,7 +363,7 @@ const isSame = (a: ChainEntry, b: ChainEntry): boolean => Routes.isSame(a.route,
 
 const formatRouteName = ({ route }: ChainEntry): string => `${route.provider} (${route.model})`
 
-/** All of them, in order. */
+/** Resolves all routes, in the order in which they are tried. */
 export const resolveChain = (configured: RouteSources): Result.Result<Chain, ConfigError> =>
   Result.gen(function* () {
     const found = makePrimaryEntry(configured)
@@ -383,7 +389,7 @@ export const resolveChain = (configured: RouteSources): Result.Result<Chain, Con
     const rest = taken.map(({ entry }) => entry)
     if (primary !== undefined) return { entries: [primary, ...rest], problems }
     const [first, ...others] = rest
-    // There is no primary, so this is why.
+    // Without a primary route, its error is reported.
     if (first === undefined) return yield* Result.map(found, (entry): Chain => ({ entries: [entry], problems }))
     const why = Result.isFailure(found) ? found.failure.message : ""
     return {
@@ -396,7 +402,7 @@ const explainEntry = ({ route, source }: ChainEntry, role: string): string =>
   `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; ` +
   `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
 
-/** Explains the sources of each route's address and key, and settings that are not used, a line each; never a key. */
+/** Describes the sources of each route's address and key, and unused settings, one line each. Keys are never shown. */
 export const explainChain = (
   { sources }: Pick<Values, "sources">,
   [first, ...fallbacks]: Chain["entries"],

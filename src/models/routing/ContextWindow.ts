@@ -1,14 +1,14 @@
 /**
- * Windows of models, and the tokens that a call takes of them. Windows that were learnt from providers' refusals are
- * stored in `context_length_cache.yaml` of the home directory under `<model>@<base_url>`.
+ * Determines the context windows of models. Windows learnt from providers' refusals are stored in
+ * `context_length_cache.yaml` in the home directory, under `<model>@<base_url>`.
  *
  * **Details**
  *
  * The size of a call is an estimate without a tokenizer: characters divided by four. Each message is counted once.
  *
- * Only what a provider said itself is written, and only once a call has succeeded with it; a guess stays in memory
- * ({@link LearntWindows}). The file is a flat map, so that people can read and correct it; a line that is no window is
- * passed over. Two processes that write at once lose at most one entry, which the next refusal brings back.
+ * A window is written only if a provider stated it, and only after a call has succeeded with it; an estimate remains in
+ * memory ({@link LearntWindows}). The file is a flat map that people can read and correct; an invalid line is ignored.
+ * If two processes write at the same time, at most one entry is lost, which the next refusal restores.
  *
  * Source: `hermes-llm.md` §2.5, §10.1, §10.2, §11.
  */
@@ -27,24 +27,24 @@ import * as HomeFile from "./HomeFile.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
-/** The name of the file in the home directory. */
+/** Name of the file with learnt windows in the home directory. */
 export const fileName = "context_length_cache.yaml"
 
-/** Parts of a route that its window depends on. */
+/** Parts of a route that determine its window. */
 export type ModelAddress = Pick<Route, "model" | "baseUrl">
 
-/** Windows that were learnt. */
+/** Stores learnt windows. */
 export interface ContextWindows {
-  /** Finds the window of a route; undefined when none was learnt. */
+  /** Returns the learnt window of a route, or `undefined`. */
   readonly get: (route: ModelAddress) => Effect.Effect<number | undefined>
-  /** Remembers a window for good. */
+  /** Stores a window permanently. */
   readonly confirm: (route: ModelAddress, tokens: number) => Effect.Effect<void>
 }
 
-/** The key of a route. */
+/** Returns the key under which the window of a route is stored. */
 export const formatKey = ({ baseUrl, model }: ModelAddress): string => `${model}@${baseUrl ?? ""}`
 
-/** Nothing outlives the process. */
+/** Creates a store of windows in memory, which is lost when the process ends. */
 export const makeInMemory = (): ContextWindows => {
   const known = new Map<string, number>()
   return {
@@ -56,21 +56,21 @@ export const makeInMemory = (): ContextWindows => {
 /** Window learnt from a refusal. */
 export interface LearntWindow {
   readonly window: number
-  /** Stated by the provider itself. */
+  /** True if the provider stated the window; false if it is an estimate. */
   readonly stated: boolean
 }
 
 /** Windows learnt in this process. */
 export interface LearntWindows {
-  /** Returns the window of a route: the guess in memory, or else `window`. */
+  /** Returns the window of a route: the learnt window in memory, otherwise `window`. */
   readonly window: (route: ModelAddress, window: number) => number
-  /** Remembers what a refusal taught. */
+  /** Stores the window learnt from a refusal in memory. */
   readonly learnt: (route: ModelAddress, learnt: LearntWindow) => void
-  /** A call has succeeded: a limit that its provider had stated is true. */
+  /** Records a successful call, which confirms a limit that the provider stated. */
   readonly succeeded: (route: ModelAddress) => Effect.Effect<void>
 }
 
-/** Makes a memory of learnt windows. */
+/** Creates the memory of learnt windows. */
 export const makeLearntWindows = (windows: ContextWindows): LearntWindows => {
   const memory = new Map<string, LearntWindow>()
   return {
@@ -100,7 +100,7 @@ const decodeEntries = (value: unknown): Map<string, number> =>
     })
   )
 
-/** The file in a home directory, read when it is first asked. */
+/** Opens the store of windows in a home directory. The file is read on first use. */
 export const openFile = (home: string): Effect.Effect<ContextWindows, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const home_ = yield* HomeFile.make(home, fileName)
@@ -137,8 +137,8 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
 type RoutePlace = Pick<Route, "provider" | "model" | "baseUrl">
 
 /**
- * Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the
- * plugin knows.
+ * Tests whether a route has the provider and address of the section. The names of a plugin's provider are known only to
+ * the plugin.
  */
 const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boolean => {
   const isNamed = provider === "auto" || provider === "custom" || Directory.findProvider(provider) !== undefined
@@ -151,8 +151,8 @@ const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boo
 }
 
 /**
- * Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is
- * served.
+ * Tests whether a route is the main model's: it has the same model, in any form of its id, and the provider and address
+ * of the section.
  */
 export const isMain = (section: Values["model"], route: RoutePlace): boolean => {
   const { default: main } = section
@@ -164,7 +164,7 @@ export const isMain = (section: Values["model"], route: RoutePlace): boolean => 
   )
 }
 
-/** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
+/** Returns the window that the user configured for a route: for the main model, or for a model of a named endpoint. */
 export const findConfiguredWindow = (
   { customProviders, model }: Pick<Values, "model" | "customProviders">,
   route: RoutePlace
@@ -180,8 +180,8 @@ export const findConfiguredWindow = (
 }
 
 /**
- * Computes the window to request from Ollama, which otherwise uses a small default: `model.ollama_num_ctx`, else the
- * detected window, never more than `model.context_length`.
+ * Computes the window to request from Ollama, which otherwise uses a small default: `model.ollama_num_ctx`, otherwise
+ * the detected window, but at most `model.context_length`.
  */
 export const makeOllamaBody = (
   settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },

@@ -1,26 +1,28 @@
 /**
- * The keys of one provider, shared by all its callers.
+ * Manages the keys of one provider, which are shared by all callers.
  *
  * **Details**
  *
- * A call leases a key and returns it; meanwhile other calls get unused keys first. When the provider refuses a key,
- * {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a time that depends on the
- * reason, and leases the next one. A pool always returns a key: when all are set aside, the one that becomes available
+ * A call leases a key and releases it afterwards; other calls prefer unused keys. If the provider refuses a key,
+ * {@link CredentialPool.rotate} disables it for the time that the provider requests, or for a time that depends on the
+ * reason, and leases the next key. A pool always returns a key: if all are disabled, the one that becomes available
  * first.
  *
- * A key that another process sets aside rests here too, if the store reports it ({@link PoolStore.PoolStore.listen}).
+ * A key that another process disables is also disabled here if the store reports it
+ * ({@link PoolStore.PoolStore.listen}).
  *
- * A pool of one sets nothing aside: there is no other key to continue with, and the session's own cooldown keeps the
- * route from being asked too early.
+ * A pool with a single key never disables it, because there is no other key; the session's own cooldown prevents early
+ * retries on the route.
  *
  * **Gotchas**
  *
- * A key that was refused for its rate rests for a minute when the provider does not say how long. The specification has
- * an hour; with the seed's rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3) that would spend a pool
- * within a minute for an hour. It rests an hour when money is short, five minutes when it was not accepted.
+ * If the provider does not state a time, a key refused for its rate is disabled for one minute. The specification says
+ * one hour; together with the rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3), this could disable a
+ * whole pool for an hour within a minute. A key without credit is disabled for one hour, a rejected key for five
+ * minutes.
  *
- * Keys that no call is using come first, so that runs side by side spread over the pool; among them the strategy
- * decides. `fill_first` keeps to the first key and with it to the prompt cache that the provider holds for it.
+ * Unused keys are preferred, so that concurrent runs use different keys; the strategy chooses among them. `fill_first`
+ * prefers the first key, and with it the prompt cache that the provider stores for this key.
  *
  * Source: `hermes-llm.md` §17.2.
  */
@@ -37,49 +39,49 @@ import { fingerprint } from "../../base/platform/Digest.ts"
 import * as PoolStore from "./PoolStore.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
-/** A key as it is configured. */
+/** A configured key. */
 export interface Credential {
   readonly key: Redacted.Redacted<string>
-  /** Gets a new key in its place: an OAuth token that can be renewed. */
+  /** Returns a new key that replaces this one, for OAuth tokens that can be renewed. */
   readonly refresh?: Effect.Effect<Redacted.Redacted<string>, AiError.AiError> | undefined
-  /** The address of the service that issued it, if that is not the provider. */
+  /** Address of the service that issued the key, if it is not the provider. */
   readonly issuer?: string | undefined
 }
 
 /** A key in use. */
 export interface Lease {
   readonly key: Redacted.Redacted<string>
-  /** Names the key without telling it; another one after a renewal. */
+  /** Identifies the key without revealing it. A renewed key has another id. */
   readonly id: string
-  /** Its place in the pool, from 1. */
+  /** Position of the key in the pool, from 1. */
   readonly number: number
 }
 
-/** State of a key, as it may be shown. */
+/** State of a key, without secrets. */
 export interface KeyState {
   readonly id: string
   readonly number: number
   readonly leases: number
   readonly used: number
-  /** Milliseconds until it is used again, and why it is not; undefined when it is fine. */
+  /** Milliseconds until a disabled key can be used again, and the reason; `undefined` if the key is available. */
   readonly resting: { readonly millis: number; readonly reason: string } | undefined
 }
 
-/** Keys of one provider. */
+/** Pool of one provider's keys. */
 export interface CredentialPool {
   readonly size: number
   readonly lease: Effect.Effect<Lease>
   readonly release: (lease: Lease) => void
   /**
-   * Sets the key aside and leases the next one; returns undefined and preserves the lease if no other key is available.
+   * Disables the key and leases the next one. Returns `undefined` and preserves the lease if no other key is available.
    */
   readonly rotate: (
     lease: Lease,
     why: { readonly reason: Reason; readonly resetAfter: Duration.Duration | undefined }
   ) => Effect.Effect<Lease | undefined>
-  /** Renews the key; undefined, and the lease stays, when it cannot be renewed or the renewal failed. */
+  /** Renews the key. Returns `undefined` and preserves the lease if the key cannot be renewed or the renewal fails. */
   readonly refresh: (lease: Lease) => Effect.Effect<Lease | undefined>
-  /** Returns whether some key is not set aside. */
+  /** True if at least one key is not disabled. */
   readonly isReady: Effect.Effect<boolean>
   readonly state: Effect.Effect<ReadonlyArray<KeyState>>
 }
@@ -95,7 +97,7 @@ interface Entry extends Candidate {
   reason: string
 }
 
-/** Rest of a key when the provider names no time. */
+/** Returns the time for which a key is disabled if the provider does not state one. */
 const chooseRest = (reason: Reason): Duration.Duration => {
   switch (reason) {
     case "rate_limit":
@@ -107,15 +109,15 @@ const chooseRest = (reason: Reason): Duration.Duration => {
   }
 }
 
-/** Parts of a pool. */
+/** Options of a pool. */
 interface Options {
-  /** Names the pool in the store. */
+  /** Name of the pool in the store. */
   readonly name: string
-  /** One at least; the same key twice counts once. */
+  /** At least one key. Duplicate keys are ignored. */
   readonly credentials: ReadonlyArray<Credential>
-  /** `fill_first` when absent. */
+  /** Order in which keys are used. Defaults to `fill_first`. */
   readonly strategy?: Strategy | undefined
-  /** Forgets everything with the process when absent. */
+  /** Store for the state of the keys. Without this option the state is lost when the process ends. */
   readonly store?: PoolStore.PoolStore | undefined
 }
 
@@ -139,7 +141,7 @@ const makeEntry = (credential: Credential, place: number): Entry => ({
   reason: ""
 })
 
-/** Applies the rests that other processes recorded for keys: the longer rest is used. */
+/** Applies the disabled times that other processes recorded for keys. The longer time is used. */
 const adoptMarks = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
   for (const entry of entries) {
     const mark = Object.hasOwn(keys, entry.id) ? keys[entry.id] : undefined
@@ -149,7 +151,7 @@ const adoptMarks = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["k
   }
 }
 
-/** One key that is never set aside: nothing to choose, count or remember. */
+/** Creates a pool with a single key, which is never disabled, so no state is needed. */
 const makeSingleKeyPool = (entry: Entry): Pick<CredentialPool, "lease" | "release"> => {
   let lease: Lease | undefined
   return {
@@ -162,7 +164,7 @@ const makeSingleKeyPool = (entry: Entry): Pick<CredentialPool, "lease" | "releas
   }
 }
 
-/** A pool; the scope saves what is to be remembered. */
+/** Creates a pool. Its state is saved when the scope is closed. */
 export const make = Effect.fnUntraced(function* ({
   credentials,
   name,
@@ -171,7 +173,7 @@ export const make = Effect.fnUntraced(function* ({
 }: Options): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
   const given = removeDuplicates(credentials)
   const entries = given.map(makeEntry)
-  // Before it is read: nothing that is saved in between is missed.
+  // The listener is registered before the store is read, so that no change in between is missed.
   if (given.length > 1) yield* store.listen?.(name, (keys) => adoptMarks(entries, keys)) ?? Effect.void
   const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
   adoptMarks(entries, saved.keys)
@@ -222,7 +224,7 @@ export const make = Effect.fnUntraced(function* ({
     const entry = findEntry(held)
     if (entry === undefined || entries.length < 2) return undefined
     const now = yield* Clock.currentTimeMillis
-    // A key that was renewed meanwhile is another key.
+    // A key that has been renewed in the meantime has another id and is not disabled.
     if (entry.id === held.id) {
       entry.until = now + Duration.toMillis(resetAfter ?? chooseRest(reason))
       entry.reason = reason
@@ -239,7 +241,7 @@ export const make = Effect.fnUntraced(function* ({
     const renew = entry?.credential.refresh
     if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
     const renewed = Effect.gen(function* () {
-      // Otherwise another holder has already renewed it.
+      // If the ids differ, another caller has already renewed the key.
       if (entry.id === held.id) {
         const key = yield* renew
         const id = fingerprint(Redacted.value(key))
@@ -285,15 +287,15 @@ const parseSeconds = (text: string): number =>
   Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
 const parseMillis = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*ms(?![a-z])/.exec(text)?.[1] ?? 0)
 
-/** `1h2m`, `Xhr Ymin`, `20s`, `6.5 seconds`. */
+/** Parses durations such as `1h2m`, `Xhr Ymin`, `20s` and `6.5 seconds`. */
 const parseSpokenDuration = (text: string): number =>
   ((parseHours(text) * 60 + parseMinutes(text)) * 60 + parseSeconds(text)) * 1_000 + parseMillis(text)
 
-/** Words before a length of time. */
+/** Words that precede a duration. */
 const introductions =
   /(?:try again in|retry after|retry in|resets? in|reset after|quotaresetdelay['"]?\s*[:=]\s*['"]?|retrydelay['"]?\s*[:=]\s*['"]?)\s*([\d.]+\s*[a-z]+(?:[\s,]*[\d.]+\s*[a-z]+)*)/
 
-/** Words before a moment: seconds or milliseconds since 1970, or a date. */
+/** Words that precede a point in time, which is given as seconds or milliseconds since 1970, or as a date. */
 const moments = /(?:resets?_?at|reset_time|resets at)['"]?\s*[:=]?\s*['"]?(\d{4}-\d\d-\d\dt[\d:.]+z?|\d{10,13})/
 
 const parseMoment = (moment: string): number => {
@@ -306,8 +308,8 @@ const longest = Duration.toMillis(Duration.days(7))
 const readBody = ({ reason }: AiError.AiError): string => ("http" in reason ? (reason.http?.body ?? "") : "")
 
 /**
- * Reads how long from `now` the provider will refuse the key: from a header, or words and fields in the body; undefined
- * when it does not say.
+ * Reads the time, starting at `now`, for which the provider will refuse the key: from a header, or from text and fields
+ * in the body. Returns `undefined` if no time is stated.
  */
 export const readResetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
   const { retryAfter, text } = Evidence.collectEvidence(error)
@@ -322,13 +324,13 @@ export const readResetAfter = (error: AiError.AiError, now: number): Duration.Du
 /** Order in which keys are used. */
 export type Strategy = "fill_first" | "round_robin" | "random" | "least_used"
 
-/** A key that could be used. */
+/** An available key. */
 interface Candidate {
-  /** Its place in the pool, from 0: the smaller, the sooner it is used. */
+  /** Position of the key in the pool, from 0. */
   readonly place: number
-  /** Calls that are using it now. */
+  /** Number of calls that currently use the key. */
   readonly leases: number
-  /** Number of times that it was chosen. */
+  /** Number of times that the key was chosen. */
   readonly used: number
 }
 
@@ -359,8 +361,8 @@ const chooseByStrategy = <C extends Candidate>(
 }
 
 /**
- * Chooses one of the candidates, which are in the pool's order; `last` is the place of the one chosen before, `chance`
- * in [0, 1).
+ * Chooses one of the candidates, which are in the pool's order. `last` is the position of the previously chosen key,
+ * `chance` a random number in [0, 1).
  */
 export const chooseKey = <C extends Candidate>(
   strategy: Strategy,

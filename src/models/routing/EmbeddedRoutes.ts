@@ -1,14 +1,15 @@
 /**
- * The router of an application that names its routes: built from values where a program builds it from settings.
+ * Creates the router of an application that specifies its routes as values instead of settings.
  *
  * **Details**
  *
- * The first route is the primary, the rest are its fallbacks in order. Provider, address and protocol are resolved as
- * for a program's settings (`Routes`); a key is sent only to the address of its own route, and the environment is not
- * read. Several keys of a route form a pool. Facts learned about windows, endpoints and keys stay in memory for the
- * lifetime of the router.
+ * The first route is the primary; the others are its fallbacks, in order. Provider, address and protocol are resolved
+ * as for a program's settings (`Routes`). A key is sent only to the address of its route, and the environment is not
+ * read. Several keys of a route form a pool. Facts learned about windows, endpoints and keys are stored in memory for
+ * the lifetime of the router.
  *
- * A mistake is a `ConfigError` with one line that names the route's field. Every key is registered as a secret.
+ * An invalid route fails with a `ConfigError` whose message names the route's field. Every key is registered as a
+ * secret.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-llm.md` §2.3, §10.1, §17.
  */
@@ -31,29 +32,31 @@ import * as RoutedModelRouter from "./RoutedModelRouter.ts"
 import type { RouterStatus } from "./ModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
-/** A model, who serves it, and with which key. */
+/** A model, with the provider that serves it and the key to use. */
 export interface ModelRoute {
-  /** Name of a provider (`anthropic`, `openrouter`, `custom`); found out from `baseUrl` when absent. */
+  /** Name of a provider (`anthropic`, `openrouter`, `custom`); defaults to the provider of `baseUrl`. */
   readonly provider?: string | undefined
   readonly model: string
-  /** The key, or several that take turns. */
+  /** The key, or several keys that form a pool. */
   readonly apiKey?: Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> | undefined
-  /** Address of the endpoint; the provider's own when absent. */
+  /** Address of the endpoint. Defaults to the provider's address. */
   readonly baseUrl?: string | undefined
-  /** Protocol of the endpoint; found out from provider and address when absent. */
+  /** Protocol of the endpoint. By default it is determined from the provider and address. */
   readonly apiMode?: Configurable | undefined
-  /** Headers of this route alone. */
+  /** Additional headers for this route. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Abilities of the endpoint that cannot be inferred from its protocol and address, for example with a gateway. */
+  /**
+   * Capabilities of the endpoint that cannot be inferred from its protocol and address, for example behind a gateway.
+   */
   readonly abilities?: Partial<Abilities> | undefined
-  /** Repeats failed calls on this route; the policy of the runtime when absent. */
+  /** Policy of retries on this route. Defaults to the policy of the runtime. */
   readonly retry?: RetryPolicy | undefined
 }
 
-/** Failures of a runtime over these routes; `never` without routes. */
+/** Errors of creating a runtime with these routes; `never` without routes. */
 export type RoutesError<Routes> = [Routes] extends [never] ? never : ConfigError
 
-/** A runtime has one provider or a list of routes, never both. */
+/** Constraint that a runtime has either a provider or a list of routes, but not both. */
 export type OneModel = { readonly provider?: undefined } | { readonly routes?: undefined }
 
 type Chain = RoutedModelRouter.Options["chain"]
@@ -66,14 +69,14 @@ const fields: Readonly<Record<string, string>> = {
   default: "model"
 }
 
-/** An error of the settings as one of a route of the list. */
+/** Converts an error about the settings to an error about a route in the list. */
 const relocateError =
   (index: number, { provider }: ModelRoute) =>
   ({ message, path }: ConfigError): ConfigError => {
     const at = `routes[${index}]`
     if (path === "model.default")
       return new ConfigError({ path: `${at}.model`, message: `${at}.model is empty: name a model` })
-    // A key is missing: nothing but the route itself can name one.
+    // A key is missing. Only the route itself can specify one.
     if (path === "model.api_key" || /^[A-Z][A-Z0-9_]*$/.test(path)) {
       return new ConfigError({
         path: `${at}.apiKey`,
@@ -105,7 +108,7 @@ const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, Confi
   })
 }
 
-/** Resolves the routes of an application, or names the first mistake in them. */
+/** Resolves the routes of an application. Fails with the first invalid field. */
 export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, ConfigError> =>
   Result.gen(function* () {
     const entries: Array<Entry> = []
@@ -131,7 +134,7 @@ export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<C
       : [primary, ...fallbacks]
   })
 
-/** A catalogue that asks endpoints about their models, and caches the answers in memory. */
+/** A catalogue that requests model lists from endpoints and caches them in memory. */
 const catalogue = Effect.gen(function* () {
   const { get, post } = yield* ModelLists.lazy
   const made = Catalogue.make({
@@ -142,11 +145,11 @@ const catalogue = Effect.gen(function* () {
     post,
     scope: yield* Effect.scope
   })
-  // An application knows its own models.
+  // An application knows its own models, so it needs no notice about unknown ones.
   return { ...made, notice: () => Effect.succeed(undefined) }
 })
 
-/** The router over an application's routes. */
+/** Provides the router for an application's routes. */
 export const layer = (
   routes: ReadonlyArray<ModelRoute>,
   { fallback, retry }: Policies = {}

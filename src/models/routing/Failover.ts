@@ -1,10 +1,10 @@
 /**
- * One call over a chain of routes: from the route that its session is on to the end of the chain, then over those that
- * were passed over on the way.
+ * Executes a call on a chain of routes: from the current route of its session to the end of the chain, then on the
+ * routes that were skipped.
  *
  * **Details**
  *
- * A route is passed over while its keys are all set aside or its circuit is open.
+ * A route is skipped while all of its keys are disabled or its circuit is open.
  *
  * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its
  * next turn starts on the primary again, unless the `FallbackPolicy` leaves the primary alone for longer. Only sessions
@@ -34,11 +34,11 @@ const mostSessions = 4_096
 interface SessionPosition {
   readonly turn: TurnId
   readonly position: number
-  /** Time at which the primary may be asked again, in milliseconds since 1970. */
+  /** Time from which the primary route may be used again, in milliseconds. */
   readonly coolUntil: number
 }
 
-/** Positions of sessions; they count from 0, the primary. */
+/** Positions of sessions in the chain. The primary route has position 0. */
 interface Positions {
   /** Returns the route of the turn's next call. A new turn may bring the session back. */
   readonly position: (turn: Turn, now: number) => number
@@ -111,8 +111,8 @@ const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /**
- * Judges a call, after its retries, for the breaker. Only failures that reflect the provider's health count: a refused
- * key, a rate limit or a wrong request says nothing about it.
+ * Classifies the outcome of a call, after its retries, for the circuit breaker. Only failures that reflect the
+ * provider's health count; a refused key, a rate limit or an invalid request does not.
  */
 const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
   if (Exit.isFailure(exit)) return "ignored"
@@ -123,7 +123,7 @@ const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Ve
     : "ignored"
 }
 
-/** Asks a route, unless its keys are all set aside or its circuit is open. */
+/** Sends the call to a route, unless all of its keys are disabled or its circuit is open. */
 const askRoute = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
   const asked: Effect.Effect<RouteRetry.Outcome | typeof rejected, E> = Effect.catch(
     breakers.guard(route.id, RouteRetry.callRoute<E>(call, route, position), judgeOutcome),
@@ -145,7 +145,7 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
   let left: RouteFailure | undefined
   let failure: AiError.AiError | undefined
 
-  /** Keeps the session on this route for the rest of its turn. */
+  /** Moves the session to this route for the rest of its turn. */
   const settleOnRoute = (index: number): Effect.Effect<void> => {
     if (turn === undefined || index === settled || index >= routes.length) return Effect.void
     settled = index
@@ -210,7 +210,7 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
 /** Calls over a chain of routes. */
 export interface Failover extends Pick<Positions, "move" | "position"> {
   readonly call: <E>(call: Call) => Effect.Effect<ModelAnswer, AiError.AiError | E>
-  /** State of a route's circuit. */
+  /** Returns the state of a route's circuit. */
   readonly breaker: (route: ManagedRoute) => ReturnType<Breakers.Breakers["state"]>
 }
 

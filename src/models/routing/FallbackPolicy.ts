@@ -57,7 +57,7 @@ const leave: FallbackPolicy["leave"] = ({ reason }) => {
   }
 }
 
-/** Builds a policy; parts that are absent are those of the default. */
+/** Builds a policy. Absent parts have the values of the default. */
 export const make = (parts: Partial<FallbackPolicy> = {}): FallbackPolicy => ({ ...standard, ...parts })
 
 /** True if a new turn would meet the same failure: the rate or the credit of the account is used up. */

@@ -1,6 +1,6 @@
 /**
- * Small files of the home directory that may be lost without harm, or must be private: read if they exist, replaced as
- * a whole, accessible only to their owner.
+ * Reads and writes small files in the home directory that may be lost without harm, or must be private. They are
+ * replaced as a whole, and only their owner can access them.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -9,16 +9,16 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 
-/** A file of the home directory. */
+/** A file in the home directory. */
 interface HomeFile {
   readonly path: string
-  /** Undefined when there is no such file. */
+  /** Content of the file; `undefined` if it does not exist. */
   readonly read: Effect.Effect<string | undefined, PlatformError>
   readonly write: (text: string) => Effect.Effect<void, PlatformError>
   readonly remove: Effect.Effect<void, PlatformError>
 }
 
-/** A file at a path below the home directory; nothing is touched yet. */
+/** Returns access to a file below the home directory. The file system is not accessed yet. */
 export const make = (home: string, name: string): Effect.Effect<HomeFile, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -44,15 +44,15 @@ export const make = (home: string, name: string): Effect.Effect<HomeFile, never,
     }
   })
 
-/** A JSON file that may be lost without harm. */
+/** A value stored in a JSON file that may be lost without harm. */
 export interface Memory<A> {
-  /** Gives the empty value for a file that is not there or cannot be read. */
+  /** Reads the value; it is the empty value if the file does not exist or cannot be read. */
   readonly load: Effect.Effect<A>
-  /** Replaces the file, as far as it can be written. */
+  /** Replaces the file. A write failure is only logged. */
   readonly save: (value: A) => Effect.Effect<void>
 }
 
-/** Makes a memory in a JSON file; read and write failures are logged for developers, or as a warning. */
+/** Creates a memory in a JSON file. Read and write failures are logged, either at debug level or as a warning. */
 export const makeMemory = <A>(
   home: string,
   name: string,

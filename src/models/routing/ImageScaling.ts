@@ -1,12 +1,12 @@
 /**
- * Scaling of pictures to the bounds that every provider accepts: PNG, JPEG, WebP, and all other formats that the
- * library reads.
+ * Scales pictures to bounds that every provider accepts: PNG, JPEG, WebP, and all other formats that the library can
+ * read.
  *
  * **Details**
  *
  * The package `sharp` is optional and loaded with the first picture that is too large. PNG, JPEG and WebP retain their
- * format; anything else becomes a PNG of its first frame. The picture is turned as its camera says; its metadata
- * (place, time, device) is left out. Work is done outside of the thread of JavaScript.
+ * format; any other format becomes a PNG of the first frame. The picture is rotated according to its orientation tag;
+ * its metadata (place, time, device) is removed. Scaling runs outside of the JavaScript thread.
  *
  * **Example** (Pictures are scaled by a library of the application)
  *
@@ -32,7 +32,7 @@ import * as Schema from "effect/Schema"
 /** Limits of a picture. */
 export interface Bounds {
   readonly bytes: number
-  /** Pixels of its longer side. */
+  /** Maximum length of the longer side, in pixels. */
   readonly side: number
 }
 
@@ -42,26 +42,26 @@ export interface Picture {
   readonly mediaType: string
 }
 
-/** No library for pictures is installed here, or not for this machine. */
+/** The image library is not installed, or not available for this platform. */
 export class NoImageLibrary extends Schema.TaggedError<NoImageLibrary>("hermes-effect/routing/NoImageLibrary")(
   "NoImageLibrary",
   { message: Schema.String, cause: Schema.Defect() }
 ) {}
 
 /**
- * Scales a picture to its bounds. Returns the same bytes if they are within the bounds already, and undefined if the
- * picture cannot be read or made to fit.
+ * Scales a picture to the bounds. Returns the same bytes if they are already within the bounds, and `undefined` if the
+ * picture cannot be read or scaled.
  */
 export type Scale = (image: Uint8Array, bounds: Bounds) => Effect.Effect<Picture | undefined, NoImageLibrary>
 
-/** Formats that stay as they are, by the library's name. */
+/** Media types of the formats that are retained, keyed by the library's format name. */
 const kept: Readonly<Record<string, string>> = { jpeg: "image/jpeg", png: "image/png", webp: "image/webp" }
 
-/** A picture that wants more memory than this is not opened. */
+/** Maximum number of pixels of a picture. Larger pictures are not opened, to limit memory use. */
 const mostPixels = 64_000_000
 const mostTries = 6
 
-/** Members of the library that are used here. */
+/** Methods of the image library that this module uses. */
 interface Pipeline {
   readonly metadata: () => Promise<{ readonly format?: string; readonly width?: number; readonly height?: number }>
   readonly autoOrient: () => Pipeline
@@ -72,11 +72,14 @@ interface Pipeline {
 
 type Open = (image: Uint8Array, options: { limitInputPixels: number }) => Pipeline
 
-/** Named here and not in the `import`, so that a program without the package is built and checked like any other. */
+/**
+ * Name of the package, in a constant instead of the `import`, so that programs without the package can be built and
+ * type-checked.
+ */
 const packageName = "sharp"
 
 const load = Effect.tryPromise({
-  // The package exports one function; its types are available only if it is installed.
+  // The cast replaces the package's types, which are available only if it is installed.
   try: async () => ((await import(packageName)) as { readonly default: Open }).default,
   catch: (cause) =>
     new NoImageLibrary({
@@ -101,22 +104,26 @@ const scalePicture = async (open: Open, image: Uint8Array, bounds: Bounds): Prom
       .toFormat(mediaType === undefined ? "png" : format)
       .toBuffer()
     if (data.byteLength <= bounds.bytes) return { data, mediaType: mediaType ?? "image/png" }
-    // The size goes with the area; a little less, so that two tries are enough for most.
+    // The size in bytes is roughly proportional to the area. A safety factor makes two attempts sufficient in most
+    // cases.
     side = Math.max(1, Math.floor(side * Math.min(0.8, 0.95 * Math.sqrt(bounds.bytes / data.byteLength))))
   }
   return undefined
 }
 
-/** Scales by the package `sharp`. */
+/** Scales pictures with the package `sharp`. */
 export const withSharp: Scale = (image, bounds) =>
   Effect.flatMap(load, (open) =>
     Effect.tryPromise(() => scalePicture(open, image, bounds)).pipe(
-      // Damaged or no picture at all: the endpoint that refused it says so.
+      // The picture is damaged or not a picture; the endpoint's refusal is reported to the user.
       Effect.catch((error) => Effect.as(Effect.logDebug("a picture could not be scaled", error), undefined))
     )
   )
 
-/** Scales pictures that an endpoint refused for their size; uses the package `sharp` by default. */
+/**
+ * Reference to the function that scales pictures which an endpoint refused for their size. Defaults to the package
+ * `sharp`.
+ */
 export const ImageScaler = Context.Reference<Scale>("hermes-effect/routing/ImageScaler", {
   defaultValue: () => withSharp
 })

@@ -1,12 +1,10 @@
-/**
- * The middleware and hooks that see the calls of a run.
- */
+/** The middleware and hooks that observe or change the model calls of a run. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Hooks, make as makeHooks, type Service as HooksService } from "../../hooks/Hooks.ts"
 import * as Stack from "../../middleware/Stack.ts"
 
-/** All that may change the calls of a run or is notified of them. */
+/** Middleware that may change the model calls of a run, and hooks that are notified of them. */
 export interface Interceptors {
   readonly stack: Stack.Stack
   readonly hooks: HooksService

@@ -1,10 +1,10 @@
 /**
- * Credentials that logins provide in place of keys, for routes built from settings.
+ * Loads credentials obtained by logins, which routes built from settings use instead of keys.
  *
  * **Details**
  *
- * A token that ends within five minutes is renewed first. One that cannot be renewed now is used as it is, with a
- * warning: the provider may still take it, and when it does not the pool renews it, or continues with the next key.
+ * A token that expires within five minutes is renewed first. If the renewal fails, the old token is used and a warning
+ * is logged: the provider may still accept it, and otherwise the pool renews it or uses the next key.
  *
  * Source: `hermes-llm.md` §2.4, §16.5 (7), §17.2.
  */
@@ -18,15 +18,15 @@ import type * as CodexLogin from "./CodexLogin.ts"
 import type { Credential } from "./CredentialPool.ts"
 import * as TokenStore from "./TokenStore.ts"
 
-/** A key that can be renewed, by the provider that it is for. */
+/** Renewable credentials by provider. */
 export type Logins = ReadonlyMap<string, Credential>
 
-/** No logins. */
+/** Empty map, for use without logins. */
 export const none: Logins = new Map()
 
 const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
 
-/** Creates the login of this user over HTTP; its modules are loaded on first use. */
+/** Creates the login service of the user. Its modules are loaded on first use. */
 export const makeCodexLogin = Effect.fnUntraced(function* ({
   providers
 }: Pick<Values, "providers">): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {
@@ -41,20 +41,20 @@ export const makeCodexLogin = Effect.fnUntraced(function* ({
   )
 })
 
-/** Stored tokens of the login, and their removal. */
+/** Returns the stored tokens of the login, and an effect that removes them. */
 export const kept = Effect.map(store, ({ get, remove }) => ({
   stored: get(TokenStore.codex),
   logout: remove(TokenStore.codex)
 }))
 
-/** The stored logins, for read-only use: nothing is renewed. */
+/** Reads the stored logins without renewing them. */
 export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.flatMap(kept, ({ stored }) => stored),
   (tokens) =>
     tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access, issuer: tokens.issuer }]])
 )
 
-/** The logins of this user; see the module. */
+/** Loads the user's logins, and renews tokens that are about to expire. */
 export const loadLogins = Effect.fnUntraced(function* (
   settings: Pick<Values, "providers">
 ): Effect.fn.Return<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> {

@@ -1,13 +1,13 @@
 /**
- * The service that a run asks its model through. It decides which provider is tried, with which key, and how often; the
- * whole attempt, middleware and hooks included, repeats for every retry and every fallback.
+ * The service that sends a run's model calls. It decides which provider is tried, with which key, and how often. The
+ * whole attempt, including middleware and hooks, is repeated for every retry and fallback.
  *
  * **Details**
  *
- * A call goes straight down: `callModel` (wrappers of the whole call), the router with its chain of routes
+ * A call passes through these layers: `callModel` (wrappers of the whole call), the router with its chain of routes
  * (`Failover`), one route with its keys and waits (`RouteRetry`), one `Attempt`, the provider.
  *
- * **Example** (Which model is asked first)
+ * **Example** (Reading the model that is tried first)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -49,75 +49,80 @@ import type { RouteInfo } from "../../base/domain/Route.ts"
 import type { KeyState } from "./CredentialPool.ts"
 
 /**
- * The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn.
+ * The turn to which a call belongs. A session that had to leave a route does not use it again for the rest of the turn.
  */
 export interface Turn {
   readonly session: SessionId
   readonly turn: TurnId
 }
 
-/** Attempts at a question, over all routes and over all times that it is asked; written by the router. */
+/** Log of the attempts to answer a question, across all routes and repetitions. The router updates it. */
 export interface AttemptLog {
-  /** Attempts so far: each has its own id even when a wrapper asks several routes. */
+  /** Number of attempts so far, so that each attempt has a unique id even if a wrapper calls several routes. */
   count: number
-  /** The route that was named last; undefined where that was the router's choice. */
+  /** The route that the last call specified; `undefined` if the router chose the route. */
   route: Route.Route | undefined
-  /** Output limit in tokens of the newest prepared request; undefined if the request sets no limit. */
+  /** Output limit of the latest prepared request, in tokens; `undefined` if the request sets no limit. */
   outputTokens?: number | undefined
-  /** The newest failure of a provider and its classification. */
+  /** The latest failure of a provider, with its classification. */
   failure?: Failure | undefined
-  /** Failures of a provider that a wrapper translated, with the cause that it put in their place. */
+  /** Provider failures that a wrapper translated, with the cause that replaces each of them. */
   readonly translations: Map<AiError.AiError, Cause.Cause<unknown>>
-  /** Pieces of an attempt streamed by that belong to no answer, and `discard` has not run since. */
+  /** True if parts of a failed attempt were streamed and `discard` has not run since. */
   isDirty?: boolean | undefined
 }
 
-/** A log without attempts. */
+/** Creates a log without attempts. */
 export const makeLog = (): AttemptLog => ({ count: 0, route: undefined, translations: new Map() })
 
 /** A model call and its context. */
 export interface Question {
   readonly call: ModelCall
-  /** The route to take instead of the router's own choice. */
+  /** Route to use instead of the router's choice. */
   readonly route?: Route.Route | undefined
   readonly context: CallContext
   /** The text or parts of the user's message, for hooks. */
   readonly userMessage: unknown
   readonly options: ExecuteOptions | undefined
-  /** Set by a caller that may ask the same question again. */
+  /** Log of attempts, set by a caller that may repeat the same question. */
   readonly log?: AttemptLog | undefined
-  /** The turn whose position in the chain is preserved; a call without a turn starts at the primary route. */
+  /**
+   * Turn to which the call belongs, which determines its position in the chain. A call without a turn starts at the
+   * primary route.
+   */
   readonly turn?: Turn | undefined
-  /** Receives waits, and changes of the key or the route. */
+  /** Receives events about waits, and about changes of the key or route. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /**
-   * Called every half minute while a silent model is awaited. If absent, a model without a silence limit is not
-   * watched.
+   * Called every 30 seconds while a model sends nothing. Without this function, a model that has no silence limit is
+   * not monitored.
    */
   readonly heartbeat?: ((waitedMillis: number) => Effect.Effect<void>) | undefined
-  /** End of the run's time in milliseconds since 1970; absent where the run has no limit of time. */
+  /** Deadline of the run in milliseconds since 1970; `undefined` if the run has no time limit. */
   readonly deadline?: number | undefined
-  /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
+  /** Runs before an attempt if parts of the previous, failed attempt were streamed; those parts must be discarded. */
   readonly discard?: Effect.Effect<void> | undefined
-  /** Progress of the answer, with the part that was read so far; absent if the answer is read only when complete. */
+  /** Progress of the answer, with the text received so far; `undefined` if the answer is read only when complete. */
   readonly progress?: AnswerProgress | undefined
 }
 
-/** A router. */
+/** Routes the model calls of runs. */
 export interface Service {
-  /** The route that a call would take first. */
+  /** The route that a call would try first. */
   readonly primary: Effect.Effect<Route.RouteInfo>
   /**
-   * The same with its key, for middleware that derives other routes from it; absent where the router does not know it.
+   * The primary route with its key, for middleware that derives other routes from it; `undefined` if the router does
+   * not know it.
    */
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
-  /** The route that the next call of a turn would try first; defaults to the primary route. */
+  /** Returns the route that the next call of a turn would try first. Defaults to the primary route. */
   readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.RouteIdentity>) | undefined
-  /** Facts about models, known and learned; absent if the router has no catalogue. */
+  /** Catalogue of facts about models; `undefined` if the router has no catalogue. */
   readonly catalogue?: Catalogue.Service | undefined
   /**
-   * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the
-   * stack's wrappers add (`Middleware.Errors`): such a failure (a veto, a translation) ends the call at once.
+   * Makes attempts until one succeeds or all possibilities have been tried; fails with the last failure. `E` contains
+   * the errors that the stack's wrappers add (`Middleware.Errors`); such a failure (a veto, a translation) ends the
+   * call immediately.
    */
   readonly call: <E = never>(
     interceptors: Interceptors,
@@ -125,7 +130,7 @@ export interface Service {
   ) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /**
    * Leaves the route of a turn for the next one, because its answers are empty or the conversation does not fit into
-   * its model. Returns the route of the turn's next call, or `undefined` if there is none or the fallback policy stays.
+   * its model. Returns the route of the turn's next call, or `undefined` if the turn stays on its route.
    */
   readonly advance: (
     turn: Turn,
@@ -135,16 +140,16 @@ export interface Service {
 
 /** Policies of a router. */
 export interface Policies {
-  /** Repeats failed calls on their route; `RetryPolicy.default` when absent. */
+  /** Policy of retries on one route. Defaults to `RetryPolicy.default`. */
   readonly retry?: RetryPolicy | undefined
-  /** Leaves routes and returns to the primary; `FallbackPolicy.default` when absent. */
+  /** Policy of changes between routes. Defaults to `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy | undefined
 }
 
-/** Routes calls to providers. */
+/** Service that routes calls to providers. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
-/** Opens a route that a call names; loads the implementation on demand. */
+/** Opens a route that a call specifies. The implementation is loaded on demand. */
 const openOnDemand: Open = (route) =>
   Effect.flatMap(
     Effect.promise(() => import("./OpenRoute.ts")),
@@ -163,12 +168,12 @@ export const layerWith = ({ retry }: Pick<Policies, "retry"> = {}): Layer.Layer<
   )
 
 /**
- * Asks the one provider in the context, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
- * call names instead is opened, and stays open.
+ * Provides a router that uses the single provider in the context, with the retries, waits and adaptations of
+ * `RoutedModelRouter`. If a call specifies another route, that route is opened and stays open.
  */
 export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
 
-/** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
+/** Provides a router for the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
 export const layerFromRoutes = (
   routes: ReadonlyArray<ModelRoute>,
   policies: Policies = {}
@@ -180,14 +185,14 @@ export const layerFromRoutes = (
     )
   )
 
-/** State of a route of the chain, as it may be shown. */
+/** State of a route in the chain, without secrets. */
 export interface RouteStatus {
   readonly route: RouteInfo
   readonly keys: ReadonlyArray<KeyState>
   readonly breaker: "Closed" | "Open" | "HalfOpen"
 }
 
-/** The state of a router's routes: for `hermes doctor`, `/status`, side tasks. */
+/** Service that returns the state of a router's routes, for `hermes doctor`, `/status` and side tasks. */
 export class RouterStatus extends Context.Service<
   RouterStatus,
   { readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>> }
@@ -199,7 +204,8 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
 })
 
 /**
- * Makes a whole model call: `wrap_model_call` around the router's attempts. `E` as in `Service.call`.
+ * Executes a complete model call: `wrap_model_call` around the router's attempts. `E` has the same meaning as in
+ * `Service.call`.
  */
 export const callModel = <E>(
   router: Service,
@@ -218,7 +224,7 @@ export const callModel = <E>(
   const params: ModelCallParams = { call: question.call, route: question.route }
   if (stack.wrapModelCall.length === 0) return askRouter(params, question.options)
   const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
-  // The chain erases the types of its wrappers; the stack's maker states them as `E`.
+  // The chain erases the error types of its wrappers; the code that creates the stack states them as `E`.
   const computeDeadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.estimateTokens(question.call))
   return Chain.run(
     stack.wrapModelCall,

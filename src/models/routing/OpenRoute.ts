@@ -4,22 +4,22 @@
  *
  * **Details**
  *
- * Headers and fields that the endpoint wants besides the protocol (attribution, tags, beta features) are added here and
- * nowhere else, from the route alone: a switch to another route starts from nothing, so that nothing of one provider
- * reaches the next.
+ * Headers and fields that the endpoint expects in addition to the protocol (attribution, tags, beta features) are added
+ * only here. They depend on the route alone, so that a switch to another route never sends data of one provider to the
+ * next.
  *
  * | at | what |
  * | --- | --- |
  * | OpenRouter | app attribution; `provider_routing` as `provider` in the body; the tool streaming beta for Claude |
  * | Vercel AI Gateway | app attribution |
- * | GitHub Copilot | who the editor is, and that an agent asks |
+ * | GitHub Copilot | identification of the editor, and of the request as an agent's |
  * | Kimi (`api.kimi.com`) | a `user-agent` that it accepts |
  * | Qwen portal | `user-agent` and the three headers of DashScope |
  * | Nous Portal | a product tag in the body |
  *
  * A profile belongs to a host; a provider's name counts only if the host belongs to no known provider. The user's
- * settings override the profile, header by header and field by field. The protocol of ChatGPT's backend adds its
- * headers, which depend on the token; each protocol's request adds the reasoning effort.
+ * settings override individual headers and fields of the profile. The headers of ChatGPT's backend depend on the token
+ * and are added by its protocol; the reasoning effort is added by each protocol's request.
  *
  * **Example** (A provider by its route)
  *
@@ -47,7 +47,7 @@ import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
-/** `provider_routing` of the configuration: the upstream providers that OpenRouter may use. */
+/** The `provider_routing` setting: the upstream providers that OpenRouter may use. */
 export interface ProviderRouting {
   readonly only?: ReadonlyArray<string> | undefined
   readonly ignore?: ReadonlyArray<string> | undefined
@@ -62,7 +62,7 @@ type Body = Readonly<Record<string, unknown>>
 
 interface Profile {
   readonly domain: string
-  /** Provider name that selects the profile at an unknown host. */
+  /** Provider name that selects the profile if the host is unknown. */
   readonly provider?: string
   readonly headers?: (route: Route) => Headers
   readonly body?: (routing: ProviderRouting | undefined) => Body
@@ -83,7 +83,7 @@ const toolStreaming = "fine-grained-tool-streaming-2025-05-14"
 const findHeader = (headers: Headers | undefined, name: string): string | undefined =>
   Object.entries(headers ?? {}).find(([other]) => other.toLowerCase() === name)?.[1]
 
-/** The beta in the list of those that are asked for already, once. */
+/** Adds the tool streaming beta to a list of requested betas, unless the list already contains it. */
 const addToolStreaming = (existing: string | undefined): string => {
   const betas = (existing ?? "")
     .split(",")
@@ -154,13 +154,13 @@ const findProfile = (route: Route): Profile | undefined => {
   )
 }
 
-/** `own` over `base`; names of headers are compared without case. */
+/** Returns `base` with its headers overridden by `own`. Header names are compared case-insensitively. */
 const overlayHeaders = (base: Headers, own: Headers | undefined): Headers => {
   const given = new Set(Object.keys(own ?? {}).map((name) => name.toLowerCase()))
   return { ...Object.fromEntries(Object.entries(base).filter(([name]) => !given.has(name))), ...own }
 }
 
-/** Claude through OpenRouter streams the arguments of tools only on request. */
+/** Adds the beta header without which Claude on OpenRouter does not stream tool arguments. */
 const addBetas = (route: Route, headers: Headers): Headers => {
   const { [betaHeader]: _, ...others } = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase() === betaHeader ? betaHeader : name, value])
@@ -168,7 +168,7 @@ const addBetas = (route: Route, headers: Headers): Headers => {
   return isClaude(route) ? { ...others, [betaHeader]: addToolStreaming(findHeader(headers, betaHeader)) } : headers
 }
 
-/** Adds the headers and fields that the route's endpoint requires; see the module. */
+/** Adds the headers and fields that the route's endpoint requires; see the module comment. */
 export const applyProfile = (route: Route, routing?: ProviderRouting): Route => {
   const profile = findProfile(route)
   if (profile === undefined) return route
@@ -182,12 +182,12 @@ export const applyProfile = (route: Route, routing?: ProviderRouting): Route => 
   }
 }
 
-/** Opens a provider; the scope closes its connections. */
+/** Opens the provider of a route. Its connections are closed with the scope. */
 export type Open = (route: Route) => Effect.Effect<Provider, AiError.AiError | ConfigError, Scope.Scope>
 
 /** Settings that {@link make} applies to every route. */
 export interface Options {
-  /** `provider_routing` of the configuration. */
+  /** The `provider_routing` setting. */
   readonly routing?: ProviderRouting | undefined
 }
 
@@ -224,11 +224,11 @@ const openByProtocol = (route: Route): ReturnType<Open> => {
   }
 }
 
-/** Makes the function that opens routes. */
+/** Creates a function that opens routes. */
 export const make =
   (options: Options = {}): Open =>
   (route) =>
     openByProtocol(StreamTimeout.addReadTimeout(applyProfile(route, options.routing)))
 
-/** {@link make} without options. */
+/** Opens routes without additional options; see {@link make}. */
 export const open: Open = make()

@@ -1,11 +1,11 @@
 /**
- * Recovery of an answer that broke off after a part of it had streamed.
+ * Recovers an answer that ended prematurely after a part of it was streamed.
  *
  * **Details**
  *
- * An attempt of which no text was shown is discarded, and the call is made again. Text that was shown stays: the next
- * attempt is asked for the rest, with the text so far as the model's own words before it, and the answer is both,
- * joined. Reasoning, and calls that were still being written, are never retained.
+ * If no text of an attempt was shown, the attempt is discarded and the call is repeated. Shown text is retained: the
+ * next attempt requests the rest, with the text so far as an assistant message, and the answer consists of both texts.
+ * Reasoning and incomplete tool calls are never retained.
  *
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
@@ -13,7 +13,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import { type ContentPart, type ModelCall, type ModelResponse, withParts } from "../../base/domain/ModelCall.ts"
 
-/** Number of times that the rest of an answer is asked for on one route by default (`network.stream_retries`). */
+/** Default for the maximum number of requests for the rest of an answer on one route (`network.stream_retries`). */
 export const mostContinuations = 2
 
 const goOn = Prompt.userMessage({
@@ -26,13 +26,13 @@ const goOn = Prompt.userMessage({
   ]
 })
 
-/** The call for the rest of an answer of which `text` was read. */
+/** Creates the call that requests the rest of an answer after `text`. */
 export const makeContinuationCall = (call: ModelCall, text: string): ModelCall => ({
   ...call,
   messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn]
 })
 
-/** Prepends `text` to the answer that was received for the rest. */
+/** Prepends `text` to the answer that contains the rest. */
 export const prependText = (response: ModelResponse, text: string): ModelResponse => {
   const { parts } = response
   const at = parts.findIndex((part) => part.type !== "reasoning")

@@ -1,12 +1,13 @@
 /**
- * Storage of pools over processes: which keys are spent and until when, and how often each was used. Keys are
- * named by fingerprints; a key itself is never written.
+ * Stores the state of credential pools across processes: which keys are disabled and until when, and how often each was
+ * used. Keys are identified by fingerprints; a key itself is never written.
  *
  * **Details**
  *
- * `credential-pools.json` in the home directory, for its owner only. Two processes that write at once lose at most one
- * mark, which the provider repeats; the file is replaced whole. A file that cannot be read counts as empty, with a
- * warning, and one that cannot be written is a warning too: a pool works without its memory.
+ * The file is `credential-pools.json` in the home directory, accessible only to its owner. It is replaced as a whole.
+ * If two processes write at the same time, at most one mark is lost, which the next refusal restores. A file that
+ * cannot be read counts as empty. Read and write failures are logged as warnings, because a pool works without stored
+ * state.
  *
  * Source: `hermes-llm.md` §17.2.
  */
@@ -20,34 +21,34 @@ import * as HomeFile from "./HomeFile.ts"
 
 /** State of one key. */
 const Mark = Schema.Struct({
-  /** Milliseconds since 1970 until which the key is not asked; 0 when it is fine. */
+  /** Time until which the key is disabled, in milliseconds since 1970; 0 if the key is available. */
   until: Schema.Finite,
-  /** The reason, in the word of the classifier. */
+  /** The reason why the key is disabled, as named by the classification. */
   reason: Schema.String,
   /** Number of times that the key was chosen. */
   used: Schema.Natural
 })
-/** One {@link Mark}. */
+/** State of one key. */
 export type Mark = typeof Mark.Type
 
-/** One pool: its keys by fingerprint, and the one that was chosen last. */
+/** State of one pool: its keys by fingerprint, and the key that was chosen last. */
 export const PoolRecord = Schema.Struct({
   last: Schema.optionalKey(Schema.String),
   keys: Schema.Record(Schema.String, Mark)
 })
-/** One {@link PoolRecord}. */
+/** State of one pool. */
 export type PoolRecord = typeof PoolRecord.Type
 
 const Saved = Schema.Struct({ version: Schema.Literal(1), pools: Schema.Record(Schema.String, PoolRecord) })
 const SavedText = Schema.fromJsonString(Saved)
 
-/** Storage of pools. */
+/** Stores the state of pools. */
 export interface PoolStore {
   readonly load: (pool: string) => Effect.Effect<PoolRecord>
   readonly save: (pool: string, record: PoolRecord) => Effect.Effect<void>
   /**
-   * Calls `heard` with the keys of a pool whenever another process saves them, until the scope closes; absent if the
-   * store does not report changes.
+   * Calls `heard` with the keys of a pool whenever another process saves them, until the scope is closed; `undefined`
+   * if the store does not report changes.
    */
   readonly listen?:
     | ((pool: string, heard: (keys: PoolRecord["keys"]) => void) => Effect.Effect<void, never, Scope.Scope>)
@@ -56,13 +57,13 @@ export interface PoolStore {
 
 const nothing: PoolRecord = { keys: {} }
 
-/** Nothing outlives the process. */
+/** Store that saves nothing. */
 export const none: PoolStore = { load: () => Effect.succeed(nothing), save: () => Effect.void }
 
-/** The name of the file in the home directory. */
+/** Name of the file in the home directory that stores pools. */
 export const fileName = "credential-pools.json"
 
-/** A store in a home directory, which need not exist yet. */
+/** Opens the store in a home directory, which need not exist yet. */
 export const openFile = (home: string): Effect.Effect<PoolStore, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const { load, save } = yield* HomeFile.makeMemory(home, fileName, SavedText, { version: 1, pools: {} }, "warning")

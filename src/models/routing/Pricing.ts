@@ -1,16 +1,16 @@
 /**
- * Prices of models by route and source, and the cost of usage at a price.
+ * Determines the prices of models by route, and the cost of usage at a price.
  *
  * **Details**
  *
  * | route | billing |
  * | --- | --- |
- * | ChatGPT's Codex backend, the offline stand-in | included |
- * | OpenRouter, Nous Portal and endpoints that list prices | their list of models |
+ * | ChatGPT's Codex backend, the offline model | included |
+ * | OpenRouter, Nous Portal and endpoints that list prices | the price in their model list |
  * | Anthropic, OpenAI, Google, DeepSeek, MiniMax, Bedrock | the bundled table |
- * | anything else | unknown |
+ * | all other routes | unknown |
  *
- * `vendor/model` without a known provider is looked up at that vendor.
+ * Without a known provider, a `vendor/model` id is looked up in that vendor's prices.
  *
  * Source: `hermes-llm.md` §12.3.
  */
@@ -31,30 +31,33 @@ import {
 } from "../../base/domain/Cost.ts"
 import type { Usage } from "../../base/domain/Usage.ts"
 
-/** Parts of a route that its price depends on. */
+/** Parts of a route that determine its price. */
 type PricedRoute = Pick<Route, "provider" | "model" | "baseUrl">
 
 /** Source of a route's prices. */
 type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
-/** Place in which a price was found. */
+/** Source of a price. */
 type Source = Exclude<CostSource, "none" | "subagent" | "provider_usage">
 
-/** US dollars per million tokens of each kind; undefined if the price is unknown. */
+/** Prices in US dollars per million tokens of each kind; `undefined` if a price is unknown. */
 export interface Pricing {
   readonly input: BigDecimal.BigDecimal | undefined
   readonly output: BigDecimal.BigDecimal | undefined
   readonly cacheRead: BigDecimal.BigDecimal | undefined
   readonly cacheWrite: BigDecimal.BigDecimal | undefined
-  /** US dollars for a request. */
+  /** Price of one request in US dollars. */
   readonly request: BigDecimal.BigDecimal | undefined
   readonly source: Source
   readonly url: string | undefined
-  /** Version of the source. */
+  /** Version of the price source, if known. */
   readonly version: string | undefined
 }
 
-/** Parses a decimal number; undefined for other text, and for negative numbers, which mean "it depends". */
+/**
+ * Parses a decimal number. Returns `undefined` for other text, and for negative numbers, which mean that the price
+ * varies.
+ */
 export const parseDecimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
   const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
   const number = text === "" ? undefined : Option.getOrUndefined(BigDecimal.fromString(text))
@@ -66,7 +69,7 @@ const toPricePerMillion = (price: string | undefined): BigDecimal.BigDecimal | u
   return amount === undefined ? undefined : BigDecimal.make(amount.value, amount.scale - 6)
 }
 
-/** The price that a list of models names. */
+/** Returns the price from a model list, or `undefined`. */
 export const toListedPrice = (listed: Listed | undefined, url: string | undefined): Pricing | undefined => {
   const prices = listed?.prices
   return prices === undefined
@@ -86,7 +89,7 @@ export const toListedPrice = (listed: Listed | undefined, url: string | undefine
 const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
-/** Finds how calls on a route are billed. */
+/** Returns the billing mode of a route. */
 export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode => {
   const { host } = RouteDetection.parseAddress(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"
@@ -99,8 +102,8 @@ export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode
 const vendors = new Set(["anthropic", "openai", "google"])
 
 /**
- * Returns the provider whose table lists the model: the route's provider, or the vendor in the model id if the route
- * names no provider.
+ * Returns the provider whose price table contains the model: the route's provider, or the vendor in the model id if the
+ * route specifies no provider.
  */
 const findPriceTable = ({ model, provider }: PricedRoute): string => {
   if (isTabled(provider)) return provider
@@ -108,7 +111,7 @@ const findPriceTable = ({ model, provider }: PricedRoute): string => {
   return provider === "" && vendors.has(vendor) ? vendor : provider
 }
 
-/** The price in the bundled table. */
+/** Returns the price in the bundled table, or `undefined`. */
 export const findTabledPrice = (route: PricedRoute): Pricing | undefined => {
   const found = ModelTables.findPrice(findPriceTable(route), route.model)
   if (found === undefined) return undefined
@@ -126,16 +129,16 @@ export const findTabledPrice = (route: PricedRoute): Pricing | undefined => {
 }
 
 const zero = BigDecimal.fromBigInt(0n)
-/** A millionth, exactly. */
+/** Divides by one million exactly. */
 const divideByMillion = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal =>
   BigDecimal.make(value, scale + 6)
 
 const unreconciled = "an estimate by the list of prices, until the provider's own account of the call is read"
 
 /**
- * Computes the cost of usage at a price, in exact decimal numbers: tokens times rate over a million, plus a price for
- * each request. Reasoning is part of the output. Tokens without a rate make the amount unknown; it is never guessed
- * (`hermes-llm.md` §12.4).
+ * Computes the cost of usage at a price, in exact decimal numbers: tokens times rate divided by one million, plus the
+ * price of the request. Reasoning is part of the output. If any tokens have no rate, the cost is unknown; it is never
+ * estimated (`hermes-llm.md` §12.4).
  */
 export const estimateCost = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
   if (billing === "subscription_included") return included

@@ -1,5 +1,5 @@
 /**
- * The providers that users may name, by name, alias and host. `base/config/KnownProviders` has them as data.
+ * Directory of the known providers, by name, alias and host. The data is in `base/config/KnownProviders`.
  *
  * Source: `hermes-llm.md` §2 and §5.1.
  */
@@ -7,25 +7,29 @@ import * as KnownProviders from "../../base/config/KnownProviders.ts"
 import * as Similarity from "../../base/domain/Similarity.ts"
 import { parseAddress, isUnder } from "../../base/domain/EndpointAddress.ts"
 
-/** One provider. */
+/** Entry of one provider. */
 export interface Entry {
   readonly name: string
   readonly displayName: string
-  /** Absent for providers without an address, or whose address the user must provide. */
+  /** Base URL of the API; `undefined` if the provider has no fixed address or the user must specify it. */
   readonly baseUrl?: string
   readonly authentication: KnownProviders.Authentication
-  /** Environment variables that may hold the key; the first that is set wins, and the first is the one to recommend. */
+  /**
+   * Environment variables that may contain the key. The first variable that is set is used; the first in the list is
+   * recommended to users.
+   */
   readonly keyVariables: ReadonlyArray<string>
   readonly aliases: ReadonlyArray<string>
   /**
-   * Domains of the provider, in addition to the domain in `baseUrl`. Keys from the environment are sent only to these.
+   * Domains of the provider, in addition to the domain in `baseUrl`. Keys from the environment are sent only to the
+   * provider's domains.
    */
   readonly domains: ReadonlyArray<string>
-  /** Serves models of many vendors under `vendor/model` ids. */
+  /** True if the provider serves models of many vendors under `vendor/model` ids. */
   readonly aggregator: boolean
-  /** Beginnings of the ids of the provider's own models. */
+  /** Prefixes of the ids of the provider's own models. */
   readonly families: ReadonlyArray<string>
-  /** `hermes model login` can get a credential in place of its key. */
+  /** True if `hermes model login` can obtain a credential that replaces the key. */
   readonly login: boolean
 }
 
@@ -45,20 +49,20 @@ const makeEntry = ([name, row]: readonly [string, KnownProviders.Row]): Entry =>
   }
 }
 
-/** An endpoint of an unknown provider. */
+/** Entry for an endpoint of an unknown provider. */
 export const custom: Entry = makeEntry(["custom", KnownProviders.custom])
 
-/** Every known provider. */
+/** Entries of all known providers. */
 export const entries: ReadonlyArray<Entry> = [...Object.entries(KnownProviders.rows).map(makeEntry), custom]
 
 const byName: ReadonlyMap<string, Entry> = new Map(
   entries.flatMap((entry) => [entry.name, ...entry.aliases].map((name): [string, Entry] => [name, entry]))
 )
 
-/** The provider of a name or alias, in any case. */
+/** Returns the provider with the given name or alias, ignoring case, or `undefined`. */
 export const findProvider = (name: string): Entry | undefined => byName.get(name.trim().toLowerCase())
 
-/** Names of a provider. */
+/** Name and aliases of a provider. */
 export interface ProviderNames {
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
@@ -72,13 +76,13 @@ export const findNamed = <A extends ProviderNames>(some: ReadonlyArray<A>, name:
   )
 }
 
-/** Returns whether a host is one of the provider's own. */
+/** Tests whether a host belongs to the provider. */
 const isOwnHost = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
 
-/** Names of this very machine. */
+/** Host names of the local machine. */
 const loopback = new Set(["127.0.0.1", "localhost", "[::1]"])
 
-/** Returns whether an address is the provider's own. On this machine only the provider's own port counts. */
+/** Tests whether an address belongs to the provider. On the local machine the port must also match. */
 export const isOwn = (entry: Entry, baseUrl: string | undefined): boolean => {
   const { host } = parseAddress(baseUrl)
   if (!loopback.has(host)) return isOwnHost(entry, host)
@@ -87,10 +91,10 @@ export const isOwn = (entry: Entry, baseUrl: string | undefined): boolean => {
   return own !== null && loopback.has(own.hostname) && here?.port === own.port && here.protocol === own.protocol
 }
 
-/** The provider that a public host belongs to. Local hosts say nothing about who listens there. */
+/** Returns the provider to which a public host belongs, or `undefined`. A local host does not identify a provider. */
 export const findByHost = (host: string): Entry | undefined =>
   entries.find((entry) => entry.authentication !== "optional" && isOwnHost(entry, host))
 
-/** The known name or alias that looks most like `name`; undefined when none is near. */
+/** Returns the known name or alias that is most similar to `name`, or `undefined` if no name is similar. */
 export const findNearestName = (name: string, others: ReadonlyArray<string> = []): string | undefined =>
   Similarity.findNearest(name.trim(), [...byName.keys(), ...others])

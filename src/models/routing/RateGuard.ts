@@ -1,16 +1,16 @@
 /**
- * Remembers over all sessions and processes that an account has used up its limit, so that none of them asks in vain,
- * and each refusal makes the wait longer.
+ * Records, for all sessions and processes, that an account has exhausted its rate limit. Further requests would be
+ * refused and could extend the wait, so the account is not used until the limit resets.
  *
  * **Details**
  *
- * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts if its headers, or the
- * headers of the last answer, report an exhausted limit that does not reset within a minute; other refusals come from a
- * busy upstream provider. Until the limit resets, calls use the next route or fail with the reset time; a successful
- * answer ends the block.
+ * The guard is used for Nous Portal, whose limits belong to the account and not to a connection. A refusal counts if
+ * its headers, or the headers of the last answer, report an exhausted limit that does not reset within a minute; other
+ * refusals come from a busy upstream provider. Until the limit resets, calls use the next route or fail with the reset
+ * time; a successful answer ends the block.
  *
- * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning:
- * the provider itself still refuses.
+ * The state is stored in `rate-limits.json` in the home directory, with keys identified by fingerprint. If the file
+ * cannot be read or written, a warning is logged; the provider still enforces its limit.
  *
  * **Example** (A router that remembers limits in a folder of the application)
  *
@@ -32,37 +32,37 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as HomeFile from "./HomeFile.ts"
 
-/** Accounts that have used up their limits. Keys are fingerprints. */
+/** Records which accounts have exhausted their limits. Keys are identified by fingerprints. */
 export interface RateGuard {
-  /** Milliseconds until the key may be used; undefined when it may be. */
+  /** Returns the milliseconds until the key may be used, or `undefined` if it may be used now. */
   readonly closedFor: (key: string) => Effect.Effect<number | undefined>
   readonly close: (key: string, millis: number) => Effect.Effect<void>
   readonly open: (key: string) => Effect.Effect<void>
 }
 
-/** Guards nothing. */
+/** Guard that never blocks a key. */
 export const none: RateGuard = {
   closedFor: () => Effect.succeed(undefined),
   close: () => Effect.void,
   open: () => Effect.void
 }
 
-/** Providers whose limits belong to the account. */
+/** Providers whose rate limits apply to the whole account. */
 export const guarded: ReadonlySet<string> = new Set(["nous"])
 
-/** The name of the file in the home directory. */
+/** Name of the file in the home directory that stores exhausted limits. */
 export const fileName = "rate-limits.json"
 
 const Saved = Schema.fromJsonString(
   Schema.Struct({
     version: Schema.Literal(1),
-    /** Milliseconds since 1970 until which each key is not asked. */
+    /** Time until which each key must not be used, in milliseconds since 1970. */
     until: Schema.Record(Schema.String, Schema.Finite)
   })
 )
 type Until = (typeof Saved.Type)["until"]
 
-/** A guard over a file of a home directory, which need not exist yet. */
+/** Opens the guard that stores its state in a home directory, which need not exist yet. */
 export const openFile = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const { load, save } = yield* HomeFile.makeMemory(home, fileName, Saved, { version: 1, until: {} }, "warning")

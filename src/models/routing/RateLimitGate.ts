@@ -1,13 +1,12 @@
 /**
- * Admits calls to keys at the rates that their providers take, so that a call is not refused for a rate that others
- * have already been refused for, or that the provider has said: a queue for each key and route, shared by everybody who
- * uses it.
+ * Admits calls at the rate that the provider of each key accepts, as reported by the provider or learned from earlier
+ * refusals. Each combination of key and route has one queue, shared by all callers.
  *
  * **Details**
  *
  * If a provider's answers report the remaining limits, these are used; otherwise the rate is learned from refusals and
- * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its old place. A key without
- * waiting calls adds no delay.
+ * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its previous position. If no
+ * calls are waiting for a key, the queue adds no delay.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
@@ -28,48 +27,51 @@ import { readClock, type RouteCallState, takeNextLease, waitAndNotify, reportWai
 export interface Slot {
   readonly key: string
   readonly begun: RequestPacing.BegunCall
-  /** The provider has decided about the call. */
+  /** True if the provider has accepted or refused the call. */
   decided: boolean
 }
 
-/** The place of a call in the queues of keys. */
+/** State of a call's admission in the queues. */
 export interface Admission {
-  /** The admission of the attempt under way. */
+  /** Slot of the current attempt; `undefined` if it has not been admitted. */
   slot: Slot | undefined
-  /** Taken with the first attempt. */
+  /** Position in the queues, assigned with the first attempt. */
   place: number | undefined
-  /** The attempt before was refused for its rate. */
+  /** True if the previous attempt was refused because of a rate limit. */
   refused: boolean
-  /** The account of the key is known to have used up its limit: waiting here is no use. */
+  /** True if the key's account is known to have exhausted its limit, so that waiting is useless. */
   spent: boolean
 }
 
-/** The queues of all keys. Times are in milliseconds since 1970. */
+/** Queues of all keys. Times are in milliseconds since 1970. */
 export interface RateLimits {
-  /** A place in the queues: the lower one is admitted first. A call holds it until it is answered. */
+  /**
+   * Returns a position in the queues; lower positions are admitted first. A call uses its position until it is
+   * answered.
+   */
   readonly place: () => number
-  /** Returns how many milliseconds a call that arrives now will probably wait; zero if unknown. */
+  /** Returns the expected wait, in milliseconds, of a call that arrives now; 0 if unknown. */
   readonly expected: (key: string, now: number) => number
-  /** Takes a slot if no other call has to go first. */
+  /** Takes a slot if no other call has precedence, otherwise returns `undefined`. */
   readonly take: (key: string, now: number) => Slot | undefined
-  /** Waits until the key may be used. `taken` gets the slot in the moment in which it is taken. */
+  /** Waits until the key may be used. `taken` is called with the slot at the moment it is taken. */
   readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
   /**
-   * Deducts a call of so many tokens from the remaining limits that the provider reported; returns how many
-   * milliseconds the call has to wait.
+   * Deducts a call with this number of tokens from the remaining limits that the provider reported, and returns the
+   * milliseconds that the call has to wait.
    */
   readonly pace: (key: string, tokens: () => number, now: number) => number
-  /** The provider refused the call: no call is admitted to the key for this long. */
+  /** Records that the provider refused the call. No call is admitted to the key for the duration `closedFor`. */
   readonly refused: (slot: Slot, closedFor: Duration.Duration, now: number) => void
-  /** The provider took the call, and answers with these headers. */
+  /** Records that the provider accepted the call; `get` reads the headers of its answer. */
   readonly accepted: (slot: Slot, now: number, get?: RequestPacing.GetHeader) => void
-  /** Gives back the slot of a call that ended without a word about the rate. */
+  /** Releases the slot of a call that ended without information about the rate. */
   readonly release: (slot: Slot) => void
-  /** Reads what the headers of an answer or refusal say is left. */
+  /** Records the remaining limits from the headers of an answer or refusal. */
   readonly told: (key: string, get: RequestPacing.GetHeader, now: number) => void
-  /** Returns what is left of the key's limits, as far as the provider said. */
+  /** Returns the remaining limits of the key, as far as the provider reported them. */
   readonly left: (key: string, now: number) => ReadonlyArray<RequestPacing.Bucket>
-  /** Returns when the key was last answered, in milliseconds since 1970. */
+  /** Returns the time at which a call with the key was last answered, in milliseconds since 1970, or `undefined`. */
   readonly answeredAt: (key: string) => number | undefined
 }
 
@@ -78,7 +80,7 @@ interface Waiter {
   signal: Deferred.Deferred<void>
 }
 
-/** The queue of a key: by place, the first one is next. */
+/** Queue of a key. Calls are sorted by position; the first is admitted next. */
 interface Queue {
   readonly rate: RequestPacing.LearntRate
   readonly waiting: Array<Waiter>
@@ -102,8 +104,8 @@ const leaveQueue = ({ waiting }: Queue, waiter: Waiter): void => {
 }
 
 /**
- * Queues of keys that were never used. A refusal that another process in the context had counts as one of a call from
- * here.
+ * Creates queues of keys that have not been used. A refusal reported by another process through a service in the
+ * context counts like a refusal in this process.
  */
 export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function* () {
   const marks = yield* SharedMarks
@@ -187,7 +189,8 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
       }),
     pace: (key, tokens, now) => paces.get(key)?.take(tokens, now) ?? 0,
     refused: (slot, closedFor, now) => {
-      // Also after headers had said that it was accepted: a stream may bring the refusal.
+      // The refusal is recorded even if the headers had indicated acceptance, because a stream may report a refusal
+      // later.
       findOrMakeQueue(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
       tell?.(slot.key, Duration.toMillis(closedFor))
       releaseSlot(slot)
@@ -205,11 +208,11 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   return limits
 })
 
-/** Shorter waits are waited out, even if another route is available. */
+/** Maximum wait that is accepted even if another route is available. */
 const shortWait = Duration.seconds(2)
 
 /**
- * A key without a successful answer for this long is assumed to have exhausted its quota: from then on its refusals
+ * Time without a successful answer after which a key is assumed to have exhausted its quota. From then on its refusals
  * count as attempts.
  */
 const longestSilence = Duration.minutes(5)
@@ -221,7 +224,7 @@ const makeRateLimitError = (delay: Duration.Duration, body: string): AiError.AiE
     reason: new AiError.RateLimitError({ retryAfter: delay, http: { body } })
   })
 
-/** Fails if the account has used up its limit; the next key of the pool is taken first. */
+/** Returns a failure if the account has exhausted its limit, after trying the other keys of the pool. */
 const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(
   function* (state) {
     const { route, shared } = state
@@ -245,7 +248,7 @@ const makeQueueError = ({ route }: RouteCallState, delay: Duration.Duration): Ai
 const describeLimit = ({ admission: { refused }, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
-/** Waits in line for the key, unless that takes too long. */
+/** Waits in the queue of the key, unless the expected wait is too long. */
 const waitInQueue = Effect.fnUntraced(function* (
   state: RouteCallState,
   key: string
@@ -265,7 +268,9 @@ const waitInQueue = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Waits until the remaining limits reported by the provider suffice for this call, unless that takes too long. */
+/**
+ * Waits until the remaining limits reported by the provider are sufficient for the call, unless the wait is too long.
+ */
 const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
   const {
     question,
@@ -305,8 +310,8 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
 }
 
 /**
- * Waits until the key may be used; returns a failure instead if that would take too long and there is another route, or
- * if the account has used up its limit.
+ * Waits until the key may be used. Returns a failure if the wait would be too long and there is another route, or if
+ * the account has exhausted its limit.
  */
 export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
   state.route.guardKey(state.key.lease) === undefined
@@ -315,26 +320,27 @@ export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.A
         failure === undefined ? admitAtPace(state) : Effect.succeed(failure)
       )
 
-/** Notes that the call was refused, and its key with it for this long. */
+/** Records that the call was refused, and that its key must not be used for `duration`. */
 export const recordRefusal = (state: RouteCallState, duration: Duration.Duration): void => {
   state.admission.refused = true
   if (state.admission.slot !== undefined)
     state.shared.limits.refused(state.admission.slot, Duration.min(duration, longestRetryAfter), readClock(state))
 }
 
-/** Gives back the slot of an attempt that ended without a word about the rate. */
+/** Releases the slot of an attempt that ended without information about the rate. */
 export const releaseAdmission = (state: RouteCallState): void => {
   if (state.admission.slot !== undefined) state.shared.limits.release(state.admission.slot)
   state.admission.slot = undefined
 }
 
-/** Learns from the headers of the answer that begins. */
+/** Records the limits from the headers of an answer that has begun. */
 export const readHeaders = (state: RouteCallState, get: RequestPacing.GetHeader): void => {
   if (state.admission.slot !== undefined) state.shared.limits.accepted(state.admission.slot, readClock(state), get)
 }
 
 /**
- * Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered.
+ * Tests whether a refusal because of a rate limit does not count as an attempt: the run still has time, or a call with
+ * the key was answered recently.
  */
 export const isFreeRefusal = (
   { key: { lease }, question: { deadline }, route, shared, startedAt }: RouteCallState,
@@ -347,7 +353,7 @@ export const isFreeRefusal = (
   return now < Math.max(startedAt, answered) + Duration.toMillis(longestSilence)
 }
 
-/** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
+/** Records a refusal because of a rate limit, and blocks the account for all callers if it has exhausted its limit. */
 export const learnFromRefusal = Effect.fnUntraced(function* (state: RouteCallState, { reason }: AiError.AiError) {
   const { route, shared } = state
   const { lease } = state.key
@@ -366,7 +372,7 @@ export const learnFromRefusal = Effect.fnUntraced(function* (state: RouteCallSta
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })
 
-/** Notes that the call was answered: its key takes calls at this rate, and its account is open. */
+/** Records that the call was answered: its key accepts calls at this rate, and its account is no longer blocked. */
 export const recordSuccess = (state: RouteCallState): Effect.Effect<void> => {
   const {
     admission: { slot },

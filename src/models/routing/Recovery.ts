@@ -1,14 +1,14 @@
 /**
- * Recoveries from a failure. A decision lists recoveries in the order in which they are to be tried: the first one
- * that is possible is taken, and when none is left the call fails.
+ * Recoveries from a failure. A decision lists recoveries in the order in which they are tried. The first possible one
+ * is used; if none is possible, the call fails.
  *
  * **Details**
  *
- * Order says everything: a rate limit puts the next key before the next route and the next route before waiting; a
- * server error waits first. `RetryAfter` is possible as long as attempts are left, `NextKey` while the pool has another
- * key, each `Adapt` once per route, `Rebuild` once per call on the primary route, `NextRoute` while the chain has
- * another entry. `Compact` is not the router's to do: the call fails, and who owns the conversation finds it in the
- * decision.
+ * The order expresses the strategy: after a rate limit, the next key is tried before the next route, and the next route
+ * before a wait; after a server error, a wait is tried first. `RetryAfter` is possible as long as attempts are left,
+ * `NextKey` while the pool has another key, each `Adapt` once per route, `Rebuild` once per call on the primary route,
+ * `NextRoute` while the chain has another entry. `Compact` is not executed by the router: the call fails, and the owner
+ * of the conversation finds `Compact` in the decision.
  *
  * A refused connection is retried without the new client that the specification has for every connection error: a new
  * client would be refused, too. An address that will never serve a model (`classification/Evidence`) is not asked again.
@@ -22,7 +22,8 @@ import * as Schema from "effect/Schema"
 /**
  * Reasons of a provider's failure. They appear in `api_request_error.reason`, so they never change (`hermes-llm.md`
  * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are
- * ours: their recoveries differ from all others. `auth_permanent` is omitted: it cannot be distinguished from `auth`.
+ * additions of this runtime, because their recoveries differ from all others. `auth_permanent` is omitted: it cannot be
+ * distinguished from `auth`.
  */
 export const Reason = Schema.Literals([
   "auth",
@@ -50,22 +51,22 @@ export const Reason = Schema.Literals([
   "format_error",
   "unknown"
 ])
-/** One of {@link Reason}. */
+/** Reason of a provider's failure. */
 export type Reason = typeof Reason.Type
 
 /** One way to continue after a failure. */
 export type Recovery =
-  /** Renew the key in use, if it is renewable. */
+  /** Renews the current key, if it is renewable. */
   | { readonly _tag: "RenewKey" }
-  /** Go on with the next key of the pool, at once. */
+  /** Continues with the next key of the pool, without a wait. */
   | { readonly _tag: "NextKey" }
-  /** Send the call in another form, at once. */
+  /** Sends the call in another form, without a wait. */
   | { readonly _tag: "Adapt"; readonly change: Change }
-  /** Send the call without the first of these parameters that it has, or with the parameter's other name, at once. */
+  /** Removes or renames the first of these parameters that the call contains, and sends it without a wait. */
   | { readonly _tag: "AdaptParameters"; readonly names: ReadonlyArray<string> }
-  /** Ask for a shorter answer. */
+  /** Lowers the output limit. */
   | { readonly _tag: "LowerOutputCap"; readonly to: number }
-  /** Make the conversation smaller, then ask again. */
+  /** Compacts the conversation, then sends the call again. */
   | { readonly _tag: "Compact" }
   /**
    * Repeat the call as the retry policy decides. `after` is the wait that the provider asked for. `unreachable` is true
@@ -74,7 +75,7 @@ export type Recovery =
   | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly unreachable?: true }
   /** Open a new connection and start over. */
   | { readonly _tag: "Rebuild" }
-  /** Go on with the next route of the chain, at once. */
+  /** Continues with the next route of the chain, without a wait. */
   | { readonly _tag: "NextRoute" }
 
 const renewKey: Recovery = { _tag: "RenewKey" }
@@ -84,14 +85,14 @@ const rebuild: Recovery = { _tag: "Rebuild" }
 const nextRoute: Recovery = { _tag: "NextRoute" }
 const makeAdaptation = (change: Change): Recovery => ({ _tag: "Adapt", change })
 
-/** Facts that a recovery may depend on besides the reason. */
+/** Facts other than the reason on which recoveries may depend. */
 interface Details {
   readonly retryAfter: Duration.Duration | undefined
-  /** Output limit to ask for instead. */
+  /** Output limit to request instead, if known. */
   readonly outputCap: number | undefined
-  /** No server could be reached. */
+  /** True if no server could be reached. */
   readonly unreachable: boolean
-  /** The address will never serve a model. */
+  /** True if the address does not serve models at all. */
   readonly wrongAddress: boolean
   /** Parameters of the request that the refusal names. */
   readonly parameters: ReadonlyArray<string>
@@ -99,7 +100,7 @@ interface Details {
 
 const reconnect: Recovery = { _tag: "RetryAfter", after: undefined, unreachable: true }
 
-/** Reasons that say nothing better of a failure than that its address may be wrong. */
+/** Reasons that are so unspecific that a wrong address may be the cause. */
 export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
   "unknown",
   "timeout",
@@ -107,7 +108,7 @@ export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
   "format_error"
 ])
 
-/** The recoveries of a reason; the switch is exhaustive, so that a new reason must say what it means. */
+/** Returns the recoveries for a reason. The switch is exhaustive, so every new reason must define its recoveries. */
 export const listRecoveries = (
   reason: Reason,
   { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details
@@ -158,7 +159,7 @@ export const listRecoveries = (
   }
 }
 
-/** Returns whether the same route may still answer, waited for or not. */
+/** Tests whether the recoveries include a retry on the same route, with or without a wait. */
 export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>
   recoveries.some(
     ({ _tag }) =>

@@ -1,46 +1,48 @@
 /**
- * Rate of a key, said by its provider or learnt: calls are spread instead of being refused.
+ * Tracks the request rate that a key allows, as reported by its provider or learned, so that calls are spread instead
+ * of refused.
  *
  * **Details**
  *
- * Each call deducts its share from the limits that the provider last reported; if a limit is too low, the call waits
- * until it has refilled enough. Concurrent calls wait one after the other. Answers correct the account.
+ * Each call deducts its share from the limits that the provider last reported. If too little remains of a limit, the
+ * call waits until it has refilled sufficiently. Concurrent calls wait one after the other. The headers of answers
+ * correct the recorded limits.
  *
- * | who | headers |
+ * | provider | headers |
  * | --- | --- |
  * | OpenAI, Groq, Nous, many others | `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, hourly with suffix `-1h` |
  * | Anthropic | `anthropic-ratelimit-{requests,tokens,input-tokens}-{limit,remaining,reset}` |
  * | OpenRouter | `x-ratelimit-{limit,remaining,reset}`, requests |
  *
- * A reset is a length (`6m0s`, `20ms`, seconds) or a moment (a date, seconds or milliseconds since 1970).
+ * A reset is a duration (`6m0s`, `20ms`, seconds) or a point in time (a date, seconds or milliseconds since 1970).
  *
- * The rate of a key whose provider says nothing of its limits is learnt ({@link makeLearntRate}).
+ * If a provider does not report its limits, the rate of the key is learned ({@link makeLearntRate}).
  *
- * Before the first refusal no rate is known. Then at most `firstWindow` calls wait for a first sign of their answer at
- * once; the window doubles whenever as many calls as it holds were accepted. Calls that find it full begin all the
- * same, one `fullWindowDelay` after the other and sooner and sooner: however many there are, all of them have begun
- * after two seconds. A few calls side by side never notice it; a crowd learns from a few refusals instead of one for
- * each.
+ * Before the first refusal no rate is known. Initially at most `firstWindow` calls wait concurrently for the beginning
+ * of their answers; the window doubles whenever a full window of calls has been accepted. If the window is full,
+ * further calls still begin, at intervals that start at `fullWindowDelay` and become shorter, so that any number of
+ * calls has begun after two seconds. A few concurrent calls are not delayed; for many calls, the rate is learned from a
+ * few refusals instead of one for each call.
  *
- * The first refusal closes the key for as long as the provider says and sets the rate: as many calls in that time as
- * were accepted in it, less a margin. Calls then begin evenly spread. Every accepted call raises the rate a little,
- * every refusal lowers it by a fifth; refusals of calls that began before the rate was last lowered say nothing new.
- * After a while without refusals the rate is forgotten.
+ * The first refusal closes the key for the time that the provider specifies, and sets the rate: the number of calls
+ * that were accepted in a period of that length, less a margin. Calls then begin at even intervals. Every accepted call
+ * raises the rate a little, every refusal lowers it by a fifth. Refusals of calls that began before the rate was last
+ * lowered are ignored. After some time without refusals the rate is discarded.
  *
  * Source: `hermes-llm.md` §17.5.
  */
 
-/** `get` of a header table, names in lower case. */
+/** Returns the value of a header; the name is in lower case. */
 export type GetHeader = (name: string) => string | null | undefined
 
-/** One limit. */
+/** One rate limit, with its remaining amount. */
 export interface Bucket {
   readonly kind: "requests" | "tokens"
   readonly limit: number | undefined
   readonly remaining: number
-  /** Milliseconds until it is whole again. */
+  /** Milliseconds until the limit has fully reset. */
   readonly resetMillis: number
-  /** It fills up little by little, and not all at once. */
+  /** True if the limit refills gradually instead of all at once. */
   readonly refills: boolean
 }
 
@@ -96,7 +98,7 @@ const parseCount = (text: string | null | undefined): number | undefined => {
   return Number.isFinite(number) && number >= 0 ? number : undefined
 }
 
-/** The limits that an answer reports; limits without a remainder or a reset are left out. */
+/** Reads the limits that an answer reports. Limits without a remaining amount or a reset are omitted. */
 export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> => {
   const found: Array<Bucket> = []
   for (const { headers, kind, refills } of families) {
@@ -110,31 +112,34 @@ export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> 
   return found
 }
 
-/** A limit that resets sooner says nothing about an account: an upstream provider may be busy. */
+/**
+ * Minimum time until the reset of an exhausted account limit, in milliseconds. A shorter time may be caused by a busy
+ * upstream provider.
+ */
 const leastExhaustion = 60_000
 
-/** Returns the milliseconds until the account's own limit resets; undefined if it is not exhausted. */
+/** Returns the milliseconds until the account's limit resets, or `undefined` if it is not exhausted. */
 export const findExhaustion = (buckets: ReadonlyArray<Bucket>): number | undefined => {
   const spent = buckets.filter(({ remaining, resetMillis }) => remaining <= 0 && resetMillis >= leastExhaustion)
   return spent.length === 0 ? undefined : Math.max(...spent.map(({ resetMillis }) => resetMillis))
 }
 
-/** Pace of one key. Times are in milliseconds. */
+/** Tracks the reported limits of one key. Times are in milliseconds. */
 export interface Pace {
-  /** Takes what a provider said at `now`. */
+  /** Records the limits that the provider reported at `now`. */
   readonly told: (buckets: ReadonlyArray<Bucket>, now: number) => void
   /**
-   * Deducts a call from the remaining limits and returns how long it has to wait. `tokens` is called only if tokens are
-   * limited.
+   * Deducts a call from the remaining limits and returns the milliseconds that it has to wait. `tokens` is called only
+   * if tokens are limited.
    */
   readonly take: (tokens: () => number, now: number) => number
-  /** Returns what the provider last said, as far as it still holds; calls since then are not taken off. */
+  /** Returns the limits that the provider last reported and that have not reset yet, without deducting later calls. */
   readonly left: (now: number) => ReadonlyArray<Bucket>
 }
 
 interface Level {
   readonly said: Bucket
-  /** Refill per millisecond; 0 if the limit resets all at once. */
+  /** Amount refilled per millisecond; 0 if the limit resets all at once. */
   readonly rate: number
   readonly wholeAt: number
   remaining: number
@@ -152,7 +157,7 @@ const makeLevel = (said: Bucket, now: number): Level => {
   }
 }
 
-/** Fills it up to `now`. */
+/** Adds the amount refilled until `now`. */
 const refillLevel = (level: Level, now: number): void => {
   level.remaining = Math.min(level.said.limit ?? Infinity, level.remaining + level.rate * Math.max(0, now - level.at))
   level.at = now
@@ -160,17 +165,17 @@ const refillLevel = (level: Level, now: number): void => {
 
 const takeFrom = (level: Level, need: number, now: number): number => {
   refillLevel(level, now)
-  // A request larger than the whole limit waits for the whole of it.
+  // A request larger than the whole limit waits until the limit is completely refilled.
   level.remaining -= Math.min(need, level.said.limit ?? need)
   if (level.remaining >= 0) return 0
   return level.rate > 0 ? -level.remaining / level.rate : level.wholeAt - now
 }
 
-/** Nothing is known yet. */
+/** Creates a pace without known limits. */
 export const makePace = (): Pace => {
   let levels: Array<Level> = []
 
-  /** Returns the levels that are not whole again. */
+  /** Returns the levels that have not fully reset. */
   const listOpenLevels = (now: number): Array<Level> => {
     levels = levels.filter(({ wholeAt }) => wholeAt > now)
     return levels
@@ -190,58 +195,63 @@ export const makePace = (): Pace => {
   }
 }
 
-/** A call that began, until its provider has decided about it. */
+/** A call that has begun and that the provider has neither accepted nor refused yet. */
 export interface BegunCall {
   readonly at: number
 }
 
-/** The rate of one key. */
+/** Learned request rate of one key. */
 export interface LearntRate {
-  /** Returns whole milliseconds until the next call may begin; 0 when it may now. */
+  /** Returns the whole milliseconds until the next call may begin; 0 if it may begin now. */
   readonly delay: (now: number) => number
-  /** Milliseconds that a call with `ahead` others before it will probably wait. */
+  /** Returns the expected wait, in milliseconds, of a call that has `ahead` other calls before it. */
   readonly expected: (ahead: number, now: number) => number
-  /** Counts a call that begins now. */
+  /** Records a call that begins now. */
   readonly begin: (now: number) => BegunCall
-  /** The provider took the call. */
+  /** Records that the provider accepted the call. */
   readonly accepted: (call: BegunCall, now: number) => void
-  /** The provider refused the call and the key with it, for so many milliseconds. */
+  /** Records that the provider refused the call, and that the key must not be used for `closedFor` milliseconds. */
   readonly refused: (call: BegunCall, closedFor: number, now: number) => void
-  /** A call that began no longer waits for its provider, regardless of the outcome. */
+  /** Records that a call no longer waits for the provider, regardless of its outcome. */
   readonly decided: () => void
-  /** Returns the time of the last accepted call; undefined when there was none. */
+  /** Returns the time of the last accepted call, or `undefined` if no call was accepted. */
   readonly acceptedAt: () => number | undefined
 }
 
-/** Calls that wait for a first sign at once, before anything is known. */
+/** Initial maximum number of calls that wait concurrently for the beginning of their answers. */
 const firstWindow = 8
 const largestWindow = 1_024
-/** Milliseconds between calls that begin although the window is full, and by how much less each next one waits. */
+/**
+ * Initial interval, in milliseconds, between calls that begin although the window is full. Later intervals are shorter.
+ */
 const fullWindowDelay = 100
 const impatience = 0.95
-/** Milliseconds that are not worth a wait. */
+/** Delay in milliseconds below which no wait is made. */
 const leastDelay = 5
-/** Milliseconds without a refusal after which a rate is forgotten. */
+/** Milliseconds without a refusal after which a learned rate is discarded. */
 const rateMemory = 120_000
 /** Maximum number of accepted calls whose start times are stored to learn a rate. */
 const mostBeginnings = 1_024
-/** Kept below what was seen to be accepted. */
+/** Factor by which the learned rate is below the rate that was accepted. */
 const margin = 0.9
 const decrease = 0.8
-/** Growth with each accepted call: before a learnt rate was refused, and after. */
+/**
+ * Relative growth of the rate with each accepted call: `searching` before a learned rate is first refused, `careful`
+ * afterwards.
+ */
 const searching = 0.05
 const careful = 0.01
-/** Milliseconds: a provider that closes a key for less is measured over this time. */
+/** Minimum period in milliseconds over which the rate is measured, if the provider closes a key for a shorter time. */
 const leastSpan = 1_000
 
 interface Rate {
-  /** Calls in a millisecond. */
+  /** Number of calls per millisecond. */
   perMilli: number
-  /** Increment for an accepted call; undefined while it grows by a share of itself. */
+  /** Fixed increment for each accepted call; `undefined` while the rate grows by a share of itself. */
   step: number | undefined
 }
 
-/** A key of which nothing is known. */
+/** Creates the rate of a key whose limits are unknown. */
 export const makeLearntRate = (): LearntRate => {
   let rate: Rate | undefined
   let window = firstWindow

@@ -1,6 +1,6 @@
 /**
- * State of one call on one route, and the small steps that every recovery consists of: notices, waits, keys. A managed
- * route is the route with its keys and the facts learned about its endpoint; all sessions share it.
+ * State of one call on one route, and the operations that recoveries consist of: notices, waits and key changes. A
+ * managed route is a route with its keys and the facts learned about its endpoint; all sessions share it.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -32,37 +32,37 @@ import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route, its keys, and the facts learned about it. */
 export interface ManagedRoute {
-  /** Names the route to breakers and limits. */
+  /** Identifies the route for circuit breakers and rate limits. */
   readonly id: string
   readonly info: Route.RouteInfo
-  /** The route with its own key, regardless of the pool. */
+  /** The route with its configured key, regardless of the pool. */
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
-  /** Answers in place of one that is opened by the route: the application has opened it. */
+  /** Provider that the application has already opened; `undefined` if the provider is opened from the route. */
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
   /** Policy of the route's calls; `undefined` for the policy of the router. */
   readonly retry: RetryPolicy.RetryPolicy | undefined
   /**
-   * True if a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
-   * application cannot be reopened.
+   * True if a new client may help after a broken connection. Aggregators use load balancers, and a provider opened by
+   * the application cannot be reopened.
    */
   readonly isDirect: boolean
-  /** Forms of a call that the endpoint turned out not to take. */
+  /** Changes of calls that the endpoint was found to require. */
   readonly changes: Set<Change>
-  /** Parameters that the endpoint turned out not to take, and their other names. */
+  /** Parameters that the endpoint was found to reject, with their other names, or `undefined` if they are omitted. */
   readonly parameters: Map<string, string | undefined>
-  /** Set once `parameters` has what earlier runs learnt. */
+  /** True after the parameters learned by earlier runs have been added to `parameters`. */
   recalled: boolean
-  /** The route with the key of a lease; the same object for the same key. */
+  /** Returns the route with the key of a lease; the same key always returns the same object. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route
-  /** Names a key on this route to the limits. */
+  /** Returns the name of a key on this route for rate limits. */
   readonly limitKey: (lease: Lease | undefined) => string
-  /** Names the key's account to the guard; undefined where limits are no account's. */
+  /** Returns the name of the key's account for the rate guard, or `undefined` if limits do not apply to the account. */
   readonly guardKey: (lease: Lease | undefined) => string | undefined
 }
 
-/** Parts of a managed route. */
+/** Options of a managed route. */
 interface ManagedRouteOptions {
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
@@ -73,7 +73,7 @@ interface ManagedRouteOptions {
 
 const aggregators = new Set(["openrouter", "nous"])
 
-/** Makes the managed route; it has learnt nothing yet. */
+/** Creates a managed route about which nothing is known yet. */
 export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRouteOptions): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.toInfo(route)
@@ -108,10 +108,10 @@ export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRou
   }
 }
 
-/** Names a route in messages. */
+/** Formats the name of a route for messages. */
 export const formatRouteName = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`
 
-/** Parts that all calls of a router share. */
+/** State and settings shared by all calls of a router. */
 export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
@@ -121,11 +121,11 @@ export interface Shared {
   /** Policy of routes and calls without their own. */
   readonly retry: RetryPolicy.RetryPolicy
   readonly fallback: FallbackPolicy
-  /** Number of times that the rest of an answer that broke off is asked for on one route. */
+  /** Maximum number of requests for the rest of an incomplete answer on one route. */
   readonly streamRetries: number
 }
 
-/** A call, before a route is chosen for it. */
+/** A call for which no route has been chosen yet. */
 export interface Call {
   readonly shared: Shared
   readonly interceptors: Interceptors
@@ -135,9 +135,9 @@ export interface Call {
 
 /** Position of a route in its chain. */
 export interface Position {
-  /** There is another route to go to. */
+  /** True if the chain has another route. */
   readonly hasNext: boolean
-  /** It is the one that the user chose; only its connection is rebuilt. */
+  /** True for the route that the user chose. Only the connection of this route is rebuilt. */
   readonly isPrimary: boolean
 }
 
@@ -153,29 +153,29 @@ export interface RouteCallState extends Call, Position {
   readonly policy: RetryPolicy.RetryPolicy
   /** In milliseconds since 1970. */
   readonly startedAt: number
-  /** Changed by this module. */
+  /** Key of the call. Changed by this module only. */
   readonly key: KeyOfCall
-  /** Changed by `RateLimitGate`. */
+  /** Admission of the call. Changed by `RateLimitGate` only. */
   readonly admission: RateLimitGate.Admission
-  /** Changed by `RouteRetry`. */
+  /** Retry counts of the call. Changed by `RouteRetry` only. */
   readonly retries: Retries
-  /** Changed by `RouteRetry`. */
+  /** Form in which the call is sent. Changed by `RouteRetry` only. */
   readonly form: CallForm
-  /** Changed by `Attempt`. */
+  /** Latest attempt of the call. Changed by `Attempt` only. */
   readonly sent: SentState
 }
 
-/** The key of a call. */
+/** State of the key that a call uses. */
 interface KeyOfCall {
   lease: Lease | undefined
-  /** Keys whose renewal was tried. */
+  /** Numbers of the keys whose renewal was tried. */
   readonly renewed: Set<number>
 }
 
-/** The time, in milliseconds since 1970. */
+/** Returns the current time in milliseconds since 1970. */
 export const readClock = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
 
-/** Makes the state of a call on a route before its first attempt. */
+/** Creates the state of a call on a route before its first attempt. */
 export const makeCallState = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
@@ -199,11 +199,13 @@ export const makeCallState = (
   sent: { request: undefined, progress: undefined }
 })
 
-/** Size of the call, for the classification of its failure. */
+/** Describes the size of the call for the classification of its failure. */
 const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation =>
   CallTokens.describeSituation(question.call, known.window.tokens)
 
-/** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
+/**
+ * Returns the decision on a failure of this call. The decision is made once, and recorded in the log for the callers.
+ */
 export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
   const { log } = state
   if (log.failure?.error === error) return log.failure.decision
@@ -212,17 +214,17 @@ export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): 
   return decision
 }
 
-/** Finds the failure of a provider that a cause is, or that it is the translation of. */
+/** Finds the provider failure that a cause contains, or that middleware translated to the cause. */
 export const findProviderFailure = (cause: Cause.Cause<unknown>): AiError.AiError | undefined => {
   const error = Cause.squash(MiddlewareBoundary.findDownstreamFailure(cause) ?? cause)
   return AiError.isAiError(error) ? error : undefined
 }
 
-/** Emits an event to the listener, if any. */
+/** Emits an event if there is a listener. */
 export const emitEvent = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
   notify === undefined ? Effect.void : notify([event])
 
-/** Tells what changes nothing for the user. */
+/** Emits a notice about an event that does not affect the user. */
 export const emitNotice = (state: RouteCallState, message: string): Effect.Effect<void> =>
   emitEvent(state, { _tag: "Notice", level: "info", message })
 
@@ -233,7 +235,7 @@ interface Wait {
   readonly attempt: number
 }
 
-/** Says that the call waits. */
+/** Reports that the call waits. */
 export const reportWait = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> => {
   const maxAttempts = RetryPolicy.findAttemptLimit(state.policy)
   return emitEvent(state, {
@@ -245,11 +247,11 @@ export const reportWait = (state: RouteCallState, { attempt, duration, reason }:
   })
 }
 
-/** Says that the call waits, then does. */
+/** Reports that the call waits, then waits. */
 export const waitAndNotify = (state: RouteCallState, options: Wait): Effect.Effect<void> =>
   Effect.andThen(reportWait(state, options), Effect.sleep(options.duration))
 
-/** Takes a key of the route's pool, if it has one. */
+/** Leases a key from the route's pool, if the route has a pool. */
 export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
   const { pool } = state.route
   return pool === undefined
@@ -261,7 +263,7 @@ export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
       )
 }
 
-/** Sets the key aside and leases the next one of the pool; undefined if no other key is available. */
+/** Disables the key and leases the next one of the pool. Returns `undefined` if no other key is available. */
 export const takeNextLease = (
   state: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]
@@ -280,7 +282,7 @@ export const takeNextLease = (
       )
 }
 
-/** Renews the key once. Returns undefined if it cannot be renewed, or if its renewal was tried before. */
+/** Renews the key once. Returns `undefined` if the key cannot be renewed, or if its renewal was already tried. */
 export const renewLease = ({ key, route: { pool } }: RouteCallState): Effect.Effect<Lease | undefined> => {
   const { lease, renewed } = key
   if (pool === undefined || lease === undefined || renewed.has(lease.number)) return Effect.undefined
@@ -291,7 +293,7 @@ export const renewLease = ({ key, route: { pool } }: RouteCallState): Effect.Eff
   })
 }
 
-/** Gives the key back. */
+/** Releases the leased key. */
 export const returnLease = (state: RouteCallState): void => {
   const { key, route } = state
   if (key.lease !== undefined) route.pool?.release(key.lease)

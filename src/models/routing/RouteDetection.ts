@@ -1,17 +1,18 @@
 /**
- * Detection of the protocol from provider, model and address. Pure: the same input always returns the same route.
+ * Detects the protocol from provider, model and address. Detection is pure: the same input always returns the same
+ * route.
  *
  * **Details**
  *
- * The rules are an ordered list and the first that matches wins (`hermes-llm.md` §2.2). Every test of an address is a
- * test of its host, never of a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ * The rules are an ordered list; the first matching rule is used (`hermes-llm.md` §2.2). Addresses are always tested by
+ * their host, never by a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
  *
  * **Gotchas**
  *
- * A rule that speaks of "no provider" does not apply when one is named: `custom` at `api.anthropic.com` speaks chat
- * completions. Names are canonical here; aliases are the matter of `ProviderDirectory`.
+ * A rule for "no provider" does not apply if a provider is specified: `custom` at `api.anthropic.com` uses chat
+ * completions. Provider names must be canonical; `ProviderDirectory` resolves aliases.
  *
- * **Example** (What an address says)
+ * **Example** (Detecting the protocol from an address)
  *
  * ```ts
  * import { RouteDetection } from "hermes-effect/routing"
@@ -37,20 +38,20 @@ export interface Input {
 
 /** Result of {@link detectRoute}. */
 export interface DetectedRoute {
-  /** The provider as given, lower-cased, or the one that the address implies; undefined when neither says. */
+  /** The given provider in lower case, or the provider implied by the address; `undefined` if neither is known. */
   readonly provider: string | undefined
   readonly apiMode: ApiMode
-  /** Without query, fragment and trailing slash. */
+  /** The address without query, fragment and trailing slash. */
   readonly baseUrl: string | undefined
-  /** The query of the address, to be sent with every request (`hermes-llm.md` §2.3). */
+  /** The query of the address, which is sent with every request (`hermes-llm.md` §2.3). */
   readonly query: Readonly<Record<string, string>> | undefined
-  /** AWS region, of a Bedrock route only. */
+  /** AWS region; set only for Bedrock routes. */
   readonly region: string | undefined
 }
 
 interface Rule {
   readonly apiMode: ApiMode
-  /** New name of the provider; absent leaves it as it is. */
+  /** New name of the provider; `undefined` if the name does not change. */
   readonly provider?: string
   readonly matches: (provider: string | undefined, at: Address) => boolean
 }
@@ -83,7 +84,7 @@ const rules: ReadonlyArray<Rule> = [
 
 const parseCopilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
 
-/** Returns whether this provider serves a model by the Responses API only. */
+/** Tests whether the provider serves a model only through the Responses API. */
 const needsResponses = (provider: string | undefined, model: string): boolean => {
   const name = model.toLowerCase().split("/").at(-1) ?? ""
   switch (provider) {
@@ -96,7 +97,7 @@ const needsResponses = (provider: string | undefined, model: string): boolean =>
   }
 }
 
-/** Providers that hand the turn to another agent over ACP: never upgraded. */
+/** Providers that pass the turn to another agent over ACP. Their protocol is never changed to the Responses API. */
 const bridges = new Set(["copilot-acp"])
 
 const chooseProtocol = (provider: string | undefined, model: string, host: string): ApiMode => {
@@ -106,7 +107,7 @@ const chooseProtocol = (provider: string | undefined, model: string, host: strin
 
 const defaultRegion = "us-east-1"
 
-/** The region that a Bedrock host names: `bedrock-runtime.<region>.…`. */
+/** Returns the region in a Bedrock host name (`bedrock-runtime.<region>.…`), or `undefined`. */
 export const readHostRegion = (host: string): string | undefined => {
   const labels = host.split(".")
   return isBedrockHost(host) && labels.length >= 4 ? labels[1] : undefined

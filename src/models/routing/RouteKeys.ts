@@ -1,16 +1,16 @@
 /**
- * Selects a route's API key. A key is sent only to the address that it was given for.
+ * Selects a route's API key. A key is sent only to the address for which it was configured.
  *
  * **Details**
  *
  * | key | goes to |
  * | --- | --- |
- * | `api_key`, `key_env` of the route's own section | that route (`RouteStatement` has removed it where another source names another one) |
- * | of a named endpoint | the endpoint's own address |
- * | a variable of a provider (`ANTHROPIC_API_KEY`) | the provider's own hosts |
- * | the same, elsewhere | an address that the same source (the process, or `.env`) names for that provider |
- * | `OPENAI_API_KEY`, for `custom` | the address of `OPENAI_BASE_URL` of the same source |
- * | a login | the hosts of the provider that issued it, or the server that did |
+ * | `api_key`, `key_env` of the route's own section | that route (`RouteStatement` has removed the key if another settings source specifies another route) |
+ * | the key of a named endpoint | the endpoint's own address |
+ * | a provider's environment variable (`ANTHROPIC_API_KEY`) | the provider's own hosts |
+ * | the same variable, for another host | an address that the same source (the process, or `.env`) specifies for that provider |
+ * | `OPENAI_API_KEY`, for `custom` | the address in `OPENAI_BASE_URL` from the same source |
+ * | a login | the hosts of the provider, or the server that issued the login |
  *
  * Local servers are not an exception: a process that listens on a local port is not the provider.
  *
@@ -24,29 +24,29 @@ import * as EndpointAddress from "../../base/domain/EndpointAddress.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
-/** A source of variables. */
+/** Source of environment variables: the process or `.env`. */
 export type VariableLevel = Extract<Level, "environment" | "env-file">
 
-/** Looks up a variable in the environment, then in `.env`; with a source, only in that one. */
+/** Looks up a variable in the environment, then in `.env`. If `source` is given, only that source is searched. */
 export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted<string> | undefined
 
-/** Sent if no key is needed, because the SDKs require one. */
+/** Placeholder sent if no key is needed, because the SDKs require one. */
 export const noKey = Redacted.make("no-key-required")
 
-/** Credential of a login, in place of a key. */
+/** Credential of a login, which is used instead of a key. */
 interface Login {
   readonly key: Redacted.Redacted<string>
-  /** The address of the service that issued it; the provider's own when absent. */
+  /** Address of the service that issued the login. Defaults to the provider's service. */
   readonly issuer?: string | undefined
 }
 
-/** The keys that a chosen provider and address may have. */
+/** Describes a provider and address for which a key is resolved, and the keys that may be used. */
 export interface Claim {
   readonly entry: Directory.Entry
   readonly keyVariables: ReadonlyArray<string>
-  /** The source that names the address, where its variables may follow it. */
+  /** The source that specifies the address, if the provider's variables from this source may be sent there. */
   readonly pairedWith?: VariableLevel | undefined
-  /** Key of a named endpoint at its own address. */
+  /** Key of a named endpoint, if the route uses the endpoint's own address. */
   readonly endpoint?:
     | {
         readonly apiKey?: Redacted.Redacted<string> | undefined
@@ -54,14 +54,14 @@ export interface Claim {
         readonly label: string
       }
     | undefined
-  /** The environment selected the provider or address: a key from another source does not apply to it. */
+  /** True if the environment selected the provider or address, so that a key from another source does not apply. */
   readonly ofEnvironment?: boolean | undefined
 }
 
-/** The keys that the user gave for this very route. */
+/** Keys that the user configured for this route. */
 export interface RouteCredentials {
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Place in which the user wrote `apiKey`. */
+  /** Location in the settings where the user specified `apiKey`. */
   readonly apiKeyAt?: string | undefined
   readonly keyEnv?: string | undefined
   /** Logins by provider. */
@@ -80,11 +80,11 @@ const failWith = (path: string, message: string): KeyResult => Result.fail(new C
 
 const isGiven = (key: Route["apiKey"]): boolean => key !== undefined && Redacted.value(key).trim() !== ""
 
-/** The source of a variable, the stronger one first; undefined when neither has it. */
+/** Returns the source with the highest precedence that sets a variable, or `undefined` if it is not set. */
 export const findSource = (lookup: Lookup, name: string): VariableLevel | undefined =>
   (["environment", "env-file"] as const).find((source) => isGiven(lookup(name, source)))
 
-/** The first of some variables that is set to something. */
+/** Returns the first of the variables that has a non-empty value. */
 export const findFirstSet = (
   lookup: Lookup,
   names: ReadonlyArray<string>,
@@ -98,7 +98,7 @@ const findVariable = (lookup: Lookup, names: ReadonlyArray<string>, only?: Varia
   return { key: lookup(name, only), from: source === "env-file" ? `.env: ${name}` : name }
 }
 
-/** Words as a list: `A`, `A or B`, `A, B or C`. */
+/** Joins words to a list: `A`, `A or B`, `A, B or C`. */
 export const joinAlternatives = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
@@ -116,7 +116,10 @@ const failForMissingKey = ({ entry, keyVariables }: Claim, host: string, own: bo
       )
 }
 
-/** Returns whether a login may be sent to an address: the provider's own hosts, or the server that issued it. */
+/**
+ * Tests whether a login may be sent to an address, which must be a host of the provider or the server that issued the
+ * login.
+ */
 export const mayLogIn = (
   entry: Directory.Entry,
   address: string | undefined,
@@ -128,8 +131,8 @@ export const mayLogIn = (
       EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
 
 /**
- * Resolves the key for an address: a key, no key if the address needs none, or an error that explains how to add the
- * missing one.
+ * Resolves the key for an address. Returns no key if the address does not need one, and fails with an error that
+ * explains how to add a missing key.
  */
 export const resolveKey = (
   claim: Claim,

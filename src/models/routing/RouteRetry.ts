@@ -1,5 +1,6 @@
 /**
- * One call on one route: attempts until one is answered, or until nothing that could be done on this route is left.
+ * Executes one call on one route: makes attempts until one is answered, or until no further recovery is possible on
+ * this route.
  *
  * **Details**
  *
@@ -46,7 +47,7 @@ import {
   takeLease
 } from "./RouteCallState.ts"
 
-/** Retries of a call on a route so far. */
+/** Counts of a call's retries on a route. */
 export interface Retries {
   /** Failures that count as attempts. */
   failures: number
@@ -56,30 +57,30 @@ export interface Retries {
   continuations: number
 }
 
-/** The form in which a call is sent. */
+/** Form in which a call is sent. */
 export interface CallForm {
   outputCap: number | undefined
-  /** Changes of this call alone. */
+  /** Changes that apply only to this call. */
   readonly changes: Set<Change>
 }
 
 /** Result of a call on one route. A failure carries its decision upwards. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
-  /** This route cannot answer; another one may. */
+  /** The call continues on the next route. */
   | ({ readonly _tag: "NextRoute" } & RouteError)
-  /** No route is to be asked. */
+  /** The call fails, without another route. */
   | ({ readonly _tag: "GivenUp" } & Failure)
 
-/** A failure with the decision about it, and as policies see it. */
+/** A failure with its classification and its description for policies. */
 interface RouteError extends Failure {
   readonly failure: RetryPolicy.RouteFailure
 }
 
-/** A failed attempt that is repeated on the route: at once, or as the policy decides. */
+/** A failed attempt that may be repeated on the route, with or without a wait. */
 class Unanswered {
   readonly failed: RouteError
-  /** True if the policy decides on a wait; false after a recovery, which is followed by another attempt at once. */
+  /** True if the retry policy decides about the wait; false if a recovery makes another attempt possible at once. */
   readonly waits: boolean
   /** Recoveries that are left when the policy is done. */
   readonly rest: ReadonlyArray<Recovery>
@@ -91,7 +92,7 @@ class Unanswered {
   }
 }
 
-/** Describes a failure for the policies. A refusal that costs no attempt has the number of the attempt before it. */
+/** Classifies a failure and describes it for policies. A rate limit that is not counted keeps the attempt number. */
 const describeFailure = (state: RouteCallState, error: AiError.AiError): Effect.Effect<RouteError> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const decision = decideOnFailure(state, error)
@@ -181,7 +182,7 @@ const recover = Effect.fnUntraced(function* (
 const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
-/** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
+/** Discards the parts that failed attempts have streamed. */
 const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void> => {
   log.isDirty = false
   const { discard = Effect.void, options } = question
@@ -195,8 +196,8 @@ const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void>
 }
 
 /**
- * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
- * asked for often enough on this route.
+ * Preserves the text of an incomplete answer that was read, or marks the streamed parts to be discarded. Returns false
+ * if the rest has already been requested the maximum number of times on this route.
  */
 const handleBrokenAnswer = Effect.fnUntraced(function* (
   state: RouteCallState,
@@ -256,7 +257,7 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
-/** Spends the wait that the policy decided on: a refusal for the rate waits in the queue of its key. */
+/** Reports the wait that the policy decided on, and returns it. After a rate limit the call waits in a queue instead. */
 const beginWait = (
   state: RouteCallState,
   { failed }: Unanswered,
@@ -271,9 +272,9 @@ const beginWait = (
 }
 
 /**
- * The policy of the call as a schedule of its attempts. An attempt after a recovery follows at once. Refusals for the
- * rate have their own instances of the policy, one for refusals with a time and one for those without, so that neither
- * lengthens the waits of the others.
+ * Creates the schedule of a call's attempts from its policy. After a recovery the next attempt follows without a wait.
+ * Rate limits step their own instances of the policy, one if the provider names a time and one if not, so that the waits
+ * of one kind do not lengthen the waits of another.
  */
 const scheduleAttempts = (state: RouteCallState): Schedule.Schedule<unknown, Unanswered> => {
   const step = Schedule.toStep(state.policy)
@@ -335,7 +336,7 @@ const repeatAttempts = <E>(state: RouteCallState, first: Unanswered): Effect.Eff
     return Effect.flatMap(answered, Effect.fromResult)
   })
 
-/** Takes over what earlier runs learnt of the endpoint, once. */
+/** Restores the parameters that the endpoint rejected in earlier runs, once per route. */
 const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
   if (route.recalled || endpoints === undefined) return undefined
   route.recalled = true

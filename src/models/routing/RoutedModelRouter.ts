@@ -1,27 +1,28 @@
 /**
- * The router over a chain of routes: no turn is lost to a provider as long as one of them can answer.
+ * Router for a chain of routes. A turn succeeds as long as one of the providers can answer.
  *
  * **Details**
  *
- * A call goes through a breaker to its session's current route, with as many attempts as `RouteRetry` allows; if the
- * route fails, the call moves to the next one in the chain. The session stays there for the rest of its turn
- * (`Failover`). The answer names the route that produced it.
+ * A call is sent through a circuit breaker to its session's current route, with as many attempts as `RouteRetry`
+ * allows. If the route fails, the call moves to the next one in the chain. The session stays there for the rest of its
+ * turn (`Failover`). The answer contains the route that produced it.
  *
- * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask.
- * When the chain ends without an answer, the routes that were passed over are asked after all.
+ * A route whose circuit is open, or whose keys are all disabled, is skipped as long as there is another route. If the
+ * chain ends without an answer, the skipped routes are tried as well.
  *
  * A call that specifies its own route uses that route alone.
  *
- * Opening a provider loads an SDK and makes connections, so providers stay open between calls, one for each route that
- * was asked (address, model, key, headers and all), as many as fit ({@link makeOpenProviders}). Beyond the capacity the
- * one that was not used for longest goes; while a call uses it, it stays open until that call ends.
+ * Opening a provider loads an SDK and creates connections, so providers stay open between calls, one for each distinct
+ * route (address, model, key, headers and all other fields), up to a capacity ({@link makeOpenProviders}). Beyond the
+ * capacity, the least recently used provider is closed. A provider that a call still uses is closed when that call
+ * ends.
  *
  * **Gotchas**
  *
- * The first route is the primary. Providers are opened when they are first asked, so a chain costs what its first route
- * costs. With one route there is no breaker: a route that is the only one is always asked.
+ * The first route is the primary. Providers are opened on first use, so unused fallbacks cost nothing. With a single
+ * route there is no circuit breaker: the only route is always tried.
  *
- * **Example** (Why a call was given up)
+ * **Example** (Reading the reason why a call failed)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -69,14 +70,17 @@ import * as RateLimitGate from "./RateLimitGate.ts"
 import * as Routes from "./Routes.ts"
 import type * as StreamTimeout from "./StreamTimeout.ts"
 
-/** Open providers by route. */
+/** Manages open providers by route. */
 export interface OpenProviders {
-  /** Runs `body` with the provider of a route; one that cannot be opened is an `AiError` as well. */
+  /** Runs `body` with the provider of a route. If the provider cannot be opened, fails with an `AiError`. */
   readonly use: <A, E, R>(
     route: Route.Route,
     body: (provider: Provider) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | AiError.AiError, R>
-  /** Gives the route up as it is open now: the next call opens it anew, those that use it finish with it. */
+  /**
+   * Retires the open provider of a route. The next call opens a new one; calls that use the old provider finish with
+   * it.
+   */
   readonly retire: (route: Route.Route) => Effect.Effect<void>
   /** Number of open providers. */
   readonly size: () => number
@@ -89,7 +93,10 @@ interface OpenProvider {
   evicted: boolean
 }
 
-/** Tells routes apart by everything in them. It holds the key: it stays in memory, and is never shown. */
+/**
+ * Returns a string that identifies a route by all of its fields. It contains the API key, so it is only stored in
+ * memory and never shown.
+ */
 const identity = memoize(({ apiKey, ...rest }: Route.Route): string =>
   JSON.stringify([
     Object.entries(rest).toSorted(([a], [b]) => (a < b ? -1 : 1)),
@@ -110,7 +117,7 @@ const toOpeningError =
             : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
         })
 
-/** Makes an empty set of open providers. The scope closes them all. */
+/** Creates an empty set of open providers. All of them are closed with the scope. */
 export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
   Effect.gen(function* () {
     const kept = new Map<string, OpenProvider>()
@@ -187,46 +194,47 @@ export { type CallSituation, classify, type Decision, explainDecision, Reason } 
 export type { Recovery } from "./Recovery.ts"
 export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
 
-/** A route of the chain with its keys. */
+/** A route in the chain, with its keys. */
 export interface ChainEntry {
   readonly route: Route.Route
-  /** The keys of the pool; if empty, the route's own key is used. */
+  /** Keys of the pool. If the array is empty, the route's own key is used. */
   readonly credentials?: ReadonlyArray<CredentialPool.Credential> | undefined
   readonly strategy?: Strategy | undefined
-  /** Longest silence of the route, where the user set it. */
+  /** Maximum silence of the route, if configured by the user. */
   readonly limits?: StreamTimeout.Limits | undefined
-  /** Names of the sources of address and key, for display. */
+  /** Names of the sources of the address and key, for display. */
   readonly source?: { readonly address: string; readonly key: string } | undefined
-  /** A provider that the application has opened; it answers for the route. */
+  /** Provider that the application has already opened for the route. */
   readonly provider?: Provider | undefined
-  /** Repeats failed calls on this route; the policy of the router when absent. */
+  /** Policy of retries on this route. Defaults to the policy of the router. */
   readonly retry?: RetryPolicy.RetryPolicy | undefined
 }
 
-/** Parts of a router. */
+/** Options of a router. */
 export interface Options {
-  /** The primary, then its fallbacks in order. */
+  /** The primary route, followed by its fallbacks in order. */
   readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
-  /** Routes outside of the chain that calls may name, with their keys; used by children. */
+  /** Routes outside of the chain that calls may specify, with their keys. Children use them. */
   readonly apart?: ReadonlyArray<ChainEntry> | undefined
   readonly open: Open
-  /** Repeats failed calls on their route; `RetryPolicy.default` when absent. */
+  /** Policy of retries on one route. Defaults to `RetryPolicy.default`. */
   readonly retry?: RetryPolicy.RetryPolicy | undefined
-  /** Leaves routes and returns to the primary; `FallbackPolicy.default` when absent. */
+  /** Policy of changes between routes. Defaults to `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy.FallbackPolicy | undefined
   /**
-   * Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when
-   * absent.
+   * Maximum number of requests on one route for the rest of an answer that broke off after it was read. Defaults to 2.
    */
   readonly streamRetries?: number | undefined
   readonly breaker?: Breakers.Policy | undefined
-  /** Remembers which keys are spent; nothing outlives the process when absent. */
+  /** Stores which keys are disabled. Without this option the state is lost when the process ends. */
   readonly store?: PoolStore | undefined
-  /** Facts about models; defaults to the bundled tables. */
+  /** Catalogue of facts about models. Defaults to the bundled tables. */
   readonly catalogue?: Catalogue.Service | undefined
-  /** Remembers which parameters endpoints do not take; nothing outlives the process when absent. */
+  /** Stores which parameters endpoints reject. Without this option the state is lost when the process ends. */
   readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
-  /** Remembers over all processes which accounts have used up their limits; nothing is remembered when absent. */
+  /**
+   * Records, across all processes, which accounts have exhausted their limits. Without this option nothing is recorded.
+   */
   readonly guard?: RateGuard.RateGuard | undefined
 }
 
@@ -234,7 +242,10 @@ export interface Options {
 const formatPoolIdentity = ({ credentials = [], route }: ChainEntry): string =>
   [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
 
-/** A provider's pool has its name; a second one with other keys is another pool. */
+/**
+ * Returns the name of a new pool. The first pool of a provider has the provider's name; a pool with other keys gets
+ * another name.
+ */
 const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): string => {
   const others = [...pools.keys()].filter((keys) => keys.startsWith(`${provider}\n`)).length
   return others === 0 ? provider : `${provider}#${others + 1}`
@@ -259,7 +270,7 @@ const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, stor
 
 const alone = { hasNext: false, isPrimary: true }
 
-/** Makes a router and the view of its state. */
+/** Creates a router and the service that returns its state. */
 export const makeRouter = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
@@ -268,7 +279,7 @@ export const makeRouter = Effect.fnUntraced(function* (
   if (!Schedule.isSchedule(retry))
     return yield* Effect.die(new TypeError("retry is not a Schedule. Use RetryPolicy.make({ attempts: 3 })"))
   const { apart, first, routes } = yield* makeManagedRoutes(options)
-  // A route that is the only one is always asked: it needs no breaker.
+  // The only route is always tried, so it needs no circuit breaker.
   const failover =
     routes.length < 2
       ? undefined
@@ -314,7 +325,8 @@ export const makeRouter = Effect.fnUntraced(function* (
           : failover === undefined
             ? callSingleRoute<E>(call, first)
             : failover.call<E>(call)
-      // The translation of the last failure comes out in its place; `E` is what wrappers fail with.
+      // If the last failure was translated, the call fails with the translation. `E` contains the errors of the
+      // wrappers.
       return Effect.catch(answered, (error) => {
         const translation = AiError.isAiError(error) ? log.translations.get(error) : undefined
         return translation === undefined ? Effect.fail(error) : Effect.failCause(translation as Cause.Cause<E>)
@@ -357,7 +369,7 @@ export const makeRouter = Effect.fnUntraced(function* (
   }
 })
 
-/** {@link makeRouter} as Layer. */
+/** Provides the result of {@link makeRouter}. */
 export const layer = (options: Options): Layer.Layer<ModelRouter | RouterStatus> =>
   Layer.effectContext(
     Effect.map(makeRouter(options), ({ router, status }) =>

@@ -1,16 +1,16 @@
 /**
- * Resolves what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the
- * environment come in through a lookup.
+ * Resolves the user's settings to one route, or to a one-line error about a missing setting. Resolution is pure:
+ * secrets from the environment are read through a lookup function.
  *
  * **Details**
  *
- * An address without a provider belongs to the provider that owns the host, else to `custom`. A model without a
- * provider goes to a provider with a key for it. Without provider, model and address the route is the offline stand-in:
- * a key in the environment alone does not mean that the user agreed to spend it.
+ * An address without a provider belongs to the provider that owns the host, otherwise to `custom`. For a model without
+ * a provider, a provider with a key is chosen. Without provider, model and address, the route is the offline model: a
+ * key in the environment alone does not mean that the user agreed to its use.
  *
  * **Gotchas**
  *
- * `RouteKeys` selects the key of a route, `OpenRoute` the headers that its endpoint wants.
+ * `RouteKeys` selects the key of a route, `OpenRoute` the headers that its endpoint requires.
  *
  * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
  */
@@ -25,33 +25,33 @@ import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import * as Keys from "./RouteKeys.ts"
 
-/** An endpoint that the user gave a name (`custom_providers` of `config.yaml`). */
+/** An endpoint to which the user gave a name (`custom_providers` of `config.yaml`). */
 export interface NamedEndpoint {
   readonly name: string
   readonly baseUrl: string
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Environment variable that holds its key. */
+  /** Environment variable that contains the endpoint's key. */
   readonly keyEnv?: string | undefined
   readonly apiMode?: Configurable | undefined
 }
 
-/** Settings of a model: the `model` section of the configuration, flags merged in. */
+/** Settings of a model: the `model` section of the configuration, merged with flags. */
 export interface ModelSettings {
   readonly provider?: string | undefined
   readonly model?: string | undefined
   readonly baseUrl?: string | undefined
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Environment variable that holds the key for this very route (`key_env` of a fallback). */
+  /** Environment variable that contains the key for this route (`key_env` of a fallback). */
   readonly keyEnv?: string | undefined
   readonly apiMode?: Configurable | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
-  /** Names of providers that are known elsewhere, for suggestions after a typing error. */
+  /** Names of providers that are defined elsewhere, for suggestions after a misspelled name. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
   readonly logins?: Keys.RouteCredentials["logins"]
-  /** Source of `baseUrl`, and whether it names the provider too; the file when absent. */
+  /** Source of `baseUrl`, and whether it also specifies the provider. Defaults to the configuration file. */
   readonly addressFrom?: { readonly level: Level; readonly label: string; readonly namesProvider: boolean } | undefined
-  /** Source of `apiKey`, in words. */
+  /** Description of the source of `apiKey`. */
   readonly apiKeyAt?: string | undefined
 }
 
@@ -62,18 +62,18 @@ interface TracedRoute {
   readonly key: string
 }
 
-/** The route of the embedded model. */
+/** Route of the built-in offline model. */
 export const offline: Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
-/** A provider settled on, before its key and protocol are. */
+/** A chosen provider whose key and protocol have not been determined yet. */
 interface ProviderChoice extends Keys.Claim {
   readonly name: string
-  /** Name that the protocol is detected from; undefined where the provider was inferred from the address. */
+  /** Provider name from which the protocol is detected; `undefined` if the provider was inferred from the address. */
   readonly detectAs: string | undefined
   readonly baseUrl: string | undefined
-  /** Place in which the user wrote the address. */
+  /** Location in which the user specified the address. */
   readonly addressAt: string
-  /** The source of the address; undefined for the provider's own. */
+  /** Source of the address; `undefined` for the provider's default address. */
   readonly addressFrom: string | undefined
   readonly apiMode?: Configurable | undefined
 }
@@ -87,11 +87,11 @@ const trimToValue = (text: string | undefined): string | undefined => {
   return trimmed === "" ? undefined : trimmed
 }
 
-/** The variable that may name the address of an endpoint. */
+/** Environment variable that may contain the address of an endpoint. */
 export const endpointVariable = "OPENAI_BASE_URL"
 const ownAddress = "model.base_url"
 
-/** An address that the environment names, and where. */
+/** An address specified by the environment, with its source. */
 interface EnvironmentAddress {
   readonly baseUrl: string
   readonly source: Keys.VariableLevel
@@ -109,7 +109,7 @@ const findEnvironmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undef
     : { baseUrl: Redacted.value(value).trim(), source, label: formatSourceLabel(source) }
 }
 
-/** The user's own address, and whose variables may follow it. */
+/** Returns the address configured by the user, and the source whose environment variables may be used with it. */
 const describeOwnAddress = ({ addressFrom, baseUrl }: ModelSettings) => {
   const { label = ownAddress, level = "file", namesProvider = false } = addressFrom ?? {}
   const source = level === "environment" || level === "env-file" ? level : undefined
@@ -160,7 +160,8 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
   }
   const entry = Directory.findProvider(name)
   if (entry === undefined) return failForUnknownProvider(settings, name)
-  // A route's own key is for OpenAI itself: the address of the environment applies only to a route without a key.
+  // A key configured for the route is meant for OpenAI itself, so the address in the environment applies only to a
+  // route without such a key.
   const isOpen =
     entry.name === "custom" ||
     (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
@@ -174,8 +175,8 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
     ofEnvironment: fromEnvironment !== undefined,
     addressFrom: fromEnvironment?.label ?? (own.baseUrl === undefined ? undefined : own.from),
     keyVariables: entry.keyVariables,
-    // The server of a `custom` route is unknown: only the variable that names the address may supply a key. A
-    // provider's variable applies to an address that the same source names for that provider.
+    // The server of a `custom` route is unknown, so a key is used only from the source that specifies the address. A
+    // provider's variable applies to an address that the same source specifies for that provider.
     pairedWith:
       fromEnvironment?.source ??
       ((entry.name !== "custom" && own.namesProvider) || own.isEndpoint ? own.source : undefined)
@@ -248,7 +249,7 @@ const checkAddress = (choice: ProviderChoice): RouteResult<string | undefined> =
     const variable = entry.name === "custom" ? ` (or ${endpointVariable})` : ""
     return failWith("model.base_url", `the provider "${choice.name}" needs an address: set model.base_url${variable}`)
   }
-  // A parser of URLs takes the next word for a host that is left out.
+  // If the host is missing, a URL parser would interpret the next path segment as the host.
   const url = /^https?:\/\/[^/]/i.test(baseUrl.trim()) ? URL.parse(baseUrl.trim()) : null
   if (url === null || url.hostname === "") {
     return failWith(addressAt, `${addressAt}: "${baseUrl}" is not an address: write it like https://host/v1`)
@@ -263,7 +264,8 @@ const checkAddress = (choice: ProviderChoice): RouteResult<string | undefined> =
 }
 
 /**
- * A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3).
+ * Returns a model id in the provider's form: direct providers get the bare id, aggregators the complete id
+ * (`hermes-llm.md` §2.3).
  */
 const toModelId = (entry: Directory.Entry, model: string): string => {
   const slash = model.indexOf("/")
@@ -271,7 +273,7 @@ const toModelId = (entry: Directory.Entry, model: string): string => {
   return Directory.findProvider(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
 }
 
-/** The route that the settings mean, with the sources of its parts; see the module. */
+/** Resolves the settings to a route, with the sources of its address and key. */
 export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<TracedRoute> =>
   Result.gen(function* () {
     const choice = yield* chooseProvider(settings, lookup)
@@ -315,15 +317,15 @@ export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteR
     return { route, address: choice.addressFrom ?? "the provider's own", key: from }
   })
 
-/** {@link traceRoute}, the route alone. */
+/** Resolves the settings to a route; see {@link traceRoute}. */
 export const resolveRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<Route> =>
   Result.map(traceRoute(settings, lookup), ({ route }) => route)
 
-/** Returns whether two routes lead to the same model at the same place, regardless of their keys. */
+/** Tests whether two routes have the same provider, address and model, regardless of their keys. */
 export const isSamePlace = (a: Route, b: Route): boolean =>
   a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
 
 const readKey = ({ apiKey }: Route): string => (apiKey === undefined ? "" : Redacted.value(apiKey))
 
-/** Returns whether two routes are the same, keys included. */
+/** Tests whether two routes are the same, including their keys. */
 export const isSame = (a: Route, b: Route): boolean => isSamePlace(a, b) && readKey(a) === readKey(b)

@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * Silence is measured from the start, and in a stream from the last piece; the time that a reader spends on a piece
- * does not count. Each wrapper of the execution has a separate limit ({@link RoutePatience.wrapper}). An attempt
- * without a limit and without a listener for its silence is not timed. The size of the request is computed only after
- * the shortest wait.
+ * Silence is measured from the start, and in a stream from the last part; the time that a reader needs to process a
+ * part does not count. Each wrapper of the execution has a separate limit ({@link RoutePatience.wrapper}). An attempt
+ * without a limit and without a heartbeat listener is not timed. The size of the request is computed only after the
+ * shortest limit has passed.
  *
- * Limits grow with the request. Endpoints on this machine or in the private network have no limit, since they may have
- * to load a model first; the user's settings apply everywhere. The request timeout, which ends everything, is the
- * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream
- * ({@link addReadTimeout}).
+ * Limits grow with the request. Endpoints on the local machine or in the private network have no limit, because they
+ * may have to load a model first; limits set by the user apply to all endpoints. The timeout of the whole request
+ * (`Route.requestTimeoutMillis`), and the maximum wait between the bytes of a stream ({@link addReadTimeout}), are
+ * applied by the provider.
  *
  * Source: `hermes-llm.md` §2.5, §15.5.
  */
@@ -44,7 +44,7 @@ const makeStaleError = (
     })
   })
 
-/** Never succeeds: fails when the silence was too long. */
+/** Fails when the silence has lasted too long. It never succeeds. */
 const failAfterSilence = Effect.fnUntraced(function* (
   { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
   provider: Provider,
@@ -81,7 +81,7 @@ const makePartReader =
     })
   }
 
-/** Executes with the provider, noting each piece in the progress. */
+/** Executes a request with the provider and records each streamed part in the progress. */
 export const executeWatched =
   (provider: Provider, progress: AnswerProgress.AttemptProgress, onHeaders: OnHeaders): Provider["execute"] =>
   (request, options) => {
@@ -93,7 +93,7 @@ export const executeWatched =
       : provider.execute(request, { ...options, onHeaders })
   }
 
-/** Ends the execution when its provider has been silent for too long. */
+/** Ends the execution if its provider has been silent for too long. */
 export const limitSilence = <A, E, R>(
   state: RouteCallState,
   provider: Provider,
@@ -104,13 +104,13 @@ export const limitSilence = <A, E, R>(
     ? execution
     : Effect.raceFirst(execution, failAfterSilence(state, provider, progress))
 
-/** Milliseconds that the user set; absent limits follow the tables. */
+/** Limits set by the user, in milliseconds. Missing limits are taken from the tables. */
 export interface Limits {
   readonly stream?: number | undefined
   readonly call?: number | undefined
 }
 
-/** A step of a table: from this many tokens on, this many milliseconds. */
+/** Table of limits: each row contains a number of tokens and the limit in milliseconds for requests above it. */
 type Table = ReadonlyArray<readonly [above: number, millis: number]>
 
 const streamTable: Table = [
@@ -124,7 +124,7 @@ const callTable: Table = [
   [0, 300_000]
 ]
 
-/** Interval of the events that report that a silent model is still waited for. */
+/** Interval, in milliseconds, of the events which report that the run is still waiting for a silent model. */
 const heartbeatMillis = 30_000
 
 const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
@@ -133,13 +133,15 @@ const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolea
 const readMillis = 120_000
 const requestMillis = 1_800_000
 
-/** The route with the wait between bytes that holds where the user set none. */
+/** Adds the default maximum wait between bytes to a route, unless the user set one. */
 export const addReadTimeout = (route: Route): Route =>
   route.readTimeoutMillis === undefined
     ? { ...route, readTimeoutMillis: isLocal(route) ? (route.requestTimeoutMillis ?? requestMillis) : readMillis }
     : route
 
-/** Milliseconds that a route may be silent, given the tokens of the request; `Infinity` is for ever. */
+/**
+ * Returns the milliseconds for which a route may be silent, given the tokens of the request; `Infinity` means no limit.
+ */
 export type Patience = (tokens: () => number) => number
 
 const lookUpInTable =
@@ -151,7 +153,7 @@ const lookUpInTable =
 
 const forEver: Patience = () => Infinity
 
-/** Milliseconds that a wrapper of a whole call may take by itself. */
+/** Returns the milliseconds that a wrapper of a whole call may itself take. */
 export const wrapperMillis: Patience = lookUpInTable(callTable)
 
 const choosePatience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl">, table: Table): Patience => {
@@ -159,17 +161,17 @@ const choosePatience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl
   return isLocal(route) ? forEver : lookUpInTable(table)
 }
 
-/** The patience with a route, for streams and for answers in one piece. */
+/** Silence limits of a route, for streams and for answers that are not streamed. */
 export interface RoutePatience {
   readonly stream: Patience
   readonly call: Patience
-  /** The shortest possible wait; tokens need not be counted before it is over. */
+  /** The shortest possible limit in milliseconds. Tokens are counted only after this time. */
   readonly least: number
-  /** Milliseconds that a wrapper of a call may take by itself, also where the endpoint may take for ever. */
+  /** Returns the milliseconds that a wrapper of a call may itself take, even if the endpoint has no limit. */
   readonly wrapper: Patience
 }
 
-/** Finds the limits of a route. */
+/** Returns the silence limits of a route. */
 export const findPatiences = (route: Pick<RouteInfo, "baseUrl">, limits: Limits = {}): RoutePatience => {
   const assumeNoTokens = () => 0
   const stream = choosePatience(limits.stream, route, streamTable)

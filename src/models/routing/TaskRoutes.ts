@@ -1,28 +1,28 @@
 /**
- * Routes that can perform a side task, in the order in which they are tried. Pure.
+ * Chooses the routes that can perform a side task, in the order in which they are tried. All functions are pure.
  *
  * **Details**
  *
- * An explicit route is the only candidate: an address, or a provider other than `auto`, from the call, merged over
- * `auxiliary.<task>` (`RouteStatement`). It is a hard constraint. Only for images, an explicit provider that is
- * unavailable and has no address is replaced by the automatic choice.
+ * An explicit route is the only candidate. A route is explicit if the call, merged over `auxiliary.<task>`
+ * (`RouteStatement`), specifies an address or a provider other than `auto`. An explicit provider that is unavailable is
+ * replaced by the automatic choice only for images, and only if no address is specified.
  *
- * Automatic, in the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
+ * The automatic choice has the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
  *
  * | for | order |
  * | --- | --- |
  * | text | OpenRouter, Nous, the custom endpoint, Codex, Anthropic, the other providers with a key |
- * | images | the main model (if it sees), OpenRouter, Nous, Codex, Anthropic, the custom endpoint |
+ * | images | the main model (if it accepts images), OpenRouter, Nous, Codex, Anthropic, the custom endpoint |
  *
- * Each provider uses its own small model (`Defaults`), the custom endpoint the main model. For text, the main provider
- * is last, so that a runtime without the others can still summarize.
+ * Each provider uses its small model (`Defaults`), the custom endpoint the main model. For text, the main provider is
+ * tried last, so that a runtime without other providers can still summarize.
  *
  * **Gotchas**
  *
- * While the main model is the offline stand-in, the user has not agreed to use the keys of the environment, and the
- * stand-in can neither summarize nor see images: side tasks that are not configured do not run. A provider whose pool
- * of keys is exhausted is unavailable, even if the environment has a key. A model of the form `vendor/model` is skipped
- * if the automatic choice is not an aggregator.
+ * If the main model is the offline model, side tasks that are not configured do not run: the user has not agreed to the
+ * use of keys from the environment, and the offline model can neither summarize nor read images. A provider whose pool
+ * of keys is exhausted is unavailable, even if the environment has a key. A model id of the form `vendor/model` is
+ * ignored if the automatically chosen provider is not an aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
  */
@@ -41,21 +41,21 @@ import * as Directory from "./ProviderDirectory.ts"
 import { type Lookup, findSource } from "./RouteKeys.ts"
 import * as Routes from "./Routes.ts"
 
-/** Key of a pool, or that all are spent. */
+/** An available key of a pool, or the state that all keys are disabled. */
 export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
 
-/** Facts that the choice depends on. */
+/** Facts on which the choice of routes depends. */
 export interface TaskSurroundings {
   readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "sources">
   readonly lookup: Lookup
-  /** The main route, with or without its key. */
+  /** The main route; its key is optional. */
   readonly main: RouteInfo
   readonly pool: (provider: string) => PoolKey | undefined
-  /** Providers that are not to be asked for now. */
+  /** Providers that must not be used at the moment. */
   readonly resting: ReadonlySet<string>
 }
 
-/** Settings of a single call. */
+/** Route settings of a single call. */
 export interface Overrides {
   readonly provider?: string | undefined
   readonly model?: string | undefined
@@ -64,23 +64,22 @@ export interface Overrides {
   readonly apiMode?: Configurable | undefined
 }
 
-/** A route that could do a task. */
+/** A route that can perform a task. */
 export interface Candidate {
-  /** Name in messages; identifies the candidate after a failure. */
+  /** Name of the candidate in messages, which also identifies it after a failure. */
   readonly label: string
-  /** Undefined for the main provider itself, which the router knows. */
+  /** Route of the candidate; `undefined` for the main route, which the router already has. */
   readonly route: Route | undefined
 }
 
-/** Candidates of a task. */
+/** Candidate routes for a task. */
 export interface CandidateChoice {
-  /** The user named the route: no other is asked. */
+  /** True if the route was specified explicitly, so that no other route is tried. */
   readonly explicit: boolean
   readonly candidates: ReadonlyArray<Candidate>
 }
 
-/** For textModels. The order modelOf the providers that follow Anthropic in the chain is this order.
- */
+/** Models for text tasks by provider. Providers after Anthropic are tried in the order of this table. */
 const textModels: Readonly<Record<string, string>> = {
   openrouter: "google/gemini-3-flash-preview",
   nous: "google/gemini-3-flash-preview",
@@ -110,10 +109,10 @@ const visionModels: Readonly<Record<string, string>> = {
   zai: "glm-4.6v"
 }
 
-/** Model at an endpoint of the user's own that has no main model. */
+/** Model used at a custom endpoint if there is no main model. */
 const customModel = "gpt-4o-mini"
 
-/** Finds the model of a table for a provider. */
+/** Finds the model for a provider in a table. */
 const findModel = (table: Readonly<Record<string, string>>, provider: string): string | undefined =>
   Object.hasOwn(table, provider) ? table[provider] : undefined
 
@@ -128,7 +127,10 @@ const resolveTaskRoute = (
 
 const isOffline = ({ main }: TaskSurroundings): boolean => main.provider === "offline"
 
-/** A model that the automatic choice can use at a provider: `vendor/model` is for aggregators. */
+/**
+ * Returns the model if the automatic choice can use it at a provider, otherwise `undefined`. Only aggregators accept
+ * `vendor/model` ids.
+ */
 const keepIfSuitable = (model: string | undefined, provider: string): string | undefined =>
   model === undefined || !model.includes("/") || Directory.findProvider(provider)?.aggregator === true
     ? model
@@ -148,7 +150,9 @@ const listAtProvider = (world: TaskSurroundings, task: Task, provider: string): 
   return Result.isSuccess(route) ? [{ label: provider, route: route.success }] : []
 }
 
-/** Returns the custom endpoint: the main model's complete endpoint, else the one in the environment. */
+/**
+ * Returns the custom endpoint: the main model's endpoint if it is complete, otherwise the endpoint in the environment.
+ */
 const findCustomEndpoint = ({ lookup, settings }: TaskSurroundings): ConfiguredRoutes.SectionSettings | undefined => {
   const main = ConfiguredRoutes.makeMainStatement(settings)
   const { baseUrl, provider = "auto" } = main
@@ -174,7 +178,10 @@ const others = Object.keys(textModels).filter(
   (name) => !["openrouter", "nous", "openai-codex", "anthropic"].includes(name)
 )
 
-/** The main model for images, or the one that its provider has for them; none when it does not see. */
+/**
+ * Returns the main model as a candidate for images, or its provider's model for images. Returns no candidate if the
+ * model does not accept images.
+ */
 const listMainForImages = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
   const { model, provider } = world.main
   if (model === "") return []
@@ -186,7 +193,7 @@ const listMainForImages = (world: TaskSurroundings, task: Task): ReadonlyArray<C
 const removeDuplicates = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
   candidates.filter(({ label }, index) => candidates.findIndex((other) => other.label === label) === index)
 
-/** The candidates of the automatic choice. */
+/** Lists the candidates of the automatic choice. */
 const listAutomaticCandidates = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
   if (isOffline(world)) return []
   const tryProviders = (...providers: ReadonlyArray<string>) =>
@@ -234,7 +241,7 @@ const resolveExplicit = (
     (isMain && !task.images ? main.model : undefined) ??
     findDefaultModel(canonical, task.images) ??
     settings.model.default
-  // A pool's keys are for the provider's own address.
+  // The keys of a pool are used only for the provider's own address.
   const pooled = place.baseUrl === undefined ? world.pool(canonical) : undefined
   const key = place.apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
   const route = resolveTaskRoute(world, { ...place, model, ...(key === undefined ? {} : { apiKey: key }) })
@@ -244,7 +251,7 @@ const resolveExplicit = (
   })
 }
 
-/** Chooses the candidates of a task. */
+/** Chooses the candidate routes for a task. */
 export const chooseCandidates = (
   world: TaskSurroundings,
   name: string,

@@ -1,16 +1,17 @@
 /**
- * Tokens of logins, in `auth.json` of the home directory, which only its owner can read.
+ * Stores the tokens of logins in `auth.json` in the home directory, which only its owner can read.
  *
  * **Details**
  *
- * The file is replaced whole, so that a crash leaves the old tokens or the new ones. It is read anew each time: another
- * process may have renewed a token meanwhile, and using the old one then would end that login.
+ * The file is replaced as a whole, so that it contains either the old or the new tokens after a crash. It is read again
+ * for each use: another process may have renewed a token in the meantime, and use of the old token would invalidate the
+ * login.
  *
  * **Gotchas**
  *
- * A file that cannot be parsed is an error and is not overwritten: it may hold a login that is still needed.
+ * A file that cannot be parsed is an error and is not overwritten: it may contain a login that is still needed.
  *
- * **Example** (Whether somebody is logged in)
+ * **Example** (Testing whether the user is logged in)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -45,23 +46,26 @@ import * as HomeFile from "./HomeFile.ts"
 export interface Tokens {
   readonly access: Redacted.Redacted<string>
   readonly refresh: Redacted.Redacted<string>
-  /** Milliseconds since 1970 at which `access` ends. */
+  /** Time at which `access` expires, in milliseconds since 1970. */
   readonly expiresAt: number
-  /** The address of the service that issued them; the provider's own when absent. They go nowhere else. */
+  /**
+   * Address of the service that issued the tokens. Defaults to the provider's service. The tokens are sent to no other
+   * address.
+   */
   readonly issuer?: string | undefined
 }
 
-/** Stored tokens of logins. */
+/** Stores the tokens of logins. */
 export interface Service {
   readonly get: (provider: string) => Effect.Effect<Tokens | undefined, ConfigError>
   readonly set: (provider: string, tokens: Tokens) => Effect.Effect<void, ConfigError>
   readonly remove: (provider: string) => Effect.Effect<void, ConfigError>
 }
 
-/** The provider that users can log in to. */
+/** Name of the provider to which users can log in. */
 export const codex = "openai-codex"
 
-/** The name of the file in the home directory. */
+/** Name of the file in the home directory that stores tokens. */
 export const fileName = "auth.json"
 
 const Login = Schema.Struct({
@@ -75,7 +79,7 @@ const Saved = Schema.fromJsonString(
 )
 type Logins = (typeof Saved.Type)["logins"]
 
-/** Tokens in a home directory. */
+/** Opens the token store in a home directory. */
 export const openFile = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const stored = yield* HomeFile.make(home, fileName)
@@ -93,7 +97,7 @@ export const openFile = (home: string): Effect.Effect<Service, never, FileSystem
           ? Effect.succeed({})
           : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ logins }) => logins)
       ),
-      // The content of the file must not show in a message.
+      // The content of the file must not appear in an error message.
       Effect.mapError(makeFileError("read"))
     )
 
@@ -139,13 +143,13 @@ export const openFile = (home: string): Effect.Effect<Service, never, FileSystem
   })
 
 /**
- * The tokens of this user.
+ * Service that stores the user's tokens.
  *
  * @see {@link Service} for its members.
  */
 export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-effect/routing/TokenStore") {}
 
-/** Those in the home directory in the context. */
+/** Provides the token store of the home directory in the context. */
 export const layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
   TokenStore,
   Effect.flatMap(Home, ({ root }) => openFile(root))

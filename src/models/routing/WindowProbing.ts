@@ -1,26 +1,26 @@
 /**
- * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and shrink the
- * conversation.
+ * Recovers from a conversation that does not fit into the context window: learns the limit from the refusal, or
+ * estimates it, and compacts the conversation.
  *
  * **Details**
  *
- * | refusal | window | remembered |
+ * | refusal | window | stored |
  * | --- | --- | --- |
- * | names a smaller limit | that limit | on disk, after the next call that succeeds |
- * | names none, or none that is smaller | the next tier below: 128 000, 64 000, 32 000, 16 000, 8 000 | in memory |
- * | says only by how much (MiniMax) | unchanged | – |
+ * | states a smaller limit | that limit | on disk, after the next successful call |
+ * | states no smaller limit | the next tier below: 128 000, 64 000, 32 000, 16 000, 8 000 | in memory |
+ * | states only the excess (MiniMax) | unchanged | – |
  * | body too large (413) | unchanged | – |
- * | long contexts want extra usage (429) | 200 000 | in memory |
+ * | long contexts require extra usage (429) | 200 000 | in memory |
  *
- * A turn compacts three times at most; another provider resets the count. If neither the window nor the conversation
- * got smaller, a repeated request would be refused again, so recovery ends; without a compaction engine it ends at
- * once. A requested answer that is too long is a separate case, see `Classification`: the window and the conversation
- * are unchanged.
+ * A turn compacts at most three times; a change of the provider resets the count. If neither the window nor the
+ * conversation became smaller, a repeated request would be refused again, so recovery ends; without a compaction engine
+ * it ends immediately. A requested output limit that is too large is a separate case (see `Classification`), in which
+ * the window and the conversation are unchanged.
  *
  * The decisions are pure; `ContextWindow.makeLearntWindows` stores learned limits, {@link recoverConversation} performs
  * one step with a `CompactionPort`.
  *
- * **Example** (Guessing a smaller window)
+ * **Example** (Estimating a smaller window)
  *
  * ```ts
  * import { WindowProbing } from "hermes-effect/routing"
@@ -41,19 +41,19 @@ import * as CallTokens from "./CallTokens.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 
-/** Windows to guess, largest first. */
+/** Estimated windows in tokens, in descending order. */
 export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
 
-/** Window that is served without extra usage, in tokens. */
+/** Size of the context window that is available without extra usage, in tokens. */
 export const withoutExtraUsage = 200_000
 
-/** Compactions of a turn. */
+/** Maximum number of compactions in one turn. */
 export const maxAttempts = 3
 
-/** Returns the first tier below a window; the window itself if it is below all tiers. */
+/** Returns the largest tier below a window, or the window itself if no tier is smaller. */
 export const findTierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
 
-/** Learns a window from the reason and the words of a refusal. */
+/** Learns a window from the reason and message of a refusal. */
 export const learnWindow = (
   reason: Classification.Reason,
   message: string,
@@ -76,43 +76,45 @@ export const learnWindow = (
   }
 }
 
-/** The compactions of one turn, for the route that it is on. */
+/** Count of a turn's compactions on its current route. */
 export interface CompactionTurn {
   route: string
   attempts: number
 }
 
-/** A turn that has not compacted yet. */
+/** Creates the state of a turn without compactions. */
 export const makeTurn = (): CompactionTurn => ({ route: "", attempts: 0 })
 
 /** Result of one step of recovery. */
 export type Outcome =
-  /** The failure is about something else. */
+  /** The failure was not caused by the size of the conversation. */
   | { readonly _tag: "NotAboutSize" }
-  /** Ask again after {@link pause}, with these messages: the restart costs no iteration. */
+  /**
+   * The call should be repeated after {@link pause} with these messages. The repetition does not count as an iteration.
+   */
   | {
       readonly _tag: "Restart"
       readonly window: number
       readonly attempt: number
       readonly messages: ReadonlyArray<Prompt.Message>
     }
-  /** Nothing more can be done. `message` is for the user. */
+  /** No further recovery is possible. `message` is shown to the user. */
   | { readonly _tag: "Exhausted"; readonly message: string }
 
-/** Refused conversation that {@link recoverConversation} works on. */
+/** A refused conversation, the input of {@link recoverConversation}. */
 export interface RefusedConversation extends Pick<
   CompactionPort.Request,
   "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"
 > {
   readonly error: AiError.AiError
-  /** The router's decision on the error; absent if a wrapper replaced the error. */
+  /** The router's decision on the error; `undefined` if a wrapper replaced the error. */
   readonly decision?: Classification.Decision | undefined
   readonly route: ContextWindow.ModelAddress
-  /** The window that the call was made for. */
+  /** Context window that was assumed for the call, in tokens. */
   readonly window: number
 }
 
-/** Before a call is made again. */
+/** Wait before a call is repeated. */
 export const pause = Duration.seconds(2)
 
 const reportExhausted = (message: string): Outcome => ({
@@ -129,7 +131,7 @@ const isSmaller = (after: ReadonlyArray<Prompt.Message>, before: ReadonlyArray<P
   after.length < before.length ||
   CallTokens.estimateTokens({ messages: after }) < CallTokens.estimateTokens({ messages: before })
 
-/** One step: learn, compact; see the module. */
+/** Performs one step of recovery: learns the window and compacts the conversation. */
 export const recoverConversation = Effect.fnUntraced(function* (
   learntWindows: ContextWindow.LearntWindows,
   compaction: CompactionPort.Service,
@@ -164,7 +166,7 @@ export const recoverConversation = Effect.fnUntraced(function* (
 /** Limit that a refusal states. */
 export type StatedLimit =
   | { readonly _tag: "Tokens"; readonly tokens: number }
-  /** Only by how much it is exceeded, or a code. */
+  /** The refusal states only the excess, or a number that is an error code. */
   | { readonly _tag: "Excess" }
   | { readonly _tag: "Nothing" }
 
@@ -195,7 +197,7 @@ const general: ReadonlyArray<RegExp> = [
   "# maximum"
 ].map(compileWording)
 
-/** MiniMax: the number that follows is a code. */
+/** Wording of MiniMax. The number that follows is an error code, not a limit. */
 const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit) by [\d,]+/
 
 const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
@@ -208,7 +210,7 @@ const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number 
 }
 
 /**
- * Reads the window from the words of a refusal: exact wordings first, general ones after them (`hermes-llm.md` §11.2).
+ * Reads the window from the message of a refusal. Exact wordings are tried before general ones (`hermes-llm.md` §11.2).
  */
 export const readStatedLimit = (message: string): StatedLimit => {
   const text = message.toLowerCase()

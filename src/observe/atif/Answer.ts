@@ -8,14 +8,14 @@ import type * as Atif from "../Atif.ts"
 import { toPlainText, readWholeContent } from "./Message.ts"
 import { toArguments, type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
-/** A call as the model made it; without an id if the provider sends no ids. */
+/** A call as the model made it. The id is absent if the provider sends no ids. */
 export interface Call {
   readonly id: string | undefined
   readonly name: string
   readonly args: { readonly [key: string]: Schema.Json }
 }
 
-/** An answer, independent of its protocol. */
+/** A model's answer, independent of the protocol. */
 export interface Answer {
   readonly message: Atif.Content
   readonly reasoning: string | undefined
@@ -44,7 +44,7 @@ const isCall = isOfType("tool_use", "function_call")
 const isThought = (value: unknown): boolean =>
   isOfType("thinking", "reasoning")(value) || toFields(value)["thought"] === true
 
-/** A call of a Gemini answer, which has an id from its name and place where the provider gave none. */
+/** Reads the calls of a Gemini answer. A call without an id gets one from its name and index. */
 const readGeminiCalls = (blocks: ReadonlyArray<unknown>): ReadonlyArray<Call> =>
   blocks
     .map((block) => toFields(toFields(block)["functionCall"] ?? toFields(block)["function_call"]))
@@ -65,7 +65,7 @@ const readThought = (value: unknown): string => {
   )
 }
 
-/** Returns the message itself, with the fields next to it. */
+/** Returns the inner message, with the fields next to it. */
 const unwrapAnswer = (data: Fields): Fields => {
   const choice = toFields(toItems(data["choices"])[0])
   if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }
@@ -133,7 +133,7 @@ const known = new Set([
   "output_tokens_details"
 ])
 
-/** Usage of a Gemini answer under common names; its thoughts are not part of its candidates. */
+/** Returns the usage of a Gemini answer under common names. Thought tokens are not included in its candidate tokens. */
 const readGeminiUsage = (value: unknown): Fields | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   const {
@@ -156,7 +156,8 @@ const readCount = (value: unknown): number | undefined => {
 }
 
 /**
- * Token counts of a call, from any provider's usage. `prompt_tokens` of the result includes tokens read from a cache.
+ * Returns the token counts of a call from the usage of any provider. `prompt_tokens` of the result includes tokens read
+ * from a cache.
  */
 export const readMetrics = (usage: unknown): Atif.Metrics | undefined => {
   if (typeof usage !== "object" || usage === null) return undefined
@@ -192,5 +193,5 @@ export const readMetrics = (usage: unknown): Atif.Metrics | undefined => {
   }
 }
 
-/** The text of an answer. */
+/** Returns the text of an answer. */
 export const getAnswerText = ({ message }: Answer): string => toPlainText(message)

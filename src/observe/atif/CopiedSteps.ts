@@ -1,6 +1,6 @@
 /**
- * Steps of the part of another session that a session repeats at its beginning: each message is a copied step which
- * names its original, and a compaction in between is a step before the messages that it produced.
+ * Steps for the part of another session that a session repeats at its beginning. Each message is a copied step that
+ * refers to its original. A compaction is a step before the messages that it produced.
  *
  * Source: `relay-atof-atif.md` §2.3 (`is_copied_context`) and §2.4.
  */
@@ -33,7 +33,7 @@ export const describeContinuation = ({
 })
 
 /**
- * Returns the step of a rewritten context, from the facts of {@link describeContinuation}; the steps after it are the
+ * Returns the step of a rewritten context, from the facts of {@link describeContinuation}. The steps after it are the
  * whole context.
  */
 export const makeRewrittenStep = (facts: Draft.Extra, timestamp: string | undefined): Draft.Step =>
@@ -45,7 +45,7 @@ export const makeRewrittenStep = (facts: Draft.Extra, timestamp: string | undefi
     extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
   })
 
-/** The copied steps, with the step of each call for results that come later. */
+/** Creates the copied steps, and a map from each call to its step for results that arrive later. */
 export const make = (beginning: Beginning, time: (at: number) => string | undefined, pictures: Pictures) => {
   const steps: Array<Draft.Step> = []
   const places = new Map<string, Draft.Step>()
@@ -100,7 +100,7 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     else {
       for (const part of message.content) {
         if (part.type !== "tool-result") continue
-        // A result whose call was left out is in no step of the agent.
+        // A result whose call was left out gets a separate system step.
         const step = places.get(part.id) ?? addStep("system", "", whole)
         step.results.push({
           callId: places.has(part.id) ? part.id : undefined,
@@ -112,7 +112,7 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     }
   }
   const facts = describeContinuation(beginning)["context_rewritten"]
-  // It is an object of the keys above, or absent.
+  // `facts` is an object with the keys above, or absent.
   if (facts !== undefined) steps.unshift(makeRewrittenStep(facts as Draft.Extra, timestamp))
   return { steps, places }
 }

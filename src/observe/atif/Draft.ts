@@ -1,21 +1,21 @@
 /**
- * A trajectory that is still being put together, and the document that it makes.
+ * A trajectory under construction, and the document built from it.
  *
  * **Details**
  *
- * A child is embedded under its session's id, made unique in the document, and contains its own children. A child
- * without steps has its goal as its only step; without a goal the child and all references to it are left out. Sums
- * exclude copied steps and steps of children; a root's cost includes its children, and is marked so.
+ * A child is embedded under the id of its session, made unique in the document, and contains its own children. A child
+ * without steps has its goal as its only step; without a goal the child and all references to it are left out. Totals
+ * exclude copied steps and steps of children; the cost of a root includes its children and is marked accordingly.
  *
  * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
  */
 import type * as Schema from "effect/Schema"
 import * as Atif from "../Atif.ts"
 
-/** Fields of an `extra`. */
+/** Fields of an `extra` object. */
 export type Extra = Record<string, Schema.Json>
 
-/** Result of a call, as far as it is known. */
+/** Known part of the result of a call. */
 export interface Result {
   readonly callId: string | undefined
   content: Atif.Content | undefined
@@ -23,7 +23,7 @@ export interface Result {
   extra: Extra
 }
 
-/** A call and its place. */
+/** A call in a step. */
 export interface Call {
   readonly id: string
   readonly name: string
@@ -31,7 +31,7 @@ export interface Call {
   readonly extra: Extra
 }
 
-/** A step so far. */
+/** A step under construction. */
 export interface Step {
   readonly source: Atif.Step["source"]
   message: Atif.Content
@@ -48,13 +48,13 @@ export interface Draft {
   readonly agent: Atif.Agent
   readonly goal: string | undefined
   readonly steps: Array<Step>
-  /** Model and tools of the agent, as far as they are known. */
+  /** Model of the agent, if known; `tools` are its known tools. */
   model: string | undefined
   tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
   readonly extra: Extra
 }
 
-/** A step with nothing but these. */
+/** Creates a step with the given fields and defaults for all others. */
 export const makeStep = (fields: Pick<Step, "source" | "message" | "timestamp"> & Partial<Step>): Step => ({
   rest: {},
   calls: [],
@@ -65,16 +65,16 @@ export const makeStep = (fields: Pick<Step, "source" | "message" | "timestamp"> 
 
 const toOptionalExtra = (extra: Extra): { readonly extra?: Extra } => (Object.keys(extra).length === 0 ? {} : { extra })
 
-/** A step or a child's trajectory that does not change any more, with the ids that it took for children. */
+/** A step or a child's trajectory that no longer changes, with the ids that were assigned to its children. */
 interface MadeValue<A> {
   readonly value: A
   readonly index: number
-  /** Results of the step when it was made: the close of a call that was left open comes later. */
+  /** Number of results when the step was built, because a call that was left open may be closed later. */
   readonly results: number
   readonly children: ReadonlyArray<readonly [draft: Draft, id: string]>
 }
 
-/** Retained steps, and the document parts made from them. */
+/** Retained steps, and the parts of the document built from them. */
 interface KeptSteps {
   readonly steps: WeakSet<Step>
   readonly made: WeakMap<Step, MadeValue<Atif.Step>>
@@ -85,7 +85,7 @@ interface DocumentBuild {
   readonly ids: Map<Draft, string>
   readonly taken: Set<string>
   readonly children: Array<Draft>
-  /** Children of retained steps. */
+  /** Children of retained steps, whose documents no longer change. */
   readonly done: Set<Draft>
   readonly kept: KeptSteps
 }
@@ -139,7 +139,9 @@ const buildStep = (one: Step, index: number, build: DocumentBuild): Atif.Step =>
   ...toOptionalExtra(one.extra)
 })
 
-/** Builds a step of the document. A retained step is built once, as long as its index and ids stay valid. */
+/**
+ * Builds a step of the document. A retained step is reused as long as its index and the ids of its children stay valid.
+ */
 const buildKeptStep = (one: Step, index: number, build: DocumentBuild): Atif.Step => {
   if (!build.kept.steps.has(one)) return buildStep(one, index, build)
   const known = build.kept.made.get(one)
@@ -237,17 +239,18 @@ const buildDocument = (
   return value
 }
 
-/** Documents of a draft that grows. */
+/** Builder of documents from a growing draft. */
 export interface Drafts {
   /**
-   * Stores steps that no longer change, except for added results: every later document contains the same objects.
+   * Retains steps that no longer change, except that results may be added. Every later document contains the same
+   * objects.
    */
   readonly keep: (steps: ReadonlyArray<Step>) => void
-  /** The document; undefined for a trajectory without a step, which no reader would take. */
+  /** Returns the document, or `undefined` for a trajectory without steps, because readers reject one. */
   readonly trajectory: (draft: Draft) => Atif.Trajectory | undefined
 }
 
-/** Makes documents of a draft that grows. */
+/** Creates a builder of documents from a growing draft. */
 export const makeDraftBuilder = (): Drafts => {
   const kept: KeptSteps = { steps: new WeakSet(), made: new WeakMap(), documents: new WeakMap() }
   let count = 0
@@ -265,21 +268,21 @@ export const makeDraftBuilder = (): Drafts => {
   }
 }
 
-/** The document; undefined for a trajectory without a step, which no reader would take. */
+/** Returns the document, or `undefined` for a trajectory without steps, because readers reject one. */
 export const buildTrajectory = (draft: Draft): Atif.Trajectory | undefined => makeDraftBuilder().trajectory(draft)
 
-/** Spaces before the members of an object's member, more than before the object. */
+/** Additional indentation of the members of a nested object, in spaces. */
 const deeper = 4
 
 /**
- * Writes trajectories as files have them: JSON in lines, two spaces deep, a line feed at the end. Steps, trajectories
- * of children and tool definitions that come again in later documents are encoded once.
+ * Creates an encoder of trajectories as files contain them: JSON on several lines, indented by two spaces, with a line
+ * feed at the end. Steps, trajectories of children and tool definitions that later documents repeat are encoded once.
  */
 export const makeTrajectoryEncoder = (): ((trajectory: Atif.Trajectory) => string) => {
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()
 
   const encode = (value: unknown, depth: number): string => {
-    // Lists around the value set its depth: their lines precede and follow it.
+    // Wrapping the value in lists gives it the required indentation. The text of the lists is removed afterwards.
     const lists = depth / 2
     let within = value
     for (let count = 0; count < lists; count++) within = [within]

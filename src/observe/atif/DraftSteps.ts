@@ -1,6 +1,6 @@
 /**
- * Steps that trajectories of runs and trajectories of streams have in common: both readers bring the facts, and the
- * form of a step is made here once.
+ * Steps that trajectories of runs and of streams have in common. Both readers provide the facts, and this module builds
+ * the steps from them.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.9.
  */
@@ -9,14 +9,14 @@ import type * as Atif from "../Atif.ts"
 import * as Draft from "./Draft.ts"
 import { extractContext } from "./RunContent.ts"
 
-/** A step of the system with facts about it. */
+/** Creates a system step with facts about it. */
 export const makeSystemStep = (
   message: Atif.Content,
   timestamp: string | undefined,
   extra: Draft.Extra = {}
 ): Draft.Step => Draft.makeStep({ source: "system", message, timestamp, extra })
 
-/** The step of a context that was rewritten: `content` is the whole context after it. */
+/** Creates the step of a rewritten context. `content` is the whole context after the rewrite. */
 export const makeCompactionStep = (
   content: Atif.Content,
   timestamp: string | undefined,
@@ -30,7 +30,7 @@ export const makeCompactionStep = (
     extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
   })
 
-/** The step of a message that the runtime sent and no session stores: a nudge, or the context of plugins. */
+/** Creates the step of a message that the runtime sent and no session stores: a nudge, or the context of plugins. */
 export const makeInjectionStep = (content: Atif.Content, timestamp: string | undefined): Draft.Step => {
   const context = extractContext(content)
   return makeSystemStep(context ?? content, timestamp, {
@@ -40,7 +40,7 @@ export const makeInjectionStep = (content: Atif.Content, timestamp: string | und
   })
 }
 
-/** The step of a child that no call started. */
+/** Creates the step of a child that was not started by a call. */
 export const makeSubagentStep = (child: Draft.Draft, timestamp: string | undefined): Draft.Step =>
   Draft.makeStep({
     source: "system",
@@ -50,7 +50,7 @@ export const makeSubagentStep = (child: Draft.Draft, timestamp: string | undefin
     extra: { event: "subagent" }
   })
 
-/** The step of a model call without an answer; `reason` is absent if the call was interrupted. */
+/** Creates the step of a model call without an answer. `reason` is absent if the call was interrupted. */
 export const makeUnansweredStep = (
   reason: string | undefined,
   timestamp: string | undefined,
@@ -64,7 +64,7 @@ export const makeUnansweredStep = (
     extra
   )
 
-/** Facts of a step of the agent. */
+/** Facts about an agent step. */
 export interface AgentFacts {
   readonly model: string | undefined
   readonly effort?: string | undefined
@@ -74,7 +74,7 @@ export interface AgentFacts {
   readonly modelCalls: number | undefined
 }
 
-/** Fields of a step of the agent. */
+/** Builds the fields of an agent step. */
 export const buildAgentFields = ({
   effort,
   metrics,
@@ -96,7 +96,7 @@ const sumCounts = (all: ReadonlyArray<Atif.Metrics>, name: CountName): { readonl
   return known.length === 0 ? {} : { [name]: known.reduce((a, b) => a + b, 0) }
 }
 
-/** The metrics of several calls as one; other fields come from the first call. */
+/** Adds up the metrics of several calls. Other fields come from the first call. */
 export const sumMetrics = (all: ReadonlyArray<Atif.Metrics>): Atif.Metrics | undefined => {
   const [first] = all
   if (first === undefined || all.length === 1) return first
@@ -109,6 +109,6 @@ export const sumMetrics = (all: ReadonlyArray<Atif.Metrics>): Atif.Metrics | und
   }
 }
 
-/** Facts about failed attempts before an answer, if there were any. */
+/** Returns facts about failed attempts before an answer, if there were any. */
 export const describeRetries = (failures: ReadonlyArray<Schema.Json>): Draft.Extra =>
   failures.length === 0 ? {} : { retries: failures }

@@ -1,12 +1,13 @@
 /**
- * The trajectory of a session, built from the tree of its runs: complete at any length.
+ * The trajectory of a session, built from the tree of its runs. It is complete, however long the session is.
  *
  * **Details**
  *
  * - `RunSteps` makes the steps of each run.
  * - Side tasks (titles, judgements) are not steps: they are listed in the trajectory's `extra`.
  * - Steps that a session repeats from another one are copied context, before its first run.
- * - A child is embedded under the call that made it; the reference to one that did not complete has its status.
+ * - A child is embedded under the call that started it. The reference to a child that did not complete includes its
+ *   status.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4, §2.7 and §2.9.
  */
@@ -18,11 +19,11 @@ import { omitPicture, type Pictures } from "./RunContent.ts"
 import * as RunSteps from "./RunSteps.ts"
 import * as StepFacts from "./StepFacts.ts"
 
-/** Names of the trajectory, its pictures and its beginning. */
+/** Agent, pictures and beginning of a trajectory. */
 export interface Options extends RunSteps.AgentOptions {
-  /** Place of images whose bytes are in the conversation. When absent, a text says that they are left out. */
+  /** Saves images whose bytes are in the conversation. By default a text says that such an image is left out. */
   readonly pictures?: Pictures | undefined
-  /** Turn from which on the session is new: earlier steps are marked as copied context. All is new when absent. */
+  /** First turn whose steps are new. Earlier steps are marked as copied context. By default all steps are new. */
   readonly since?: string | undefined
 }
 
@@ -34,24 +35,27 @@ const listChildren = (run: Run): ReadonlyArray<Child> => {
   return [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(listChildrenBelow))]
 }
 
-/** Runs of a run's children, of their children, … */
+/** Lists the runs of a run's children and of all their descendants. */
 const listRunsBelow = (run: Run): ReadonlyArray<Run> =>
   listChildren(run).flatMap((child) => (child.run === undefined ? [] : [child.run, ...listRunsBelow(child.run)]))
 
-/** Tests for a run of which nothing more is expected. */
+/** Tests whether a run and its children have ended, so no more entries are expected. */
 const isOver = (run: Run): boolean =>
   run.endedAt !== undefined &&
   listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
 
-/** The trajectory of an active session: finished runs are drafted once. */
+/** The trajectory of an active session. Finished runs are drafted once. */
 export interface GrowingTrajectory {
-  /** Takes note of an entry that the tree has got: a run that something came to late is drafted anew. */
+  /**
+   * Notes an entry that was added to the tree. If the entry changes a run that was already drafted, that run is drafted
+   * again.
+   */
   readonly touch: (entry: Entry) => void
-  /** Returns the current trajectory; undefined if the session has no messages. */
+  /** Returns the current trajectory, or `undefined` if the session has no messages. */
   readonly trajectory: () => Atif.Trajectory | undefined
 }
 
-/** Runs that are over, drafted in the order of the session. */
+/** Drafts of the finished runs, in the order of the session. */
 interface FinishedRuns {
   readonly session: RunSteps.SessionDraft
   readonly documents: Draft.Drafts
@@ -68,7 +72,7 @@ interface GrowingSession {
   readonly turns: Set<string>
 }
 
-/** Tests for an entry that changes no step: an entry of a side task, or one that no trajectory shows. */
+/** Tests whether an entry changes no step: an entry of a side task, or an entry that trajectories do not show. */
 const isAside = ({ sessionId: own, source }: GrowingSession, { event, sessionId, turnId }: Entry): boolean => {
   if (sessionId !== own) return event._tag === "SessionEnded"
   switch (event._tag) {
@@ -102,7 +106,7 @@ const addRun = (source: RunSteps.RunSource, session: RunSteps.SessionDraft, run:
   }
 }
 
-/** Drafts the runs that are over; `newFrom` is the index of the first run whose steps are new. */
+/** Drafts the finished runs. `newFrom` is the index of the first run whose steps are new. */
 const finishRuns = (growing: GrowingSession, runs: ReadonlyArray<Run>, newFrom: number): FinishedRuns => {
   const { sessionId, source, turns } = growing
   growing.finished ??= {
@@ -113,7 +117,7 @@ const finishRuns = (growing: GrowingSession, runs: ReadonlyArray<Run>, newFrom: 
   const { finished } = growing
   const lastEnded = runs.findLastIndex(({ endedAt }) => endedAt !== undefined)
   for (let run = runs[finished.count]; run !== undefined; run = runs[finished.count]) {
-    // One that was killed is over when a later one of its session is.
+    // A killed run counts as finished if a later run of its session has ended.
     if (!isOver(run) && !(run.endedAt === undefined && finished.count < lastEnded)) break
     addRun(source, finished.session, run, finished.count < newFrom)
     finished.count++
@@ -138,7 +142,7 @@ const buildCurrentTrajectory = (growing: GrowingSession): Atif.Trajectory | unde
   })
 }
 
-/** The growing trajectory of a session in a tree. */
+/** Creates the growing trajectory of a session in a tree. */
 export const makeGrowingTrajectory = (
   tree: Tree,
   sessionId: string,
@@ -161,6 +165,6 @@ export const makeGrowingTrajectory = (
   }
 }
 
-/** Returns the trajectory of a session in a tree; undefined if the session has no messages. */
+/** Returns the trajectory of a session in a tree, or `undefined` if the session has no messages. */
 export const buildTrajectory = (tree: Tree, sessionId: string, options: Options = {}): Atif.Trajectory | undefined =>
   makeGrowingTrajectory(tree, sessionId, options).trajectory()

@@ -1,6 +1,6 @@
 /**
- * Finds the new messages of a request by their position in the conversation, so that a repeated text makes two steps
- * and a repeated request makes none.
+ * Finds the new messages of a request by their position in the conversation, so that a repeated text creates a second
+ * step and a repeated request creates no step.
  *
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
  */
@@ -9,22 +9,22 @@ import { toPlainText, type Request, type RequestMessage } from "./Message.ts"
 
 /** Additions of a request to the conversation so far. */
 interface News {
-  /** Messages of the system and of the user that were not there before. */
+  /** New messages of the system and of the user. */
   readonly fresh: ReadonlyArray<RequestMessage & { readonly copied: boolean }>
-  /** The replacement of the conversation, when the request has less of it than there was. */
+  /** The new conversation, if the request contains less of the conversation than the previous request. */
   readonly replaced: Atif.Content | undefined
-  /** The request does not contain the conversation: it is a separate question. */
+  /** True if the request does not contain the conversation, because it is a separate question. */
   readonly isAside: boolean
 }
 
-/** The conversation of one agent, request by request. */
+/** The conversation of one agent, processed request by request. */
 export interface Inputs {
   readonly take: (request: Request) => News
 }
 
 const isSpoken = (said: RequestMessage): boolean => said.role === "system" || said.role === "user"
 
-/** The beginning of a conversation. */
+/** Creates an empty conversation. */
 export const make = (): Inputs => {
   let users: ReadonlyArray<string> = []
   let systems = 0
@@ -37,7 +37,8 @@ export const make = (): Inputs => {
     let system = 0
     return messages.flatMap((said, index) => {
       const isNew = said.role === "user" ? user++ >= skipUsers : said.role === "system" && system++ >= skipSystems
-      // Messages before an answer that is not in this stream are copied from an earlier part of the session.
+      // In the first request, user messages before an answer are copied from an earlier part of the session that is not
+      // in this stream.
       return isNew ? [{ ...said, copied: isFirst && said.role === "user" && index < answered }] : []
     })
   }

@@ -1,11 +1,11 @@
 /**
- * Messages of requests and answers, in any protocol, in the form of a trajectory.
+ * Converts messages of requests and answers, in any protocol, to the form of a trajectory.
  *
  * **Details**
  *
  * Text parts are joined; a message with images preserves its parts. An image without a file or address (its bytes were
- * in the request) is named by its type: trajectories hold paths only. Text that a runtime adds to a user's message for
- * one request only (`<memory-context>`, `<plugin-context>`) is left out.
+ * in the request) is replaced by the name of its type, because trajectories contain only paths. Text that a runtime
+ * adds to a user's message for one request only (`<memory-context>`, `<plugin-context>`) is left out.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.7.
  */
@@ -32,7 +32,7 @@ const mediaTypes: Readonly<Record<string, "image/jpeg" | "image/png" | "image/gi
   "image/webp": "image/webp"
 }
 
-/** Tests whether a document can have pictures of a media type. */
+/** Tests whether a document can contain pictures of a media type. */
 export const isPicture = (mediaType: string): boolean =>
   mediaType.startsWith("image/") && Object.hasOwn(mediaTypes, mediaType)
 
@@ -77,7 +77,7 @@ const toContentPart = (value: unknown): Atif.ContentPart | undefined => {
   }
 }
 
-/** A file of a Gemini message. */
+/** Returns a file of a Gemini message as a content part. */
 const readGeminiFile = (one: Fields): Atif.ContentPart | undefined => {
   const inline = toFields(one["inlineData"] ?? one["inline_data"])
   const named = toFields(one["fileData"] ?? one["file_data"])
@@ -89,7 +89,7 @@ const readGeminiFile = (one: Fields): Atif.ContentPart | undefined => {
 
 const context = /<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?/gu
 
-/** Returns the content of a message in any form, with all of its text; undefined if it has no content for a step. */
+/** Returns the content of a message in any form, with its full text, or `undefined` if it has no content for a step. */
 export const readWholeContent = (value: unknown): Atif.Content | undefined => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return undefined
@@ -100,7 +100,7 @@ export const readWholeContent = (value: unknown): Atif.Content | undefined => {
     : parts
 }
 
-/** Content of a message without what was added to a user's words for one request. */
+/** Returns the content of a message without text that was added to the user's message for one request only. */
 export const readContent = (value: unknown): Atif.Content | undefined => {
   const said = readWholeContent(value)
   return typeof said === "string" ? said.replace(context, "") : said
@@ -122,22 +122,22 @@ const readMessage = (value: unknown): ReadonlyArray<RequestMessage> => {
   const role = roles[toNonEmptyText(one["role"]) ?? ""]
   if (role === undefined) return []
   const said = (role === "assistant" ? readWholeContent : readContent)(one["content"] ?? one["parts"])
-  // A user's message that only brings results is not a turn of the user.
+  // A user message that contains only tool results is not a turn of the user.
   return said === undefined ? (role === "assistant" ? [{ role, content: "" }] : []) : [{ role, content: said }]
 }
 
-/** Messages of a request in order, the system's first where the protocol has it apart. */
+/** Messages of a request in order. The system message comes first if the protocol stores it separately. */
 export interface Request {
   readonly messages: ReadonlyArray<RequestMessage>
   readonly tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
   readonly effort: string | undefined
-  /** Results of earlier calls that it brings, in order. */
+  /** Results of earlier calls in the request, in order. */
   readonly results: ReadonlyArray<BroughtResult>
 }
 
 /**
- * A result of a call that a request brings. Where the protocol has no ids, the call is the nth of its tool in the
- * answer before.
+ * A result of a call in a request. If the protocol has no ids, the call is identified as the nth call of its tool in
+ * the previous answer.
  */
 export interface BroughtResult {
   readonly callId: string | undefined
@@ -189,10 +189,10 @@ const listNewResults = (messages: ReadonlyArray<unknown>): ReadonlyArray<Brought
   )
 }
 
-/** A request in any protocol; undefined when no messages can be found in it. */
+/** Reads a request in any protocol. Returns `undefined` if it has no recognizable messages. */
 export const readRequest = (value: unknown): Request | undefined => {
   const outer = toFields(value)
-  // Managed executions of Relay put the body under `content`.
+  // Relay puts the body of a request that it executes under `content`.
   const body = ["messages", "input", "contents"].some((name) => Array.isArray(outer[name]))
     ? outer
     : toFields(outer["content"])
@@ -209,12 +209,12 @@ export const readRequest = (value: unknown): Request | undefined => {
   }
 }
 
-/** The text of content, for comparison and display. */
+/** Returns the text of content, for comparison and display. */
 export const toPlainText = (said: Atif.Content): string =>
   typeof said === "string"
     ? said
     : said.map((one) => (one.type === "text" ? one.text : `[${one.source.path}]`)).join("\n")
 
-/** A tool's output as content: text as it is, everything else as JSON. */
+/** Returns a tool's output as content: text unchanged, any other value as JSON. */
 export const renderOutput = (value: unknown): string =>
   value === undefined || value === null ? "" : Json.toText(value)

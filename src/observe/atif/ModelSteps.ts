@@ -26,14 +26,14 @@ import { toFields, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 const describeRetries = (failures: ReadonlyArray<Failure>): Draft.Extra =>
   DraftSteps.describeRetries(failures.map(({ at, facts }) => ({ ...facts, timestamp: at })))
 
-/** The model call that an attempt belongs to, if the stream names it. */
+/** Returns a key for the model call that an attempt belongs to, or `undefined` if the stream does not identify it. */
 const formatCallKey = (event: { readonly metadata?: unknown }): string | undefined => {
   const meta = toFields(event.metadata)
   const step = toFiniteNumber(meta["api_call_count"])
   return step === undefined ? undefined : `${toNonEmptyText(meta["turn_id"]) ?? ""} ${step}`
 }
 
-/** Adds a step for failed attempts since the last answer, with the part of an answer that had come. */
+/** Adds a step for failed attempts since the last answer, with the part of an answer that had arrived. */
 export const flushFailures = (agent: AgentScope): void => {
   const { failures } = agent
   const last = failures.at(-1)
@@ -58,7 +58,7 @@ export const flushFailures = (agent: AgentScope): void => {
   )
 }
 
-/** Adds the step of an answer that was cut off. */
+/** Adds the step of an interrupted answer. */
 const addBrokenAnswer = (
   agent: AgentScope,
   failures: ReadonlyArray<Failure>,
@@ -75,7 +75,7 @@ const addBrokenAnswer = (
   })
 }
 
-/** Takes an answer that was stored in another form than it came in. */
+/** Applies an answer that was stored in a different form than it was received. */
 export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => {
   const answer = Answer.readAnswer({ choices: [{ message: event.metadata?.["assistant_message"] ?? null }] })
   const key = formatCallKey(event)
@@ -93,7 +93,7 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
   indexCalls(agent, step)
 }
 
-/** Returns `true` for an attempt of a side task: a title, a judgement, a summary. */
+/** Returns true for an attempt of a side task: a title, a judgement, a summary. */
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
 /** Returns true for a payload with content in an unknown form. */
@@ -112,19 +112,19 @@ const addUnreadRequest = (agent: AgentScope, event: ScopeEvent): void => {
   })
 }
 
-/** Adds the new messages of a request whose messages have no names. */
+/** Adds the new messages of a request that does not name its messages. */
 const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Message.Request): void => {
   const timestamp = formatEventTime(event)
   const { fresh, isAside, replaced } = agent.inputs.take(request)
   if (isAside) return
   if (replaced !== undefined) addDraftStep(agent, DraftSteps.makeCompactionStep(replaced, timestamp))
-  // New messages of the first request of a turn belong to the turn's beginning.
+  // New messages of the first request of a turn get the time at which the turn began.
   const since = agent.pending?.timestamp ?? timestamp
   const lastUser = fresh.findLastIndex(({ role }) => role === "user")
   fresh.forEach(({ content, copied, role }, index) => {
     const isTurn = index === lastUser && agent.pending !== undefined
     addStep(agent, {
-      // `take` returns these two roles only.
+      // `take` returns only messages with these two roles.
       source: role as "system" | "user",
       message: isTurn ? (agent.pending?.message ?? content) : content,
       timestamp: since,
@@ -135,7 +135,7 @@ const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Messa
   flushPending(agent)
 }
 
-/** Takes a request: adds steps for its new messages. */
+/** Processes a request: adds steps for its new messages. */
 export const handleRequest = (state: State, event: ScopeEvent): void => {
   const agent = getAgent(state, event)
   if (isSideTask(event)) return
@@ -151,7 +151,7 @@ export const handleRequest = (state: State, event: ScopeEvent): void => {
   addUnnamedMessages(agent, event, request)
 }
 
-/** Calls with an id each; one that the provider gave none is named by its tool and its place. */
+/** Returns calls with unique ids. A call without an id from the provider gets one from its tool and its index. */
 const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
   const used = new Set<string>()
   return calls.map((call, index) => {
@@ -162,7 +162,7 @@ const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => 
   })
 }
 
-/** Takes a further answer to one model call: it replaces the one before, and both were paid for. */
+/** Applies another answer to the same model call. It replaces the previous answer, and the usage of both is counted. */
 const replaceAnswer = (
   agent: AgentScope,
   step: Draft.Step,
@@ -185,7 +185,7 @@ const replaceAnswer = (
   indexCalls(agent, step)
 }
 
-/** Tests for the end of a model call that failed. */
+/** Tests whether an event is the end of a failed model call. */
 const hasFailed = (event: ScopeEvent): boolean => {
   const data = toFields(event.data)
   return (
@@ -197,7 +197,7 @@ const hasFailed = (event: ScopeEvent): boolean => {
 const isEmptyAnswer = (answer: Answer.Answer): boolean =>
   Answer.getAnswerText(answer) === "" && answer.calls.length === 0 && answer.reasoning === undefined
 
-/** Facts about an attempt that failed, with the part of the answer that had come. */
+/** Returns facts about a failed attempt, with the part of the answer that had arrived. */
 const readFailure = (event: ScopeEvent, requested: string | undefined, answer: Answer.Answer): Failure => {
   const { error } = readEnding(event)
   const data = toFields(event.data)
@@ -216,14 +216,14 @@ const readFailure = (event: ScopeEvent, requested: string | undefined, answer: A
   }
 }
 
-/** Usage of an answer, with the cost of a known price unless the answer states its cost. */
+/** Returns the usage of an answer. The cost is calculated from a known price unless the answer states it. */
 const readAnswerMetrics = (
   { options }: State,
   answer: Answer.Answer,
   model: string | undefined,
   event: ScopeEvent
 ): Atif.Metrics | undefined => {
-  // An answer without text and calls has no data in some streams.
+  // In some streams, an answer without text and calls has no data, but its metadata has the usage.
   const stated = answer.metrics ?? Answer.readMetrics(event.metadata?.["usage"])
   const cost =
     stated !== undefined && stated.cost_usd === undefined && model !== undefined
@@ -232,7 +232,7 @@ const readAnswerMetrics = (
   return stated === undefined || cost === undefined ? stated : { ...stated, cost_usd: cost }
 }
 
-/** Facts about an answer for the `extra` of its step. */
+/** Returns facts about an answer for the `extra` of its step. */
 const describeAnswer = (answer: Answer.Answer, start: ScopeEvent | undefined, event: ScopeEvent): Draft.Extra => {
   const meta = toFields(event.metadata)
   const finish = answer.finishReason ?? toNonEmptyText(meta["finish_reason"])
@@ -247,7 +247,7 @@ const describeAnswer = (answer: Answer.Answer, start: ScopeEvent | undefined, ev
   }
 }
 
-/** Takes the end of a model call: adds a step for its answer, or remembers its failure. */
+/** Processes the end of a model call: adds a step for its answer, or remembers its failure. */
 export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const agent = getAgent(state, event)
   const start = state.starts.get(event.uuid)

@@ -1,6 +1,6 @@
 /**
- * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each message
- * is one step, with its origin, and messages that a session repeats are copied context.
+ * Steps for the messages of a stream that names its messages (`message_refs` of a request, `position` of a mark). Each
+ * message is one step with its origin. Messages that a session repeats are copied context.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.6.
  */
@@ -19,7 +19,7 @@ type Name = number | string
 
 const isName = (value: unknown): value is Name => typeof value === "number" || typeof value === "string"
 
-/** Reads the names of a request's messages; undefined for a stream without names. */
+/** Reads the names of a request's messages, or returns `undefined` for a stream without names. */
 export const readNames = (event: ScopeEvent): ReadonlyArray<Name> | undefined => {
   const listed = event.metadata?.["message_refs"]
   if (!Array.isArray(listed)) return undefined
@@ -36,8 +36,8 @@ const readMessageContent = (message: Fields): ReturnType<typeof Message.readWhol
   Message.readWholeContent(message["content"])
 
 /**
- * Adds a result to the step of its call, unless it has one. A call whose process died was ended without a result: it
- * gets it here.
+ * Adds a result to the step of its call, unless the call already has one. This includes calls that ended without a
+ * result because their process was killed.
  */
 const addResult = (agent: AgentScope, callId: string, content: string, extra: Draft.Extra): void => {
   const step = agent.byId.get(callId)?.at(-1)?.step
@@ -50,8 +50,8 @@ const addResult = (agent: AgentScope, callId: string, content: string, extra: Dr
 }
 
 /**
- * A message of an earlier part of the session, as a copied step; undefined for a result, which goes to the step of its
- * call.
+ * Creates a copied step for a message of an earlier part of the session. Returns `undefined` for a result, which is
+ * added to the step of its call.
  */
 const makeCopiedStep = (
   agent: AgentScope,
@@ -90,7 +90,10 @@ const makeCopiedStep = (
   }
 }
 
-/** Steps of a message that is sent and that no session stores: the system prompt, a nudge, the context of plugins. */
+/**
+ * Creates steps for a message that is sent but not stored by a session: the system prompt, a nudge, the context of
+ * plugins.
+ */
 const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step> => {
   const content = readMessageContent(message) ?? ""
   if (message["role"] === "system") return [DraftSteps.makeSystemStep(content, timestamp)]
@@ -98,8 +101,8 @@ const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<D
 }
 
 /**
- * Adds steps for the rewrites of the context since the last request; `content` is the context of the next request,
- * empty without a next request.
+ * Adds steps for the rewrites of the context since the last request; `content` is the context of the next request, or
+ * empty if there is no next request.
  */
 export const flushRewrites = (agent: AgentScope, content: string): void => {
   for (const { facts, timestamp } of agent.told.rewritten.splice(0))
@@ -109,10 +112,10 @@ export const flushRewrites = (agent: AgentScope, content: string): void => {
 /** Adds steps for the new messages of a request. */
 export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
   const { told } = agent
-  // Messages that a session began with were there before its first turn.
+  // Messages in the first request of a session existed before its first turn.
   const timestamp = told.isAsked ? formatEventTime(event) : (agent.draft.steps[0]?.timestamp ?? formatEventTime(event))
   const data = toFields(event.data)
-  // NeMo Relay puts a request next to its headers.
+  // NeMo Relay stores a request under `content`, next to its headers.
   const messages = toItems(data["messages"] ?? toFields(data["content"])["messages"]).map(toFields)
   if (told.rewritten.length > 0) {
     flushRewrites(
@@ -123,7 +126,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
         )
         .join("\n\n")
     )
-    // The system prompt of a session that was never asked before is not known yet.
+    // The system prompt is not marked as known here, because the session may not have sent it before.
     names.forEach((name, at) => messages[at]?.["role"] === "system" || told.names.add(name))
   }
   const origins = toFields(event.metadata?.["message_origins"])
@@ -132,18 +135,19 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
     if (name === undefined || told.names.has(name)) return []
     told.names.add(name)
     if (typeof name === "string") return makeTransientSteps(message, timestamp)
-    // Later ones come as marks, or are answers and results of this stream.
+    // Later messages are reported by marks, or are answers and results in this stream.
     return told.first === undefined || name < told.first
       ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? [])
       : []
   })
-  // The mark of the first turn came before its request.
+  // The mark of the first turn precedes its request, so these steps are inserted before it.
   const isBefore = (step: Draft.Step): boolean =>
     !told.isAsked &&
     ((step.source === "system" && Object.keys(step.extra).length === 0) || step.rest.is_copied_context === true)
   const prefix = steps.filter(isBefore)
   const isCopied = (step: Draft.Step): boolean => step.rest.is_copied_context === true
-  // A session that continues another one has a separate prompt; a later part of one session repeats that too.
+  // A session that continues another session has its own system prompt, whereas a later part of the same session also
+  // repeats the prompt.
   if (agent.draft.extra["continues"] === undefined && prefix.some(isCopied))
     for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
   const beginning =
@@ -153,7 +157,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
   told.isAsked = true
 }
 
-/** Adds a message of the session that a mark reports; false if the mark names no message. */
+/** Adds a message of the session that a mark reports. Returns false if the mark does not identify a message. */
 export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   const facts = toFields(event.metadata)
   const position = toFiniteNumber(facts["position"])

@@ -1,6 +1,6 @@
 /**
- * Contents of the run record in the forms that exported documents have: messages, answers, arguments and usage as JSON,
- * whole.
+ * Converts contents of the run record (messages, answers, arguments and usage) to the JSON of exported documents,
+ * without truncation.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.9.
  */
@@ -16,26 +16,29 @@ import type * as Atif from "../Atif.ts"
 import type { Attempt } from "../RunTree.ts"
 import * as MessageText from "./Message.ts"
 
-/** Converts a value of the record to JSON. Only values from middleware may not be JSON already. */
+/** Converts a value of the record to JSON. Only values from middleware may need a conversion. */
 export const toJson = (value: unknown): Schema.Json => {
   try {
     const text: string | undefined = JSON.stringify(value)
-    // Text that was written as JSON is read as JSON.
+    // `text` is valid JSON, so parsing it cannot fail.
     return text === undefined ? null : (JSON.parse(text) as Schema.Json)
   } catch {
-    // A cycle, a bigint or thousands of levels: replaced by a marker.
+    // The value has a cycle, a bigint or thousands of levels; such parts are replaced by a marker.
     return copyField(value)
   }
 }
 
-/** Text of a tool's output: as it is, or as JSON. */
+/** Returns a tool's output as text: a text unchanged, any other value as JSON. */
 export const toOutputText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
-/** Saves an image next to a document and returns its relative path; undefined if it cannot be saved. */
+/** Saves an image next to a document and returns its relative path, or `undefined` if it cannot be saved. */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
 
-/** For documents without image files: an image whose bytes are in the conversation is replaced by a text. */
+/**
+ * Saves no images, for documents without image files. An image whose bytes are in the conversation is replaced by a
+ * text.
+ */
 export const omitPicture: Pictures = () => undefined
 
 const decodeFileBytes = (data: Prompt.FilePart["data"]): Uint8Array | undefined => {
@@ -54,7 +57,7 @@ const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
     : { type: "image", source: { media_type: mediaType, path } }
 }
 
-/** Returns the whole content of a message. Files are images if they have an address or a place in `pictures`. */
+/** Returns the whole content of a message. A file becomes an image if it has an address or `pictures` can save it. */
 export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
   typeof content === "string"
     ? content
@@ -69,7 +72,7 @@ export interface Answer {
   readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly params: unknown }>
 }
 
-/** The answer that a stored message of the model is. */
+/** Returns the answer in a stored message of the model. */
 export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => ({
   text: message.content.some(({ type }) => type === "file")
     ? toContent(message.content.filter(({ type }) => type === "text" || type === "file"))
@@ -79,8 +82,8 @@ export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => (
 })
 
 /**
- * Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one,
- * get another.
+ * Lists the calls of an answer with the ids under which they are stored. A call without an id, or with the id of a
+ * previous call, gets another id.
  */
 const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
   const taken = new Set<string>()
@@ -90,7 +93,7 @@ const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer
     const { name, params } = part
     const given = part.id === "" ? `call_${step}_${index}` : part.id
     const content = `${name}\n${Json.toText(params)}`
-    // A call that is made twice in one answer is stored once.
+    // A call that occurs twice in one answer is stored once.
     if (made.has(content)) return [{ id: given, name, params }]
     made.add(content)
     let id = given
@@ -100,7 +103,7 @@ const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer
   })
 }
 
-/** The answer that an attempt got. */
+/** Returns the answer that an attempt received. */
 export const readPartsAnswer = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
   text: parts
     .flatMap((part) => (part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []))
@@ -126,7 +129,7 @@ export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
   }
 }
 
-/** A result with the pictures that the model got with it. */
+/** Returns a tool result with the pictures that the model received with it. */
 export const renderToolResult = (
   { modelOutput = [], result }: Prompt.ToolResultPart,
   pictures: Pictures = omitPicture
@@ -137,19 +140,22 @@ export const renderToolResult = (
   return toContent([...(text === "" ? [] : [Prompt.textPart({ text })]), ...more], pictures)
 }
 
-/** A call that is over. */
+/** A call that has ended. */
 interface AnsweredCall {
   readonly end: { readonly output?: string } | undefined
   readonly result: Prompt.ToolResultPart | undefined
 }
 
-/** Returns the result of a call as the model received it, or, for a call that a tool made, as the tool received it. */
+/**
+ * Returns the result of a call as the model received it. For a call made by a tool, returns the result as that tool
+ * received it.
+ */
 export const readCallResult = (
   { end, result }: AnsweredCall,
   pictures: Pictures = omitPicture
 ): Atif.Content | undefined => (result === undefined ? end?.output : renderToolResult(result, pictures))
 
-/** Thinking effort that a request asks for. */
+/** Returns the thinking effort that a request asks for. */
 export const readEffort = ({ start: { parameters } }: Attempt): string | undefined => {
   const named = parameters["reasoning_effort"]
   const nested: unknown = parameters["reasoning"]
@@ -160,8 +166,8 @@ export const readEffort = ({ start: { parameters } }: Attempt): string | undefin
 const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
 /**
- * Returns the contexts that memory and plugins put before a user's message for one request; undefined for a message
- * without contexts.
+ * Returns the contexts that memory and plugins added before a user's message for one request, or `undefined` for a
+ * message without contexts.
  */
 export const extractContext = (said: Atif.Content): string | undefined => {
   const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined

@@ -1,12 +1,12 @@
 /**
- * Steps of the runs of a session: writes one run after another into the draft of their trajectory.
+ * Adds the steps of a session's runs, one run after another, to the draft of their trajectory.
  *
  * **Details**
  *
- * - A step of the agent is one stored answer, with the usage of the attempts that made it; earlier failed attempts are
- *   its `retries`. An answer that broke off is a step with the part that arrived.
- * - Messages of the user are user steps. Messages that the runtime adds (nudges, context of plugins, a rewritten
- *   context, reports of children) are system steps that say so.
+ * - An agent step is one stored answer, with the usage of the attempts that produced it; earlier failed attempts are
+ *   its `retries`. An interrupted answer is a step with the part that arrived.
+ * - Messages of the user are user steps. Messages that the runtime adds (nudges, contexts of plugins, rewritten
+ *   contexts, reports of children) are system steps marked accordingly.
  * - Results are in the step of their call, in the order in which the calls ended. Calls that a tool made are separate
  *   steps without a model call (`llm_call_count` 0).
  *
@@ -35,27 +35,27 @@ import {
 import * as StepFacts from "./StepFacts.ts"
 import { toArguments } from "./Value.ts"
 
-/** Name and version of the agent; without a version, the version of the record. */
+/** Name and version of the agent. The default version is the version in the record. */
 export interface AgentOptions {
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Name of the model if the record does not name one. */
+  /** Name of the model, used if the record does not contain one. */
   readonly modelName?: string | undefined
 }
 
-/** Source of the runs of a trajectory. */
+/** Tree and pictures that the steps of a trajectory are built from. */
 export interface RunSource {
   readonly tree: Tree
   readonly agent: AgentOptions
   readonly pictures: Pictures
 }
 
-/** A draft, and the state that later runs of its session need. */
+/** A draft, and the state that later runs of the same session need. */
 export interface SessionDraft {
   readonly draft: Draft.Draft
-  /** Steps of the calls so far, for results that come later. */
+  /** Step of each call so far, for results that arrive later. */
   readonly places: Map<string, Draft.Step>
-  /** Messages that have their place. */
+  /** Messages that are already in a step. */
   readonly seen: Set<Prompt.Message>
   /** Number of steps from before the session's first run. */
   readonly copied: number
@@ -63,7 +63,7 @@ export interface SessionDraft {
 
 const { formatTime } = StepFacts
 
-/** The draft of a session before its runs: with the steps that repeat another session. */
+/** Creates the draft of a session before its runs, including the steps that repeat another session. */
 export const beginDraft = (
   { agent, pictures, tree }: RunSource,
   sessionId: string,
@@ -95,7 +95,7 @@ export const beginDraft = (
   }
 }
 
-/** A copy that can take more runs without a change to the original. */
+/** Copies a draft, so that runs can be added without changing the original. */
 export const copyDraft = ({ copied, draft, places, seen }: SessionDraft): SessionDraft => ({
   draft: { ...draft, steps: [...draft.steps], extra: { ...draft.extra } },
   places: new Map(places),
@@ -123,7 +123,7 @@ const addResult = (source: RunSource, { places }: SessionDraft, step: Draft.Step
   })
 }
 
-/** Adds messages that an attempt was sent and no session stores: the system prompt, nudges, contexts of plugins. */
+/** Adds the messages of an attempt that no session stores: the system prompt, nudges, contexts of plugins. */
 const addTransientMessages = ({ pictures, tree }: RunSource, { draft, seen }: SessionDraft, attempt: Attempt): void => {
   for (const message of tree.unstored(attempt)) {
     if (seen.has(message)) continue
@@ -158,7 +158,7 @@ const listContents = (message: Prompt.Message, pictures: Pictures): ReadonlyArra
   }
 }
 
-/** Adds the step of a context that was rewritten; `attempt` is the first one after it. */
+/** Adds the step of a rewritten context. `attempt` is the first attempt after the rewrite. */
 const addRewrittenContext = (
   { pictures, tree }: RunSource,
   { draft, seen }: SessionDraft,
@@ -187,7 +187,7 @@ const addRewrittenContext = (
   for (const message of messages) if (message !== undefined) seen.add(message)
 }
 
-/** Returns the stored answer of a step, or the answer as it arrived if none was stored. */
+/** Returns the stored answer of a step, or the answer as received if it was not stored. */
 const readAnswer = ({ attempts, message, number }: Step): Answer | undefined => {
   const stored = message?.message
   if (stored?.role === "assistant") return readMessageAnswer(stored)
@@ -196,7 +196,7 @@ const readAnswer = ({ attempts, message, number }: Step): Answer | undefined => 
   return parts === undefined ? undefined : readPartsAnswer(parts, number)
 }
 
-/** The step of a model call that got no answer; `undefined` without a failed attempt. */
+/** Creates the step of a model call that received no answer. Returns `undefined` if there is no failed attempt. */
 const makeUnansweredStep = (failures: ReadonlyArray<Attempt>): Draft.Step | undefined => {
   const last = failures.at(-1)
   if (last === undefined) return undefined
@@ -243,7 +243,7 @@ const makeAnswerStep = (step: Step, answer: Answer): Draft.Step => {
   })
 }
 
-/** Adds calls that a tool made: dispatched without a model. */
+/** Adds the calls that a tool made without a model. */
 const addNestedCalls = (source: RunSource, session: SessionDraft, parent: Call): void => {
   for (const call of parent.calls) {
     const made = Draft.makeStep({
@@ -282,7 +282,7 @@ const addStep = (source: RunSource, session: SessionDraft, step: Step): void => 
   for (const call of step.calls) addNestedCalls(source, session, call)
 }
 
-/** Adds results that no step has yet: the closes of calls that an earlier run left open. */
+/** Adds results that are not in a step yet: the closing results of calls that an earlier run left open. */
 const addLateResults = (
   { pictures }: RunSource,
   { places }: SessionDraft,
@@ -302,7 +302,10 @@ const addLateResults = (
   }
 }
 
-/** Adds a message that no step has: the user's, a child's report, the close of a call that an earlier run left open. */
+/**
+ * Adds a message that is not in a step yet: a message of the user, a child's report, or the closing result of a call
+ * that an earlier run left open.
+ */
 const addMessage = (source: RunSource, session: SessionDraft, { at, message, origin }: Message): void => {
   if (message === undefined || message.role === "assistant") return
   session.seen.add(message)
@@ -325,7 +328,9 @@ const addSystemPrompt = ({ tree }: RunSource, { draft, seen }: SessionDraft, att
   )
 }
 
-/** Messages, rewritten contexts and steps of a run, each with its time; `write` adds one to the draft. */
+/**
+ * Lists the messages, rewritten contexts and steps of a run, each with its time. `write` adds the part to the draft.
+ */
 const listParts = (
   source: RunSource,
   session: SessionDraft,
@@ -341,13 +346,13 @@ const listParts = (
     return [{ at, write: () => addRewrittenContext(source, session, { ...event, at }, attempt) }]
   })
   const steps = run.steps.map((step) => ({ at: step.startedAt, write: () => addStep(source, session, step) }))
-  // Messages that begin a run come before its steps of the same millisecond, and the sort is stable.
+  // The sort is stable, so messages that begin a run stay before its steps of the same millisecond.
   return [...messages, ...contexts, ...steps].toSorted((a, b) => a.at - b.at)
 }
 
 const addOutcome = ({ extra }: Draft.Draft, run: Run): void => {
   const { end } = run
-  // Side tasks between the runs of a session are not a run.
+  // Side tasks between the runs of a session do not form a run.
   if (run.start === undefined && run.steps.length === 0 && run.messages.length === 0 && end === undefined) return
   extra["exit"] = end?.exit ?? (run.endedAt === undefined ? "unknown" : "interrupted")
   if (end?.exit === "interrupted" || end?.exit === "interrupted_by_user") extra["interrupted"] = true
@@ -358,7 +363,7 @@ const addOutcome = ({ extra }: Draft.Draft, run: Run): void => {
 /** Adds a run to the draft of its session. */
 export const addRun = (source: RunSource, session: SessionDraft, run: Run): void => {
   const { copied, draft, seen } = session
-  // Messages of the session appear only in their own places, however often they are sent.
+  // Messages of the session appear only at their own position, however often they are sent.
   for (const { message } of run.messages) if (message !== undefined) seen.add(message)
   const system = run.steps[0]?.attempts[0]
   if (draft.steps.length === copied && system !== undefined) addSystemPrompt(source, session, system)

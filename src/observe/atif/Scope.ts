@@ -8,31 +8,31 @@ import type { Call, Draft, Extra, Result, Step } from "./Draft.ts"
 import type { Inputs } from "./Inputs.ts"
 import { toFields, toNonEmptyText } from "./Value.ts"
 
-/** A call in its step. */
+/** A call, and the step that contains it. */
 export interface CallPlace {
   readonly step: Step
   readonly call: Call
 }
 
-/** An attempt that failed. */
+/** A failed attempt. */
 export interface Failure {
   readonly at: string
-  /** The model call that it belongs to, where the stream says it. */
+  /** Key of the model call that the attempt belongs to, if the stream identifies it. */
   readonly key: string | undefined
-  /** The part of its answer that had arrived. */
+  /** Part of the answer that had arrived. */
   readonly partial: Answer | undefined
   readonly facts: Extra
 }
 
-/** Messages that the stream names, and that are steps already. */
+/** Messages that the stream names and that are already steps. */
 interface KnownMessages {
   readonly names: Set<number | string>
-  /** The first position in the session that this stream covers; messages before it are copied context. */
+  /** First position in the session that this stream covers. Messages before it are copied context. */
   first: number | undefined
   isAsked: boolean
-  /** Rewrites of the context since the last request: facts of each, and its time. */
+  /** Rewrites of the context since the last request, each with its facts and time. */
   readonly rewritten: Array<{ readonly facts: Extra; readonly timestamp: string }>
-  /** Facts of the compaction from which the session continues. */
+  /** Facts about the compaction from which the session continues. */
   readonly beginning: Extra | undefined
 }
 
@@ -40,20 +40,20 @@ interface KnownMessages {
 export interface AgentScope {
   readonly draft: Draft
   readonly inputs: Inputs
-  /** The calls of its steps, oldest first: by id, and by name. */
+  /** Calls of the agent's steps, oldest first, by id; `byName` has the same calls by name. */
   readonly byId: Map<string, Array<CallPlace>>
   readonly byName: Map<string, Array<CallPlace>>
-  /** Message of a turn that has begun, until a request contains it. */
+  /** Message of a turn that has begun, until a request contains the message. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
-  /** Attempts that failed since the last answer. */
+  /** Failed attempts since the last answer. */
   failures: Array<Failure>
-  /** The last answer, and the attempt that it is of. */
+  /** The step of the last answer, and the attempt that produced it. */
   last: { readonly step: Step; readonly key: string | undefined; readonly retry: number } | undefined
   readonly told: KnownMessages
   readonly root: AgentScope | undefined
 }
 
-/** A tool call under way, or over. */
+/** An active or finished tool call. */
 export interface ToolScope {
   readonly agent: AgentScope
   readonly start: ScopeEvent
@@ -61,22 +61,22 @@ export interface ToolScope {
   readonly name: string
   readonly children: Array<Draft>
   approval: Extra | undefined
-  /** The place of the call, once it is known. */
+  /** The call in its step, once it is known. */
   place: CallPlace | undefined
-  /** Its result in the step, once there is one. */
+  /** The result in the step, once there is one. */
   result: Result | undefined
 }
 
-/** Calls that a tool scope has been matched to. */
+/** Calls that have been matched to a tool scope. */
 export type TakenCalls = WeakSet<Call>
 
-/** Result that a later run told of a call whose process died. */
+/** Returns the result that a later run recorded for a call whose process was killed. */
 export const findLaterClose = ({ call, step }: CallPlace): Result | undefined =>
   step.results.findLast(({ callId, extra }) => callId === call.id && extra["status"] === "interrupted")
 
 /**
- * The call of a step that a tool scope belongs to: the latest one of its id that has no result; without an id the first
- * one of its name that is free, in the latest step that has one.
+ * Finds the call of a step that a tool scope belongs to: the latest call with its id and without a result. If the scope
+ * has no id, it is the first unmatched call of its name in the latest step that has one.
  */
 export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace | undefined => {
   const isFree = (place: CallPlace): boolean =>
@@ -88,7 +88,7 @@ export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace |
   return latest && named?.find((place) => place.step === latest.step && isFree(place))
 }
 
-/** Remembers the calls of a step. */
+/** Indexes the calls of a step by id and by name. */
 export const indexCalls = (agent: AgentScope, step: Step): void => {
   for (const call of step.calls) {
     const place = { step, call }
@@ -107,7 +107,7 @@ export const indexCalls = (agent: AgentScope, step: Step): void => {
 export const readCallId = (event: ScopeEvent): string | undefined =>
   toNonEmptyText(event.category_profile?.["tool_call_id"]) ?? toNonEmptyText(event.metadata?.["tool_call_id"])
 
-/** Status and error of the end of a scope, as far as it states them. */
+/** Returns the status and the error of the end of a scope, if stated. */
 export const readEnding = (
   event: ScopeEvent
 ): { readonly status: string | undefined; readonly error: string | undefined } => {

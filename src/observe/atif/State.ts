@@ -1,4 +1,4 @@
-/** State of a conversion: the scopes of a stream and the trajectories that are built from them. */
+/** State of a conversion: the scopes of a stream and the trajectories built from them. */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
 import { type Event, toMicros, type ScopeEvent, formatTimestamp } from "../Atof.ts"
@@ -7,35 +7,37 @@ import * as Inputs from "./Inputs.ts"
 import { type AgentScope, indexCalls, type TakenCalls, type ToolScope } from "./Scope.ts"
 import { toFields, toNonEmptyText } from "./Value.ts"
 
-/** Facts that a stream may lack. */
+/** Facts that may be missing from a stream. */
 export interface Options {
-  /** Overrides the name of agents in the stream. */
+  /** Name of all agents, instead of their names in the stream. */
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Model of trajectories whose events do not name one. */
+  /** Model of trajectories whose events do not name a model. */
   readonly modelName?: string | undefined
-  /** Cost of a call in dollars, where the provider states none; undefined for an unknown price. */
+  /**
+   * Returns the cost of a call in US dollars if the provider does not state it, or `undefined` if the price is unknown.
+   */
   readonly cost?: ((model: string, metrics: Atif.Metrics) => number | undefined) | undefined
 }
 
 /** State of one conversion. */
 export interface State {
   readonly options: Options
-  /** By the uuid of their scope. */
+  /** Agents by the uuid of their scope. */
   readonly agents: Map<string, AgentScope>
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
-  /** Children whose scope has not begun, by their session, with their parent agent and call. */
+  /** Announced children whose scope has not begun, by session, with their parent agent and call. */
   readonly announced: Map<
     string,
     { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }
   >
-  /** Starts of scopes that are open and neither. */
+  /** Start events of open scopes that are neither agents nor tools. */
   readonly starts: Map<string, ScopeEvent>
   taken: TakenCalls
 }
 
-/** Nothing yet. */
+/** Creates the state of a conversion without events. */
 export const make = (options: Options): State => ({
   options,
   agents: new Map(),
@@ -46,10 +48,10 @@ export const make = (options: Options): State => ({
   taken: new WeakSet()
 })
 
-/** Time of an event, in the form of a step. */
+/** Returns the time of an event in the format of a step. */
 export const formatEventTime = (event: Event): string => formatTimestamp(toMicros(event.timestamp))
 
-/** Returns the value of the nearest scope around an event that has an entry in `known`. */
+/** Returns the value in `known` for the nearest enclosing scope of an event that has one. */
 export const findEnclosing = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
   let uuid = event.parent_uuid ?? null
   for (let depth = 0; uuid !== null && depth < 256; depth++) {
@@ -65,7 +67,7 @@ const isObject = (value: Schema.Json | undefined): value is Draft.Extra =>
 
 const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => (isObject(value) ? value : undefined)
 
-/** An agent scope that has just begun; `root` is the agent that it works for. */
+/** Opens an agent scope. `root` is the root agent that it works for. */
 export const openAgentScope = (
   { options }: State,
   event: Event,
@@ -100,7 +102,7 @@ export const openAgentScope = (
   }
 }
 
-/** The agent that an event is of; one is made up for events that are in none. */
+/** Returns the agent that an event belongs to. For an event outside all agent scopes, an implicit agent is created. */
 export const getAgent = (state: State, event: Event): AgentScope => {
   const found = findEnclosing(state, event, state.agents)
   if (found !== undefined) return found
@@ -111,18 +113,18 @@ export const getAgent = (state: State, event: Event): AgentScope => {
   return agent
 }
 
-/** Adds a step that was made, and returns it. */
+/** Adds a finished step, and returns it. */
 export const addDraftStep = (agent: AgentScope, step: Draft.Step): Draft.Step => {
   agent.draft.steps.push(step)
   indexCalls(agent, step)
   return step
 }
 
-/** Adds a step. */
+/** Creates a step and adds it. */
 export const addStep = (agent: AgentScope, one: Parameters<typeof Draft.makeStep>[0]): Draft.Step =>
   addDraftStep(agent, Draft.makeStep(one))
 
-/** The user's message of a turn whose requests did not show it. */
+/** Adds a step for the user's message of a turn whose requests did not contain it. */
 export const flushPending = (agent: AgentScope): void => {
   if (agent.pending !== undefined) addStep(agent, { source: "user", ...agent.pending })
   agent.pending = undefined
@@ -130,7 +132,7 @@ export const flushPending = (agent: AgentScope): void => {
 
 const findRootAgent = (agent: AgentScope): AgentScope => (agent.root === undefined ? agent : findRootAgent(agent.root))
 
-/** Forgets a root and all that is under it. */
+/** Forgets a root agent and everything below it. */
 export const forgetRoot = (state: State, root: string): void => {
   const gone = state.agents.get(root)
   if (gone === undefined) return
@@ -151,7 +153,7 @@ export const forgetRoot = (state: State, root: string): void => {
   state.taken = new WeakSet()
 }
 
-/** Times of a scope as converters store them, in seconds. */
+/** Returns the times of a scope, in seconds, in the form that converters store. */
 export const describeInvocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
   start_timestamp: toMicros(start.timestamp) / 1e6,
   end_timestamp: toMicros(event.timestamp) / 1e6,

@@ -1,14 +1,14 @@
-/** Facts of the record about attempts, calls and children, as the `extra` of trajectories has them. */
+/** Facts about attempts, calls and children in the record, in the form of a trajectory's `extra`. */
 import type * as Schema from "effect/Schema"
 import type { Attempt, Call, Child, Run } from "../RunTree.ts"
 import type { Extra } from "./Draft.ts"
 import { toJson, toMetrics } from "./RunContent.ts"
 
-/** A time in epoch milliseconds as ISO 8601; `undefined` for an unknown time. */
+/** Formats a time in epoch milliseconds as ISO 8601, or returns `undefined` if the time is unknown. */
 export const formatTime = (at: number | undefined): string | undefined =>
   at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
 
-/** An attempt without an answer. */
+/** Returns facts about an attempt without an answer. */
 export const describeFailure = ({ end, endedAt, start: { route }, startedAt }: Attempt): Schema.Json => ({
   error: end?.failure === undefined ? null : toJson(end.failure),
   status: end?.status ?? "interrupted",
@@ -18,7 +18,7 @@ export const describeFailure = ({ end, endedAt, start: { route }, startedAt }: A
   duration_ms: endedAt === undefined ? null : endedAt - startedAt
 })
 
-/** Provider, times and finish reason of the attempt that a step's answer came from. */
+/** Returns the provider, times and finish reason of the attempt that produced a step's answer. */
 export const buildAttemptExtra = ({ end, endedAt, start: { route }, startedAt }: Attempt): Extra => ({
   ...(end?.finishReason === undefined ? {} : { finish_reason: end.finishReason }),
   provider: route.provider,
@@ -42,7 +42,7 @@ const describeChange = ({ added, after, before, by, diff, path, removed }: Call[
   diff
 })
 
-/** Outcome of a call: status, duration, changed files and approval. */
+/** Returns the outcome of a call: status, duration, changed files and approval. */
 export const buildResultExtra = ({ approvals, changes, end }: Call): Extra => {
   const approval = approvals.at(-1)?.event
   return {
@@ -54,7 +54,7 @@ export const buildResultExtra = ({ approvals, changes, end }: Call): Extra => {
   }
 }
 
-/** Times of a call that has begun. */
+/** Returns the times of a call that has begun. */
 export const buildCallExtra = ({ endedAt, start, startedAt }: Call): Extra =>
   start === undefined
     ? {}
@@ -65,13 +65,13 @@ export const buildCallExtra = ({ endedAt, start, startedAt }: Call): Extra =>
           : { invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt / 1000 } })
       }
 
-/** Goal of a child, and its status unless it completed. */
+/** Returns the goal of a child, and its status unless it completed. */
 export const describeChildState = ({ end, endedAt, start }: Child): Extra => ({
   goal: start.goal,
   ...(end?.status === "completed" ? {} : { status: end?.status ?? (endedAt === undefined ? "running" : "interrupted") })
 })
 
-/** The side tasks of runs (titles, judgements), which are not steps. */
+/** Returns the side tasks of runs (titles, judgements), which are not steps. */
 export const describeSideTasks = (runs: ReadonlyArray<Run>): Extra => {
   const tasks = runs.flatMap((run) => run.sideTasks)
   return tasks.length === 0

@@ -1,5 +1,5 @@
 /**
- * Results of tool calls, each in the step whose answer issued the call, whenever it arrives.
+ * Adds results of tool calls to the step whose answer issued the call, no matter when they arrive.
  *
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
  */
@@ -19,8 +19,8 @@ import { getAgent, flushPending, describeInvocation, addStep, type State, format
 import { toArguments, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
 /**
- * Applies the session's result of a call if it differs from the library's: a part of a long result, or a result that a
- * listener changed.
+ * Applies the result that the session stored for a call if it differs from the library's result: a part of a long
+ * result, or a result that a listener changed.
  */
 export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
   const callId = toNonEmptyText(metadata?.["tool_call_id"])
@@ -29,7 +29,7 @@ export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent)
   if (result !== undefined) result.content = toNonEmptyText(metadata?.["content"]) ?? ""
 }
 
-/** A call begins. */
+/** Processes the start of a call. */
 export const beginCall = (state: State, event: ScopeEvent): void => {
   const tool: ToolScope = {
     agent: getAgent(state, event),
@@ -44,12 +44,13 @@ export const beginCall = (state: State, event: ScopeEvent): void => {
   tool.place = findIssuingCall(tool, state.taken)
   if (tool.place !== undefined) state.taken.add(tool.place.call)
   state.tools.set(event.uuid, tool)
-  // A call that a tool made belongs to no answer.
+  // A call that a tool made does not belong to an answer, so its place is known at once.
   if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) resolvePlace(state, tool)
 }
 
 /**
- * The place of a call: the step of the answer that issued it, or a separate step for a call that no model requested.
+ * Returns the place of a call: in the step of the answer that issued it, or in a separate step if no model requested
+ * it.
  */
 const resolvePlace = (state: State, tool: ToolScope): CallPlace => {
   tool.place ??= findIssuingCall(tool, state.taken)
@@ -90,14 +91,14 @@ const getResult = (tool: ToolScope, place: CallPlace): Draft.Result => {
   return made
 }
 
-/** A call is over. */
+/** Processes the end of a call. */
 export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void => {
   const place = resolvePlace(state, tool)
   const { error, status } = readEnding(event)
   const said = event.data === null || event.data === undefined ? (error ?? "") : Message.renderOutput(event.data)
   const duration = toFiniteNumber(event.metadata?.["duration_ms"])
   const result = getResult(tool, place)
-  // The order of results is that in which calls are over.
+  // Results are in the order in which the calls end.
   place.step.results.splice(place.step.results.indexOf(result), 1)
   place.step.results.push(result)
   result.content = said
@@ -114,7 +115,7 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
   )
 }
 
-/** Adds results in a request of calls that no scope of the stream covers. */
+/** Adds the results in a request that belong to calls without a scope in the stream. */
 export const addBroughtResults = (
   state: State,
   agent: AgentScope,
@@ -134,14 +135,14 @@ export const addBroughtResults = (
   }
 }
 
-/** Links unfinished delegations in the step that requested them. */
+/** Links unfinished children in the step that requested them. */
 export const linkRunningDelegations = (state: State): void => {
   for (const tool of state.tools.values()) {
     if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) getResult(tool, tool.place)
   }
 }
 
-/** At the end of the input, places calls without an observed end, without a result. */
+/** At the end of the input, adds the calls whose end was not observed, without a result. */
 export const placeUnfinishedCalls = (state: State): void => {
   for (const tool of state.tools.values()) if (tool.result === undefined) resolvePlace(state, tool)
   linkRunningDelegations(state)

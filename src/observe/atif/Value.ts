@@ -22,15 +22,15 @@ export const toItems = (value: unknown): ReadonlyArray<Schema.Json> =>
   // As above.
   Array.isArray(value) ? (value as ReadonlyArray<Schema.Json>) : []
 
-/** Returns the value if it is a non-empty text. */
+/** Returns the value if it is a non-empty text; otherwise `undefined`. */
 export const toNonEmptyText = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined
 
-/** Returns the value if it is a finite number. */
+/** Returns the value if it is a finite number; otherwise `undefined`. */
 export const toFiniteNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** Arguments of a call as an object, regardless of the form that the model sent. */
+/** Returns the arguments of a call as an object, in whatever form the model sent them. */
 export const toArguments = (value: unknown): { readonly [key: string]: Schema.Json } => {
   if (value === undefined || value === null || value === "") return {}
   if (typeof value === "string") {

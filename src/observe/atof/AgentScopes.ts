@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * - Times are the record's, in microseconds. Events of one agent never share an instant: an event with the same time as
- *   the previous one is a microsecond later. A child begins after its call and ends before it.
+ * - Times come from the record, in microseconds. Events of one agent never share an instant: an event with the same
+ *   time as the previous one is a microsecond later. A child begins after its call and ends before it.
  * - Ids are UUIDs derived from the session, the caller's key and the count of its uses: the same calls produce the same
  *   ids.
- * - A closing scope first ends everything open in it, including children, as interrupted. A session that is abandoned
- *   while background children run closes with the last of them.
+ * - Before a scope closes, everything open in it, including children, is ended as interrupted. A session that is
+ *   abandoned while background children run closes when the last of them ends.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7.
  */
@@ -17,53 +17,53 @@ import { type Event, type ScopeEvent, formatTimestamp, version } from "../Atof.t
 import type * as RunTree from "../RunTree.ts"
 import type { Facts } from "./ChatCompletion.ts"
 
-/** Name and version of the agent of a stream; without a version, the version of the record. */
+/** Name and version of the agent of a stream. The default version is the version in the record. */
 export interface Agent {
   readonly name: string
   readonly version?: string | undefined
 }
 
-/** An agent scope that is open. */
+/** An open agent scope. */
 export interface Session {
   readonly id: string
   readonly scope: ScopeEvent
   readonly parent: Session | undefined
-  /** Instant of its last event, in microseconds. */
+  /** Instant of the session's last event, in microseconds. */
   readonly clock: { last: number }
   readonly open: Map<RunTree.Attempt | RunTree.Call, ScopeEvent>
-  /** Number of uses of each name that an id is derived from, for repeated names. */
+  /** Number of uses of each name that ids are derived from, because names may repeat. */
   readonly names: Map<string, number>
   readonly runs: Array<RunTree.Run>
-  /** Sessions of children whose end has not come. */
+  /** Sessions of children that have not ended yet. */
   readonly awaited: Set<string>
-  /** Set when the session was given up before its children ended. */
+  /** End of the session, if it was abandoned before its children ended. */
   ending: { readonly at: number; readonly facts: Facts } | undefined
 }
 
-/** Name, instant and metadata of an event. */
+/** Data that identifies an event: its name, key and instant. */
 interface EventIdentity {
   readonly name: string
-  /** Distinguishes the event from others of its session. */
+  /** Key that distinguishes the event from other events of its session. */
   readonly key: string
   readonly at: number
   readonly metadata: Facts
 }
 
-/** The agent scopes that are open, and events not yet taken. */
+/** The open agent scopes, and the events that have not been taken yet. */
 export interface ScopesState {
   readonly agent: Agent
   readonly sessions: Map<string, Session>
   out: Array<Event>
-  /** Instant of the last end of a session: one that begins after it does not begin before it. */
+  /** Instant at which a session last ended. A session that begins later gets no earlier instant. */
   ended: number
 }
 
 /** Fields of the scope of a session. */
 export interface SessionFields {
   readonly parent: Session | undefined
-  /** Id of the scope around it. */
+  /** Id of the enclosing scope, or `null`. */
   readonly scope: string | null
-  /** Version of the agent, of the record. */
+  /** Version of the agent in the record. */
   readonly version: string
   readonly metadata: Facts
   readonly data: Facts
@@ -75,7 +75,7 @@ type ScopeFields = Pick<ScopeEvent, "category" | "category_profile" | "attribute
 
 type EndFields = Pick<ScopeEvent, "data" | "data_schema" | "category_profile"> & { readonly facts: Facts }
 
-/** State without a scope. */
+/** Creates the state without open scopes. */
 export const make = (agent: Agent): ScopesState => ({ agent, sessions: new Map(), out: [], ended: 0 })
 
 const advanceClock = ({ clock }: Session, at: number): number =>
@@ -129,7 +129,7 @@ export const end = (
     ...rest
   })
 }
-/** Adds a mark, in the scope of the session unless another one is named. */
+/** Adds a mark in the scope of the session, unless another scope is given. */
 export const mark = (
   scopes: ScopesState,
   session: Session,
@@ -199,7 +199,7 @@ export const openSession = (
   return session
 }
 
-/** Ends the open attempts and calls that the test selects, the youngest first, as interrupted. */
+/** Ends the open attempts and calls that match a test as interrupted, the most recent one first. */
 export const cutOff = (
   scopes: ScopesState,
   session: Session,
@@ -227,13 +227,13 @@ const closeSession = (scopes: ScopesState, session: Session, at: number, facts: 
   cutOff(scopes, session, at, () => true)
   end(scopes, session, session.scope, at, { data: null, category_profile: null, facts })
   const { parent } = session
-  // The scope around a child ends after it.
+  // The enclosing scope of a child ends after the child.
   if (parent !== undefined) {
     parent.clock.last = Math.max(parent.clock.last, session.clock.last)
     closeIfEnded(scopes, parent)
   } else scopes.ended = Math.max(scopes.ended, session.clock.last)
 }
-/** Closes the children of a session whose process was killed. */
+/** Closes the children of a session as interrupted. */
 export const cutChildren = (scopes: ScopesState, session: Session, at: number): void => {
   session.awaited.clear()
   for (const child of listChildren(scopes, session).toReversed())
@@ -251,25 +251,25 @@ const closeIfEnded = (scopes: ScopesState, session: Session): void => {
   closeSession(scopes, session, ending.at, ending.facts)
 }
 
-/** The open session of this id. */
+/** Finds the open session with this id. */
 export const findSession = ({ sessions }: ScopesState, id: string): Session | undefined => sessions.get(id)
 
-/** Ends a session when its children have ended, after everything that is open in it. */
+/** Ends a session, after its children and everything that is open in it have ended. */
 export const endSession = (scopes: ScopesState, session: Session, at: number, facts: Facts): void => {
   session.ending = { at, facts }
   closeIfEnded(scopes, session)
 }
 
-/** Holds a session open until a child is released. */
+/** Keeps a session open until a child is released. */
 export const awaitChild = ({ awaited }: Session, childId: string): void => void awaited.add(childId)
 
-/** Releases a child, and closes a session that has ended when it was the last one. */
+/** Releases a child. If it was the last child of a session that has ended, closes the session. */
 export const releaseChild = (scopes: ScopesState, session: Session, childId: string): void => {
   session.awaited.delete(childId)
   closeIfEnded(scopes, session)
 }
 
-/** Closes all sessions, the youngest first: a scope ends before the scope that contains it. */
+/** Closes all sessions, the most recent one first, because a scope ends before its enclosing scope. */
 export const closeAll = (scopes: ScopesState, facts: Facts): void => {
   const { sessions } = scopes
   for (const session of Array.from(sessions.values()).toReversed()) {
@@ -277,7 +277,7 @@ export const closeAll = (scopes: ScopesState, facts: Facts): void => {
   }
 }
 
-/** Takes the events made since it was last called, in order. */
+/** Returns the events created since the last call, in order. */
 export const takeEvents = (scopes: ScopesState): ReadonlyArray<Event> => {
   const events = scopes.out
   scopes.out = []

@@ -1,18 +1,18 @@
 /**
- * Requests and answers of the run record in the form of chat completions, regardless of their protocol, so that one
- * reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
+ * Converts requests and answers of the run record to the form of chat completions, regardless of their protocol, so
+ * that one reader can read every stream: `data_schema` `openai/chat-completions`, version 1.
  *
  * **Details**
  *
- * - A request has all messages that the record names, its tools, and its other parameters under the provider's names. A
+ * - A request has all its messages in the record, its tools, and its other parameters under the provider's names. A
  *   request that middleware rewrote is also included as `rewritten`.
- * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are
- *   always the text of a JSON object.
- * - An image is named by its address, or by its type if its bytes were in the request.
+ * - An answer has `choices` and, as in the NeMo Relay document, `assistant_message`. Arguments of calls are always the
+ *   text of a JSON object.
+ * - An image is represented by its address, or by its type if its bytes were in the request.
  *
  * **Gotchas**
  *
- * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage is in the metadata.
+ * Readers reject an answer with neither text nor calls, so such an answer has no data; its usage is in the metadata.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
  */
@@ -30,7 +30,7 @@ export interface Facts {
   readonly [key: string]: Schema.Json
 }
 
-/** Name and version of the form, as events declare it. */
+/** Name and version of the schema, as events declare them. */
 export const schema: Facts = { name: "openai/chat-completions", version: "1" }
 
 const toToolCalls = (calls: Answer["calls"]): Facts =>
@@ -44,7 +44,7 @@ const toToolCalls = (calls: Answer["calls"]): Facts =>
         }))
       }
 
-/** Message of an answer. */
+/** Returns the message of an answer. */
 export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
   role: "assistant",
   content: MessageText.toPlainText(text),
@@ -52,7 +52,7 @@ export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts =>
   ...toToolCalls(calls)
 })
 
-// Parts of content are plain objects of text.
+// Converts content to JSON. Its parts are plain objects of text.
 const toContentJson = (content: Prompt.Message["content"]): Schema.Json => toJson(toContent(content))
 
 const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
@@ -79,7 +79,7 @@ const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
   }
 }
 
-/** Converts a message to chat messages. The result is cached, however many requests contain the message. */
+/** Converts a message to chat messages. The result is cached, because many requests may contain the message. */
 export const messages = memoize(toChatMessages)
 
 const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
@@ -89,7 +89,7 @@ const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
   }))
 )
 
-/** Members of a provider's request that hold its messages and tools. */
+/** Fields of a provider's request that contain its messages and tools. */
 const spoken: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -106,7 +106,7 @@ const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: 
     Object.entries(value).flatMap(([name, item]) => (wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
   )
 
-/** Returns the request of an attempt with these messages; null if the record has no messages. */
+/** Returns the request of an attempt with the given messages, or `null` if the record has no messages. */
 export const toRequest = (
   { start: { parameters, rewritten, route } }: Attempt,
   messages: ReadonlyArray<Facts>,
@@ -123,7 +123,7 @@ export const toRequest = (
   }
 }
 
-/** Returns the usage of an attempt under the names of chat completions; null if it was not reported. */
+/** Returns the usage of an attempt under the names of chat completions, or `null` if it was not reported. */
 export const toUsage = (attempt: Attempt): Schema.Json => {
   const metrics = toMetrics(attempt)
   if (metrics === undefined) return null
@@ -151,16 +151,16 @@ const finishReasons: Readonly<Record<string, string>> = {
   "content-filter": "content_filter"
 }
 
-/** The finish reason under its name in chat completions. */
+/** Returns the finish reason under its name in chat completions. */
 export const readFinishReason = ({ end }: Attempt): string | null => {
   const reason = end?.finishReason
   return reason === undefined ? null : (finishReasons[reason] ?? reason)
 }
 
-/** Returns `true` if an answer contains text or calls, which readers require. */
+/** Returns true if an answer contains text or calls, as readers require. */
 const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
 
-/** Returns the message as the NeMo Relay document prints it: name and arguments of a call are next to its id. */
+/** Returns the message as in the NeMo Relay document, where the name and arguments of a call are next to its id. */
 const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
   answer.calls.length === 0
     ? message
@@ -173,7 +173,10 @@ const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
         }))
       }
 
-/** Returns the answer of an attempt, or the received part of one that broke off; null without text and calls. */
+/**
+ * Returns the answer of an attempt, or the received part of an interrupted answer. Returns `null` without text and
+ * calls.
+ */
 export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {
   if (!hasSubstance(answer)) return null
   const message = toAssistantMessage(answer)

@@ -5,23 +5,23 @@
  * **Details**
  *
  * - A session opens with its first entry and closes when it is abandoned, when its delegation ends, or when the stream
- *   closes; scopes that are still open are then ended first, as interrupted. Background children hold it open until
+ *   closes; scopes that are still open are then ended first, as interrupted. Background children keep it open until
  *   they end.
- * - A child's agent scope is under the tool scope that delegated to it, a call that a tool made under the scope of that
- *   tool.
- * - Times and the source of ids (`AgentScopes`) are the record's: the same entries produce the same events, live and
- *   from the store.
- * - An attempt of a side task (a title, a summary) says so in its metadata (`side_task`); it is not a step of the
- *   agent. `message_refs` names the messages of a request by their place in the session, so that a reader knows what is
- *   new in it.
- * - Marks record moments: their facts are in `metadata`, their `data` is null, so that converters do not treat them as
- *   steps.
+ * - A child's agent scope is below the tool scope that delegated to it. A call made by a tool is below the scope of
+ *   that tool.
+ * - Times, and the values that ids are derived from (`AgentScopes`), come from the record: the same entries produce the
+ *   same events, live and from the store.
+ * - The metadata of an attempt of a side task (a title, a summary) has `side_task`; the attempt is not a step of the
+ *   agent. `message_refs` lists the messages of a request by their position in the session, so that a reader can
+ *   identify the new messages.
+ * - Marks record moments. Their facts are in `metadata` and their `data` is null, so that converters do not treat them
+ *   as steps.
  *
  * **Gotchas**
  *
- * The record is written step by step, so the events of concurrent agents are interleaved: a reader sorts by time. A
- * failed attempt has no `data` unless a part of its answer arrived, and a call that a tool made has its id only in the
- * metadata: the reference converter refuses anything else.
+ * The record is written step by step, so the events of concurrent agents are interleaved and a reader must sort them by
+ * time. A failed attempt has no `data` unless a part of its answer arrived, and a call made by a tool has its id only
+ * in the metadata, because the reference converter rejects anything else.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
@@ -31,19 +31,20 @@ import * as AgentScopes from "./AgentScopes.ts"
 import * as MessageMarks from "./MessageMarks.ts"
 import * as RunScopes from "./RunScopes.ts"
 
-/** A stream that grows. */
+/** A stream to which events are added. */
 export interface Stream {
-  /** The events that an entry makes, in order. */
+  /** Takes an entry and returns the events created for it, in order. */
   readonly add: (entry: Record.Entry) => ReadonlyArray<Event>
   /**
-   * Takes what was recorded of a session before this stream: later requests name its messages. No event comes of it.
+   * Takes the entries of a session that were recorded before this stream, because later requests refer to their
+   * messages. Creates no events.
    */
   readonly recall: (entries: ReadonlyArray<Record.Entry>) => void
   /** Tests whether runs of a session are in the stream. */
   readonly knows: (sessionId: string) => boolean
-  /** Forgets the runs of sessions that have ended; `sessionId` is one that just has. */
+  /** Forgets the runs of ended sessions. `sessionId` is the session that has just ended. */
   readonly forgetEnded: (sessionId: string) => void
-  /** Ends everything that is open. */
+  /** Ends everything that is open, and returns the events. */
   readonly close: () => ReadonlyArray<Event>
 }
 
@@ -56,7 +57,7 @@ const addEntry = (stream: RunScopes.StreamState, entry: Record.Entry): ReadonlyA
   return AgentScopes.takeEvents(scopes)
 }
 
-/** A stream without an event. */
+/** Creates an empty stream. */
 export const make = (agent: AgentScopes.Agent): Stream => {
   const stream = RunScopes.make(agent)
   const { readers, scopes, tree } = stream
@@ -79,7 +80,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   }
 }
 
-/** The events of stored entries. */
+/** Converts stored entries to events. */
 export const toEvents = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
   const stream = make(agent)
   const events: Array<Event> = []

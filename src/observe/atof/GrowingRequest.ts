@@ -1,6 +1,6 @@
 /**
  * Messages of the requests of a session in the form of chat completions, their names, and their text as JSON. A request
- * begins with the messages of the one before it, so each costs what is new in it.
+ * begins with the messages of the previous one, so its cost depends only on its new messages.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), `hermes-contract.md` §4.5 ("Metadata keys").
  */
@@ -15,22 +15,25 @@ import * as GrowingBytes from "../GrowingBytes.ts"
 type Facts = ChatCompletion.Facts
 type Name = number | string
 
-/** Messages of a request. */
+/** Messages of a request in the form of chat completions. */
 export interface RequestForm {
   readonly messages: ReadonlyArray<Facts>
-  /** Names of those messages, ranges as the record has them; messages that the record lost are left out. */
+  /** Names of the messages in the request, with ranges as in the record. Messages that the record lost are left out. */
   readonly references: Schema.Json
-  /** Writers of messages with the user's role that the user did not write, by position; empty without such messages. */
+  /**
+   * Origins of messages with the user role that the user did not write, by position. Empty if there are no such
+   * messages.
+   */
   readonly foreignOrigins: Facts
 }
 
-/** Function that reads the requests of one session in their order. */
+/** Reads the requests of one session in order. */
 export type RequestReader = (request: Pick<RunTree.Request, "messages" | "names" | "origins">) => RequestForm
 
-/** Reads requests; none was read yet. */
+/** Creates a reader that has not read a request yet. */
 export const make = (): RequestReader => {
   let given: ReadonlyArray<Prompt.Message | undefined> = []
-  /** Length of that list when it was read: the same one may have grown. */
+  /** Length of that list when it was last read, because the list may have grown. */
   let read = 0
   let names: ReadonlyArray<Name> = []
   let origins: ReadonlyArray<Record.Origin | undefined> = []
@@ -45,7 +48,7 @@ export const make = (): RequestReader => {
     given = []
     read = 0
     forms = []
-    // Events that wait for the disk have parts of the one before.
+    // A new buffer is needed because events that wait to be written refer to parts of the previous one.
     items = GrowingBytes.make()
     ranges = []
     first = undefined
@@ -58,7 +61,7 @@ export const make = (): RequestReader => {
     if (message === undefined) return
     if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user")
       foreign = { ...foreign, [name]: origin }
-    // A message that is several in this form has its name as often.
+    // A message that is several chat messages has its name once for each of them.
     for (const form of ChatCompletion.messages(message)) {
       if (forms.length > 0) items.add(",")
       items.add(encodeRepeated(form))

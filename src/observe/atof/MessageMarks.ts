@@ -1,6 +1,6 @@
 /**
- * Marks for messages of a session that are not the answer of a model call or the result of a tool scope: prompts,
- * messages that the runtime adds, and answers that were stored in another form than they came in.
+ * Marks for messages of a session that are neither the answer of a model call nor the result of a tool scope: prompts,
+ * messages that the runtime adds, and answers that were stored in a different form than they were received.
  *
  * Source: `hermes-contract.md` §4.5.
  */
@@ -16,7 +16,10 @@ import { getSession, type StreamState } from "./RunScopes.ts"
 
 type Stored = Extract<Record.RecordEvent, { readonly _tag: "MessageAppended" }>
 
-/** Marks an answer that was not stored as it came: with calls repaired or left out, or joined with an earlier part. */
+/**
+ * Marks an answer that was stored in a different form than received: with calls repaired or left out, or joined with an
+ * earlier part.
+ */
 const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { message, position }: Stored): void => {
   const step = run.steps.at(-1)
   if (message?.role !== "assistant" || step === undefined) return
@@ -42,7 +45,7 @@ const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { m
   })
 }
 
-/** Marks results that no step of the run has asked for. */
+/** Marks results of calls that no step of the run made. */
 const markForeignResults = (
   stream: StreamState,
   run: RunTree.Run,
@@ -72,7 +75,7 @@ const markForeignResults = (
   }
 }
 
-/** Marks a message that is part of the session and is not an answer of this run's model or tools. */
+/** Marks a message of the session that is not an answer of this run's model or a result of its tools. */
 export const handleMessage = (stream: StreamState, run: RunTree.Run, at: number, event: Stored): void => {
   const { message, origin, position } = event
   if (message === undefined || position === undefined) return

@@ -13,7 +13,7 @@ import * as ChatCompletion from "./ChatCompletion.ts"
 
 type Facts = ChatCompletion.Facts
 
-/** Metadata of a child's scope and of its marks. */
+/** Returns the metadata of a child's scope and of its marks. */
 export const collectChildFacts = ({ end, parent, start }: RunTree.Child): Facts => ({
   telemetry_schema_version: observerVersion,
   parent_session_id: parent.sessionId,
@@ -38,7 +38,7 @@ export const collectChildFacts = ({ end, parent, start }: RunTree.Child): Facts 
       })
 })
 
-/** Correlation ids of everything in a run. */
+/** Returns the correlation ids that all events of a run share. */
 export const collectRunFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
   telemetry_schema_version: observerVersion,
   session_id: sessionId,
@@ -51,7 +51,7 @@ export const collectRunFacts = ({ sessionId, start, turnId }: RunTree.Run): Fact
     : { parent_session_id: start.parent.sessionId, parent_trajectory_id: start.parent.sessionId })
 })
 
-/** Ids, route and number of an attempt. */
+/** Returns the ids, the route and the number of an attempt. */
 export const collectAttemptFacts = (attempt: RunTree.Attempt): Facts => {
   const {
     run,
@@ -70,7 +70,7 @@ export const collectAttemptFacts = (attempt: RunTree.Attempt): Facts => {
   }
 }
 
-/** Outcome of an attempt. */
+/** Returns the outcome of an attempt. */
 export const collectEndFacts = (attempt: RunTree.Attempt): Facts => {
   const { end } = attempt
   const finish = ChatCompletion.readFinishReason(attempt)
@@ -94,7 +94,7 @@ export const collectEndFacts = (attempt: RunTree.Attempt): Facts => {
   }
 }
 
-/** Ids of a tool call. */
+/** Returns the ids of a tool call. */
 export const collectCallFacts = (call: RunTree.Call): Facts => ({
   ...collectRunFacts(call.run),
   ...(call.start === undefined ? {} : { api_request_id: call.start.apiRequestId }),
@@ -102,7 +102,7 @@ export const collectCallFacts = (call: RunTree.Call): Facts => ({
   ...(call.parent === undefined ? {} : { parent_tool_call_id: call.parent.id })
 })
 
-/** Outcome of a tool call. */
+/** Returns the outcome of a tool call. */
 export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string | undefined): Facts => {
   if (end === undefined) return { status: "cancelled", reason: "interrupted" }
   const said = end.status === "ok" ? null : ToolOutcome.fromResult(output).error_message
@@ -124,7 +124,7 @@ export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string |
   }
 }
 
-/** Outcome of a run. */
+/** Returns the outcome of a run. */
 export const collectRunEndFacts = (run: RunTree.Run): Facts => {
   const exit = run.end?.exit
   return {
@@ -135,7 +135,7 @@ export const collectRunEndFacts = (run: RunTree.Run): Facts => {
   }
 }
 
-/** Subject of an approval. */
+/** Returns the subject of an approval. */
 export const collectApprovalFacts = ({ call, event }: RunTree.Approval): Facts => ({
   ...collectCallFacts(call),
   command: event.subject,
@@ -154,10 +154,10 @@ export const markNames = {
   Gap: "hermes.record.gap"
 } as const
 
-/** Tests whether an event of the record is such a mark. */
+/** Tests whether an event of the record has a name in {@link markNames}. */
 export const isMarked = (tag: string): tag is keyof typeof markNames => Object.hasOwn(markNames, tag)
 
-/** An event's own fields under names as they are on the wire. */
+/** Returns the fields of an event under their names in the stream. */
 export const toWireFields = ({ _tag, ...fields }: Record.RecordEvent): Facts =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>

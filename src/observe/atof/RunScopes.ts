@@ -1,5 +1,5 @@
 /**
- * Scopes and marks of a stream: the effect of each change of the tree of runs on the events.
+ * Scopes and marks of a stream: converts each change of the tree of runs to events.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
@@ -32,13 +32,13 @@ type Facts = ChatCompletion.Facts
 export interface StreamState {
   readonly tree: RunTree.Tree
   readonly scopes: AgentScopes.ScopesState
-  /** Scopes of calls, also of those that are over. */
+  /** Scopes of calls, including calls that have ended. */
   readonly callScopes: WeakMap<RunTree.Call, ScopeEvent>
-  /** Readers of the requests of sessions; side tasks have separate readers, because their messages are separate. */
+  /** Readers of the requests of sessions. Side tasks have separate readers, because their messages are separate. */
   readonly readers: Map<string, GrowingRequest.RequestReader>
 }
 
-/** State of a stream without an event. */
+/** Creates the state of a stream without events. */
 export const make = (agent: AgentScopes.Agent): StreamState => ({
   tree: RunTree.make(),
   scopes: AgentScopes.make(agent),
@@ -46,7 +46,7 @@ export const make = (agent: AgentScopes.Agent): StreamState => ({
   readers: new Map()
 })
 
-/** Tests for an attempt of a side task, which may outlast the run that asked. */
+/** Tests whether an attempt or a call belongs to a side task, which may outlast the run that requested it. */
 const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean =>
   node.kind === "attempt" && node.start.task !== undefined
 
@@ -62,7 +62,9 @@ const getReader = (
   return known
 }
 
-/** Opens the scope of a child with its first entry: under the call that made it, even if that call is over by then. */
+/**
+ * Opens the scope of a child with its first entry, below the call that started it, even if that call has already ended.
+ */
 const openChild = (stream: StreamState, run: RunTree.Run, child: RunTree.Child): AgentScopes.Session => {
   const parent = AgentScopes.findSession(stream.scopes, child.parent.sessionId)
   const scope = (child.call === undefined ? undefined : stream.callScopes.get(child.call)) ?? parent?.scope
@@ -84,12 +86,12 @@ const openChild = (stream: StreamState, run: RunTree.Run, child: RunTree.Child):
     }
   )
 }
-/** Metadata of a session that repeats another one, for readers that mark what was copied. */
+/** Returns the metadata of a session that repeats another session, for readers that mark copied steps. */
 const describeResumption = (stream: StreamState, sessionId: string): Facts => {
   const beginning = stream.tree.beginning(sessionId)
   return beginning === undefined ? {} : { continues: CopiedSteps.describeContinuation(beginning) }
 }
-/** The open session of a run; it is opened if this is its first event. */
+/** Returns the open session of a run. The session is opened if this is its first event. */
 export const getSession = (stream: StreamState, run: RunTree.Run): AgentScopes.Session =>
   AgentScopes.findSession(stream.scopes, run.sessionId) ??
   (run.child !== undefined
@@ -159,7 +161,7 @@ const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number)
       model_name: over.model ?? attempt.start.route.model,
       ...(over.firstPartAt === undefined ? {} : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
     },
-    // A reader of `data` does not accept an answer of reasoning alone.
+    // Readers do not accept an answer in `data` that consists only of reasoning.
     facts: {
       ...collectEndFacts(attempt),
       ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {})
@@ -169,7 +171,7 @@ const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number)
 
 const openCall = (stream: StreamState, call: RunTree.Call, at: number = call.startedAt): void => {
   const session = getSession(stream, call.run)
-  // An approval has opened it.
+  // The scope may have been opened by an approval.
   if (session.open.has(call)) return
   const within = call.parent === undefined ? undefined : stream.callScopes.get(call.parent)
   const scope = AgentScopes.begin(
@@ -199,7 +201,7 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
   AgentScopes.end(stream.scopes, session, open, at, {
     data: output ?? null,
     category_profile: open.category_profile ?? null,
-    // The scope began with the arguments to be approved; middleware may have changed them since.
+    // The scope began with the arguments to be approved, but middleware may have changed them afterwards.
     facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
   })
 }
@@ -246,7 +248,7 @@ const markApproval = (
 ): void => {
   const session = getSession(stream, approval.call.run)
   const { call } = approval
-  // An approval is asked for before the tool begins.
+  // An approval is requested before the tool begins.
   if (call.end === undefined) openCall(stream, call, at)
   AgentScopes.mark(
     stream.scopes,
@@ -265,7 +267,7 @@ const openRun = (stream: StreamState, run: RunTree.Run): void => {
   const session = getSession(stream, run)
   session.names.clear()
   session.ending = undefined
-  // The process of the previous run was killed: only its side tasks may continue.
+  // The process of the previous run was killed, so only its side tasks may continue.
   AgentScopes.cutOff(stream.scopes, session, run.startedAt, (node) => node.run !== run && !isSideTask(node))
   if (session.runs.some(({ endedAt }) => endedAt === undefined))
     AgentScopes.cutChildren(stream.scopes, session, run.startedAt)
@@ -293,7 +295,7 @@ const closeRun = (stream: StreamState, run: RunTree.Run, at: number): void => {
     at,
     metadata: { ...facts, ...collectRunEndFacts(run) }
   })
-  // The parent recorded the end of the child before the child did.
+  // The parent recorded the end of the child before the child recorded the end of its run.
   if (run.child?.end !== undefined) AgentScopes.endSession(stream.scopes, session, at, collectChildFacts(run.child))
 }
 

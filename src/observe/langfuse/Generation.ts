@@ -1,9 +1,9 @@
 /**
- * The attributes of a model call in Langfuse. Pure.
+ * Langfuse attributes of a model call, computed without effects.
  *
  * **Details**
  *
- * The input is the system prompt, whole, and the last messages of the request; arguments of tool calls are whole, every
+ * The input is the full system prompt and the last messages of the request. Arguments of tool calls are complete; every
  * other text has the limits of `Values`.
  *
  * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
@@ -20,7 +20,7 @@ import type { Outcome, Value } from "../RunSpans.ts"
 import type { Attempt, SentMessages, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
-/** A tool call that a model asked for. */
+/** A tool call requested by a model. */
 export interface ToolCall {
   readonly [key: string]: Schema.Json
 }
@@ -35,14 +35,14 @@ const parameters = [
   "stream"
 ]
 
-/** Number of messages of a request that are shown, the last ones. */
+/** Number of messages of a request that are shown, counted from the last one. */
 const shown = 12
 
-/** A value of an attribute: text as it is, any other value as JSON. */
+/** Returns a value as the text of an attribute: text unchanged, any other value as JSON. */
 export const toAttributeText = (value: Schema.Json): string =>
   typeof value === "string" ? value : JSON.stringify(value)
 
-/** Names of attributes of metadata by the names of the facts, which are few. */
+/** Cached attribute names of metadata, by the name of the fact. There are few different names. */
 const metadataNames = new Map<string, string>()
 
 const getMetadataName = (name: string): string => {
@@ -53,7 +53,7 @@ const getMetadataName = (name: string): string => {
   return made
 }
 
-/** Attributes of an observation, which grow part by part. */
+/** Attributes of an observation under construction. */
 export type ObservationAttributes = Record<string, Value>
 
 /** Adds the metadata of an observation, unless it is empty. */
@@ -90,7 +90,10 @@ const toBoundedContent = (parts: ReadonlyArray<AnyPart>, maxChars: number): Sche
   return files.length === 0 ? said : [{ type: "text", text: said }, ...files]
 }
 
-/** A message in the form of chat completions, with limits; the system prompt and the arguments of calls are whole. */
+/**
+ * Converts a message to the form of chat completions, with limits. The system prompt and the arguments of calls are
+ * complete.
+ */
 export const serializeMessage = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { content, role } = message
   if (role === "system") return [{ role, content: Values.toWholeValue(content) }]
@@ -116,7 +119,7 @@ export const serializeMessage = (message: Prompt.Message, maxChars: number): Rea
   ]
 }
 
-/** JSON texts of messages, cached because requests send them again and again; the exporter sets the limit. */
+/** Cached JSON texts of messages, because requests repeat them. The limit is set by the exporter. */
 const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<TextPart> }>()
 
 const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
@@ -127,7 +130,7 @@ const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArr
   return made
 }
 
-/** The system prompt and the last messages of a request, each as JSON text. */
+/** Lists the system prompt and the last messages of a request, each as JSON text. */
 const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<TextPart> => {
   const last: Array<ReadonlyArray<TextPart>> = []
   sent.newest((message) => last.push(getMessageTexts(message, maxChars)) < shown)
@@ -137,11 +140,11 @@ const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<Tex
   ]
 }
 
-/** The system prompt and the last messages of a request as a JSON list. */
+/** Returns the system prompt and the last messages of a request as a JSON list. */
 export const renderInput = (sent: SentMessages, maxChars: number): JoinedText =>
   new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
 
-/** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
+/** Converts a message part that is neither text, reasoning, call nor result to the form of the GenAI conventions. */
 const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
   /image|file|document|video|audio/u.test(String(type))
     ? { type: type ?? "file", omitted: true }
@@ -180,7 +183,9 @@ const toWireForm = ({ parts, role }: Content.Message, maxChars: number): Readonl
   ]
 }
 
-/** The same of a request that middleware rewrote, in the form of any provider. */
+/**
+ * Returns the system prompt and the last messages of a request that middleware rewrote, in the form of any provider.
+ */
 export const toRewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { messages, system } = Content.readRequest(rewritten)
   const said = messages
@@ -193,19 +198,20 @@ export const toRewrittenInput = (rewritten: unknown, maxChars: number): Readonly
   ]
 }
 
-/** Returns the counters of Langfuse; optional counters are present only if they are not zero. */
+/** Returns the usage counters for Langfuse. Optional counters are present only if they are not zero. */
 export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, number>> => ({
   input: used.inputTokens,
   output: used.outputTokens,
   ...(used.cacheReadTokens === 0 ? {} : { cache_read_input_tokens: used.cacheReadTokens }),
   ...(used.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: used.cacheWriteTokens }),
   ...(used.reasoningTokens === 0 ? {} : { reasoning_tokens: used.reasoningTokens }),
-  // Without it Langfuse adds up all of them, and reasoning is a part of the output.
+  // Without `total`, Langfuse would add up all counters, although reasoning is included in the output.
   total: Usage.countTotalTokens(used)
 })
 
 /**
- * Returns the cost of a call in US dollars under the names of {@link toUsageCounters}; undefined for an unknown price.
+ * Returns the cost of a call in US dollars under the names of {@link toUsageCounters}, or `undefined` if the price is
+ * unknown.
  */
 export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
   if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
@@ -219,17 +225,17 @@ export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number
   }
 }
 
-/** Text, reasoning and tool calls of an answer in their form. */
+/** Text, reasoning and tool calls of an answer in the form of Langfuse. */
 interface AnswerForm {
   readonly content: Schema.Json
   readonly reasoning: Schema.Json | undefined
   readonly calls: ReadonlyArray<ToolCall>
 }
 
-/** Forms of answers, which a model call and its run have. */
+/** Cached forms of answers. A model call and its run share the same answer. */
 const answers = new WeakMap<ReadonlyArray<AnswerPart>, { readonly maxChars: number; readonly made: AnswerForm }>()
 
-/** Text, reasoning and tool calls of an answer; an answer that is asked for again is made once. */
+/** Returns the text, reasoning and tool calls of an answer. The result is cached. */
 export const getAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
   const known = answers.get(parts)
   if (known?.maxChars === maxChars) return known.made
@@ -277,7 +283,7 @@ const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: numbe
   })
 }
 
-/** Reason of an outcome that is not done. */
+/** Returns the reason of an outcome other than `Done`. */
 export const describeOutcome = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
   outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
 
@@ -294,7 +300,7 @@ const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outco
   })
 }
 
-/** Returns the visible parameters of a call as JSON; `undefined` without parameters. */
+/** Returns the visible parameters of a call as JSON, or `undefined` without any. */
 const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
   let chosen: Record<string, unknown> | undefined
   for (const name of parameters) {
@@ -306,7 +312,7 @@ const formatParameters = (given: Attempt["start"]["parameters"]): string | undef
   return chosen === undefined ? undefined : JSON.stringify(chosen)
 }
 
-/** Adds the attributes of a model call that is over. */
+/** Adds the attributes of a model call that has ended. */
 export const addGeneration = (
   out: ObservationAttributes,
   attempt: Attempt,

@@ -39,12 +39,14 @@ const formatWarning = (trouble: Trouble, place: string): string => {
   }
 }
 
-/** Milliseconds that the host may take for one request, and that the shutdown waits for unsent items. */
+/**
+ * Time limit of one request to the host, and maximum time that the shutdown waits for unsent items, in milliseconds.
+ */
 const requestMillis = 10_000
 const shutdownMillis = 5000
 const exportIntervalMillis = 2000
 
-/** Exports the runs of this process until the scope closes; open spans are then ended, and pending items are sent. */
+/** Exports the runs of this process until the scope closes. Open spans are then ended, and pending items are sent. */
 export const make = (settings: Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.gen(function* () {
     const { baseUrl, debug, publicKey, secretKey } = settings

@@ -5,32 +5,33 @@
  *
  * | variable | | |
  * | --- | --- | --- |
- * | `HERMES_LANGFUSE_PUBLIC_KEY` ¹ | `pk-lf-…` | needed |
- * | `HERMES_LANGFUSE_SECRET_KEY` ¹ | `sk-lf-…` | needed |
+ * | `HERMES_LANGFUSE_PUBLIC_KEY` ¹ | `pk-lf-…` | required |
+ * | `HERMES_LANGFUSE_SECRET_KEY` ¹ | `sk-lf-…` | required |
  * | `HERMES_LANGFUSE_BASE_URL` ¹ | the host | `https://cloud.langfuse.com` |
  * | `HERMES_LANGFUSE_ENV` ¹ | the environment | none |
  * | `HERMES_LANGFUSE_RELEASE` ¹ | the release | none |
- * | `HERMES_LANGFUSE_SAMPLE_RATE` | which part of the sessions, 0 to 1 | all |
- * | `HERMES_LANGFUSE_MAX_CHARS` | characters of a text | 12000 |
- * | `HERMES_LANGFUSE_DEBUG` | says what is sent | no |
+ * | `HERMES_LANGFUSE_SAMPLE_RATE` | the fraction of sessions to trace, 0 to 1 | 1 |
+ * | `HERMES_LANGFUSE_MAX_CHARS` | maximum length of a text, in characters | 12000 |
+ * | `HERMES_LANGFUSE_DEBUG` | logs the data that is sent | no |
  * | `HERMES_LANGFUSE_USER_ID` | the user, if the platform names no user | none |
  * | `HERMES_LANGFUSE_TAGS` | further tags, separated by commas | none |
  *
- * ¹ Without it, `LANGFUSE_…` counts. Values are trimmed; one that is empty counts as not set. The last two are ours.
+ * ¹ If unset, the variable `LANGFUSE_…` is used instead. Values are trimmed; an empty value counts as unset. The last
+ * two variables are specific to this program.
  *
  * Source: `hermes-contract.md` §5 ("Environment").
  */
 import * as Redacted from "effect/Redacted"
 import { isTruthy } from "../../agent/plugin/Discovery.ts"
 
-/** Settings of the export, complete. */
+/** Complete settings of the export. */
 export interface Settings {
   readonly publicKey: string
   readonly secretKey: Redacted.Redacted
   readonly baseUrl: string
   readonly environment: string | undefined
   readonly release: string | undefined
-  /** 1 for all. */
+  /** Fraction of sessions to trace, from 0 to 1. */
   readonly sampleRate: number
   readonly maxChars: number
   readonly debug: boolean
@@ -38,12 +39,12 @@ export interface Settings {
   readonly tags: ReadonlyArray<string>
 }
 
-/** Settings that an application provides: the keys, and any that override their defaults. */
+/** Settings that an application provides: the keys, and any settings that override the defaults. */
 export type Options = Pick<Settings, "publicKey" | "secretKey"> & {
   readonly [K in Exclude<keyof Settings, "publicKey" | "secretKey">]?: Settings[K] | undefined
 }
 
-/** The settings of an application. */
+/** Completes the settings of an application with the defaults. */
 export const complete = (options: Options): Settings => ({
   publicKey: options.publicKey,
   secretKey: options.secretKey,
@@ -57,7 +58,7 @@ export const complete = (options: Options): Settings => ({
   tags: options.tags ?? []
 })
 
-/** Settings read from the variables. Without settings nothing is traced, and a warning explains why. */
+/** Settings read from the variables. If there are no settings, nothing is traced and a warning explains the reason. */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
@@ -96,7 +97,7 @@ const isUrl = (text: string): boolean => {
 
 const environmentName = /^(?!langfuse)[a-z0-9_-]{1,40}$/u
 
-/** Reads the settings from variables; `get` returns the value of one. */
+/** Reads the settings from variables. `get` returns the value of a variable. */
 export const fromVariables = (get: (name: string) => string | undefined): LoadedSettings => {
   const readOwnVariable = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
   const readVariable = (name: string): string | undefined =>

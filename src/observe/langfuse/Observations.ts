@@ -1,12 +1,12 @@
 /**
- * The view of runs as Langfuse has it: a run is a chain, a child an agent, a model call a generation, a tool call a
- * tool, an approval a guardrail. Pure.
+ * Presents runs as Langfuse observations, without effects: a run is a chain, a child an agent, a model call a
+ * generation, a tool call a tool, and an approval a guardrail.
  *
  * **Details**
  *
- * - The runs of one session share a trace, whose id follows from the session, so that others can find it; each run is a
- *   root in it. A child is in the trace of its parent, below the tool call that delegated to it.
- * - A session is sampled whole, by the id of its trace.
+ * - The runs of one session share a trace, in which each run is a root. Its id is derived from the session, so that
+ *   other programs can compute it. A child is in the trace of its parent, below the tool call that delegated to it.
+ * - Sampling applies to whole sessions, by their trace id.
  * - The output of a run is its final text, with its tool calls and their results.
  *
  * Source: `hermes-contract.md` §5 ("Trace model"); the attribute names are those that Langfuse's OpenTelemetry
@@ -47,12 +47,12 @@ const formatName = (node: Node): string => {
   }
 }
 
-/** Decides whether a trace is sent; the same for all who ask. */
+/** Returns true if a trace is sampled. The result depends only on the trace id and the rate. */
 const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
 
 /**
- * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a
- * trace id. The task of a run that is not a child is its session.
+ * Returns the trace id of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own
+ * clients compute it. The seed contains the session id twice, because the task of a root run is its session.
  */
 export const makeTraceId = (sessionId: string): string => Digest.toHex(`${sessionId}::${sessionId}`, 32)
 
@@ -70,13 +70,13 @@ const collectRunFacts = ({ end, start, steps, turnId }: Run): Readonly<Record<st
 const toLevel = (status: string | undefined): string =>
   status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
-/** Adds attributes of the observations of runs, with texts of at most `maxChars` characters. */
+/** Creates a function that adds the attributes of an observation, with texts of at most `maxChars` characters. */
 const makeAttributeAdder = (maxChars: number) => {
   const boundValue = (value: unknown): Schema.Json => Values.boundValue(Values.toWholeValue(value), maxChars)
   const boundResult = (call: Call): Schema.Json =>
     Values.renderResult(call.name, Values.toWholeValue(RunSpans.readResultText(call) ?? ""), maxChars)
 
-  /** Renders text, reasoning and calls of a run, with the result of each call. */
+  /** Renders the text, reasoning and calls of a run, with the result of each call. */
   const renderRunOutput = ({ end, steps }: Run): string => {
     const answers = steps.flatMap(({ attempts }) =>
       attempts.flatMap((attempt) =>
@@ -188,7 +188,7 @@ const makeAttributeAdder = (maxChars: number) => {
   }
 }
 
-/** The view of these settings. */
+/** Creates the view with the given settings. */
 export const makeView = ({
   environment,
   maxChars,

@@ -1,13 +1,14 @@
 /**
- * JSON values in the form sent to Langfuse: without secrets, small, and readable for people. Pure.
+ * Converts JSON values, without effects, to the form sent to Langfuse: without secrets, limited in size, and readable
+ * for people.
  *
  * **Details**
  *
- * - Values below four levels become `<max-depth>`. A collection is cut to its first 50 entries, a text to its first
- *   characters and the number of omitted ones.
+ * - Values nested deeper than four levels become `<max-depth>`. A collection is truncated to its first 50 entries. A
+ *   long text is truncated, and the number of omitted characters is appended.
  * - JSON text is decoded; text after it is stored as `_hint` or `_trailing_text`.
- * - A base64 data URI becomes a description of it.
- * - A file that was read is cut to its first 25 and last 15 lines.
+ * - A base64 data URI is replaced by a description.
+ * - The content of a file that a tool read is truncated to its first 25 and last 15 lines.
  *
  * Source: `hermes-contract.md` §5 ("Value limits").
  */
@@ -34,16 +35,19 @@ const isBase64 = (key: string, value: Schema.Json): value is string => typeof va
 
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
-/** A value of the record as JSON without secrets, whole. */
+/** Returns a value of the record as JSON without secrets, complete. */
 export const toWholeValue = (value: unknown): Schema.Json => {
-  // A text stays a text.
+  // Redacting a text returns a text.
   if (typeof value === "string") return redactValue(value) as string
   const text: string | undefined = JSON.stringify(redactValue(value, unbounded))
-  // Text that was written as JSON is read as JSON.
+  // `text` is valid JSON, so parsing it cannot fail.
   return text === undefined ? null : (JSON.parse(text) as Schema.Json)
 }
 
-/** A value with the limits of this module. It is without secrets: a part of one would not be recognised. */
+/**
+ * Returns a value with the limits of this module applied. Secrets must already be removed, because part of a secret
+ * would not be recognized.
+ */
 export const boundValue = (value: Schema.Json, maxChars: number, depth = 0): Schema.Json => {
   if (depth > maxDepth) return "<max-depth>"
   if (typeof value === "string") return cutText(value, maxChars)
@@ -61,7 +65,7 @@ export const boundValue = (value: Schema.Json, maxChars: number, depth = 0): Sch
 // `Array.isArray` does not narrow a readonly list.
 const isList = (value: Schema.Json): value is ReadonlyArray<Schema.Json> => Array.isArray(value)
 
-/** Offset of the end of the JSON that a text begins with; -1 when its brackets never close. */
+/** Returns the end offset of the JSON value at the start of a text, or -1 if its brackets are never closed. */
 const findJsonEnd = (text: string): number => {
   let depth = 0
   let isQuoted = false
@@ -90,7 +94,7 @@ export const parseText = (text: string): Schema.Json => {
     const behind = { [/^\[?(hint|tip|note)\b/iu.test(rest) ? "_hint" : "_trailing_text"]: rest }
     return isList(value) ? { value, ...behind } : { ...(value as Readonly<Record<string, Schema.Json>>), ...behind }
   } catch {
-    // It only looked like JSON.
+    // The text only looked like JSON.
     return text
   }
 }
@@ -102,7 +106,7 @@ const shortenFile = (content: string): string => {
   return [...lines.slice(0, headLines), omitted, ...lines.slice(-tailLines)].join("\n")
 }
 
-/** The result of a tool. */
+/** Renders the result of a tool. */
 export const renderResult = (tool: string, value: Schema.Json, maxChars: number): Schema.Json => {
   const said = typeof value === "string" ? parseText(value) : value
   if (tool !== "read_file" || typeof said !== "object" || said === null || isList(said))

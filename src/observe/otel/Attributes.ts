@@ -1,11 +1,11 @@
 /**
- * Runs as OpenTelemetry spans, named by the GenAI semantic conventions; attributes outside the conventions are under
- * `hermes.`. Pure.
+ * Presents runs as OpenTelemetry spans, without effects. Names follow the GenAI semantic conventions; other attributes
+ * have the prefix `hermes.`.
  *
  * **Details**
  *
- * Prompts, answers, arguments and results are part of spans only where the application or the user asks for it, whole
- * and without secrets.
+ * Prompts, answers, arguments and results are part of spans only if the application or the user enables this. They are
+ * complete and without secrets.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI agent and framework spans" and "… for Model Context Protocol".
  */
@@ -19,18 +19,21 @@ import * as RunSpans from "../RunSpans.ts"
 import type { Approval, Attempt, Call, Child, Node, Run, Tree } from "../RunTree.ts"
 import * as Content from "./Content.ts"
 
-/** Version of the semantic conventions whose names are used: the last that describes GenAI and MCP as a whole. */
+/**
+ * Version of the semantic conventions that the names come from: the last version that describes both GenAI and MCP
+ * completely.
+ */
 export const schemaUrl = "https://opentelemetry.io/schemas/1.41.1"
 
-/** Properties of all spans. */
+/** Options of all spans. */
 export interface Options {
   readonly agentName: string
   readonly captureContent: boolean
-  /** True if the names before version 1.37 are written in addition to the current ones. */
+  /** True if names from before version 1.37 are written in addition to the current ones. */
   readonly duplicate?: boolean | undefined
 }
 
-/** Names of the conventions for providers that they know. */
+/** Provider names that the conventions define. */
 const providers: Readonly<Record<string, string>> = {
   "openai-codex": "openai",
   bedrock: "aws.bedrock",
@@ -44,11 +47,11 @@ const providers: Readonly<Record<string, string>> = {
   kimi: "moonshot_ai"
 }
 
-/** Name of a provider in the conventions. */
+/** Returns the name of a provider in the conventions. */
 export const toProviderName = (name: string): string =>
   Object.hasOwn(providers, name) ? (providers[name] ?? name) : name
 
-/** A fact as a value of an attribute; undefined of one that says nothing. */
+/** Returns a fact as an attribute value, or `undefined` for an empty fact. */
 const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
   if (typeof fact === "number" || typeof fact === "boolean" || (typeof fact === "string" && fact !== "")) return fact
   if (fact instanceof JoinedText) return fact
@@ -56,8 +59,8 @@ const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
 }
 
 /**
- * Converts facts to attributes, sorted by name. Values of an already sorted object are replaced in place, because
- * adding so many names to a new object turns it into a dictionary.
+ * Converts facts to attributes, sorted by name. The values of an already sorted object are replaced in place, because
+ * adding many names to a new object would turn it into a slow dictionary.
  */
 const normalizeInPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
@@ -70,11 +73,11 @@ const normalizeInPlace = (facts: Record<string, unknown>): RunSpans.SparseAttrib
     const value = toAttributeValue(fact)
     if (value !== fact) facts[name] = value
   }
-  // Every member was made a value of an attribute, or undefined.
+  // Every property is now an attribute value or `undefined`.
   return facts as RunSpans.SparseAttributes
 }
 
-/** Attributes by name, sorted, without those that say nothing. */
+/** Returns attributes sorted by name, without empty ones. */
 const toSortedAttributes = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes => {
   const out: Record<string, RunSpans.Value> = {}
   for (const name of Object.keys(facts).toSorted()) {
@@ -87,7 +90,9 @@ const toSortedAttributes = (facts: Readonly<Record<string, unknown>>): RunSpans.
 const redactOptional = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : redactText(text)
 
-/** Address and port of an endpoint; all calls of a run mostly have the same. */
+/**
+ * Returns the address and port of an endpoint. The result is cached because most calls of a run use the same endpoint.
+ */
 export const getServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes => {
   if (baseUrl !== undefined && newestServer?.baseUrl === baseUrl) return newestServer.attributes
   const attributes = toServerAttributes(baseUrl)
@@ -104,11 +109,11 @@ const toServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes =>
   return { "server.address": url.hostname, "server.port": url.port === "" ? standard : Number(url.port) }
 }
 
-/** Returns the cost of a call in US dollars; undefined for an unknown price. */
+/** Returns the cost of a call in US dollars, or `undefined` if the price is unknown. */
 export const getDollars = ({ end }: Attempt): number | undefined =>
   end?.cost === undefined || end.cost.status === "unknown" ? undefined : (end.cost.usd ?? undefined)
 
-/** Seconds from the request to the first piece of the answer. */
+/** Returns the seconds from the request to the first chunk of the answer. */
 export const measureFirstChunk = ({ end, startedAt }: Attempt): number | undefined =>
   end?.firstPartAt === undefined ? undefined : Math.max(0, end.firstPartAt - startedAt) / 1000
 
@@ -121,7 +126,7 @@ const readMaxTokens = (parameters: Attempt["start"]["parameters"]): unknown => {
   return undefined
 }
 
-/** Facts of the outcome of a span. */
+/** Attributes that describe the outcome of a span. */
 interface SpanEnding {
   readonly errorType: string | undefined
   readonly interrupted: boolean | undefined
@@ -189,13 +194,13 @@ const describeAttempt = (
   }
 }
 
-/** Server and own name of a tool of an MCP server; undefined for every other tool. */
+/** Returns the server of an MCP tool and the tool's name on that server, or `undefined` for every other tool. */
 const parseMcpTool = (tool: string): { readonly server: string; readonly tool: string } | undefined => {
   const [, server, name] = /^mcp__(.+?)__(.+)$/u.exec(tool) ?? []
   return server === undefined || name === undefined ? undefined : { server, tool: name }
 }
 
-/** Provider of a run in the conventions. */
+/** Returns the provider of a run under its name in the conventions. */
 export const getRunProvider = ({ start, steps }: Run): string | undefined => {
   const name = start?.provider ?? steps[0]?.attempts[0]?.start.route.provider
   return name === undefined ? undefined : toProviderName(name)
@@ -205,7 +210,7 @@ const describeCall = (call: Call, { captureContent }: Options, { errorType, inte
   const { args, end, id, name, run, start } = call
   const mcp = parseMcpTool(name)
   const route = call.step?.attempts.at(-1)?.start.route
-  // A tool call to an MCP server has no request if it was stopped before sending one.
+  // A call to an MCP tool has no request if it was stopped before sending one.
   const request = call.mcp?.event
   return {
     "error.type": errorType,
@@ -250,14 +255,15 @@ const joinMessageText = (content: Prompt.Message["content"]): string =>
     ? content
     : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
-/** The user's words that a run begins with. */
+/** Returns the user's text at the beginning of a run. */
 export const readPrompt = ({ messages }: Run): string => {
   const message = messages.find(({ origin }) => origin === "user")?.message
   return message === undefined ? "" : joinMessageText(message.content)
 }
 
 /**
- * Lists the attempts of a run and of the side tasks that began before its end, without the attempts of its children.
+ * Lists the attempts of a run and of its side tasks that began before the run ended, without the attempts of its
+ * children.
  */
 const listAttempts = ({ endedAt = Number.POSITIVE_INFINITY, sideTasks, steps }: Run): ReadonlyArray<Attempt> => [
   ...steps.flatMap(({ attempts }) => attempts),
@@ -269,7 +275,7 @@ const sumAttempts = (run: Run, count: (attempt: Attempt) => number | undefined):
   return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0)
 }
 
-/** Cost of a run; undefined where a call of it has no known price. */
+/** Returns the cost of a run, or `undefined` if the price of one of its calls is unknown. */
 const sumCost = (run: Run): number | undefined =>
   listAttempts(run).some((attempt) => attempt.end?.usage !== undefined && getDollars(attempt) === undefined)
     ? undefined
@@ -360,10 +366,10 @@ const collectFacts = (
   }
 }
 
-/** Attributes that had another name before version 1.37. */
+/** Attributes that had a different name before version 1.37, with that name. */
 const earlier: Readonly<Record<string, string>> = { "gen_ai.provider.name": "gen_ai.system" }
 
-/** Name of a span. */
+/** Returns the name of a span. */
 const formatSpanName = (node: Node, agentName: string): string => {
   switch (node.kind) {
     case "attempt":
@@ -398,7 +404,7 @@ const buildAttributes = (
   return toSortedAttributes({ ...attributes, ...Object.fromEntries(old) })
 }
 
-/** Attributes of a span that is over. */
+/** Returns the attributes of a span that has ended. */
 export const toAttributes = (
   node: Node,
   outcome: RunSpans.Outcome,
@@ -431,7 +437,7 @@ const toSpanEvent = (
   }
 }
 
-/** Events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
+/** Lists the events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
 const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
   const run =
     node.kind === "step" || node.kind === "run" ? RunSpans.findRun(node) : node.kind === "child" ? node.run : undefined
@@ -442,7 +448,7 @@ const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<
     .map((aside) => toSpanEvent(aside, captureContent))
 }
 
-/** The view of an exporter; `trace` says where runs belong. */
+/** Creates the view of an exporter. `trace` returns the trace and the parent span of a run. */
 export const makeView = (options: Options, trace: RunSpans.View["trace"]): RunSpans.View => ({
   hasSteps: true,
   trace,

@@ -1,11 +1,12 @@
 /**
- * Messages in the form of the GenAI conventions: a role and parts, as JSON text without secrets. Pure.
+ * Converts messages, without effects, to the form of the GenAI conventions: a role and parts, as JSON text without
+ * secrets.
  *
  * **Details**
  *
- * Text, reasoning, calls and results are whole; a request repeats a bounded part of the conversation. Of a picture or
- * another file the media type and the size are there, and not its bytes. A request that middleware rewrote is read from
- * its wire form, in all protocols.
+ * Text, reasoning, calls and results are complete; a request repeats a bounded part of the conversation. A picture or
+ * other file is represented by its media type and size, without its bytes. A request that middleware rewrote is read in
+ * the wire format of any protocol.
  *
  * Source: OpenTelemetry, "GenAI input messages", "GenAI output messages".
  */
@@ -22,7 +23,7 @@ type Fields = Readonly<Record<string, Schema.Json>>
 /** A part of a message. */
 export type Part = Fields
 
-/** A message of the conventions. */
+/** A message in the form of the conventions. */
 export interface Message {
   readonly role: string
   readonly parts: ReadonlyArray<Part>
@@ -31,7 +32,7 @@ export interface Message {
 
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
-/** A value as JSON text without secrets. */
+/** Returns a value as JSON text without secrets. */
 export const toJsonText = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"
 
 // `Array.isArray` does not narrow a readonly list.
@@ -49,7 +50,7 @@ const makeCallPart = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Pa
   type: "tool_call",
   id,
   name,
-  // A parsed text is JSON.
+  // A successfully parsed text is JSON.
   arguments: typeof args === "string" ? (Option.getOrElse(Json.parse(args), () => args) as Schema.Json) : args
 })
 
@@ -61,11 +62,11 @@ const makeResponsePart = (id: Schema.Json, response: Schema.Json): Part => ({
 
 const isText = ({ type }: Fields): boolean => type === undefined || String(type).endsWith("text")
 
-/** A part as one of the providers writes it. A part of an unknown type stays as it is. */
+/** Reads a part in the format of any provider. A part of an unknown type is returned unchanged. */
 const readWirePart = (value: Schema.Json): Part => {
   const part = toObject(value)
   if (part === undefined) return makeTextPart(value)
-  // Parts of Bedrock are identified by their member.
+  // The type of a Bedrock part is the name of its property.
   const [use, result] = [toObject(part["toolUse"]), toObject(part["toolResult"])]
   if (use !== undefined) return makeCallPart(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
   if (result !== undefined) return makeResponsePart(result["toolUseId"] ?? "", result["content"] ?? "")
@@ -98,7 +99,7 @@ const readWireParts = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
 const readWireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
   const message = toObject(value)
   if (message === undefined) return [{ role: "user", parts: readWireParts(value) }]
-  // The items of the Responses API.
+  // Items of the Responses API.
   if (message["type"] === "function_call") {
     return [
       {
@@ -118,13 +119,13 @@ const readWireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
 
 const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer"
 
-/** Parts of the system prompt, and the other messages. */
+/** Parts of the system prompt, and all other messages. */
 export interface WireRequest {
   readonly system: ReadonlyArray<Part>
   readonly messages: ReadonlyArray<Message>
 }
 
-/** Reads a request in the form of a provider. */
+/** Reads a request in the wire format of a provider. */
 export const readRequest = (request: unknown): WireRequest => {
   const body = toObject(toJson(request)) ?? {}
   const given = body["messages"] ?? body["input"]
@@ -157,7 +158,7 @@ const toParts = (part: AnyPart): ReadonlyArray<Part> => {
         }
       ]
     case "tool-call":
-      // Arguments were parsed from JSON.
+      // `part.params` was parsed from JSON.
       return [makeCallPart(part.id, part.name, part.params as Schema.Json)]
     case "tool-result":
       return [makeResponsePart(part.id, toJson(part.result))]
@@ -166,23 +167,23 @@ const toParts = (part: AnyPart): ReadonlyArray<Part> => {
   }
 }
 
-/** A result as JSON; undefined as null. */
+/** Returns a tool result as JSON, with `undefined` as `null`. */
 const toJson = (value: unknown): Schema.Json => {
   const said: string | undefined = typeof value === "string" ? undefined : JSON.stringify(value)
-  // Text that was written as JSON is read as JSON.
+  // `said` is valid JSON, so parsing it cannot fail.
   return typeof value === "string" ? value : said === undefined ? null : (JSON.parse(said) as Schema.Json)
 }
 
-/** A message of the record in the form of the conventions. */
+/** Converts a message of the record to the form of the conventions. */
 export const toMessage = ({ content, role }: Prompt.Message): Message => ({
   role,
   parts: typeof content === "string" ? [makeTextPart(content)] : content.flatMap(toParts)
 })
 
-/** Texts of messages, which requests send again and again. */
+/** Cached texts of messages, because requests repeat them. */
 const texts = new WeakMap<Prompt.Message, TextPart>()
 
-/** A message as JSON text; of a system prompt the parts of it. */
+/** Returns a message as JSON text. For a system prompt, returns its parts. */
 const getMessageText = (message: Prompt.Message): TextPart => {
   const known = texts.get(message)
   if (known !== undefined) return known
@@ -192,33 +193,36 @@ const getMessageText = (message: Prompt.Message): TextPart => {
   return made
 }
 
-/** Characters of the messages that a request repeats, the newest first; a span does not grow with its session. */
+/**
+ * Maximum number of characters of earlier messages that a request repeats, newest first, so that the size of a span
+ * does not grow with its session.
+ */
 export const maxRepeatedChars = 32_768
 
 /** Attributes for the input of an attempt. */
 interface Input {
   readonly "gen_ai.input.messages"?: string | JoinedText
   readonly "gen_ai.system_instructions"?: string | JoinedText
-  /** Messages that came before those. */
+  /** Number of earlier messages that are left out. */
   readonly "hermes.input.omitted_messages"?: number
 }
 
 /** Message texts of successive requests, each of which begins with the messages of the previous one. */
 interface RepeatedTexts {
-  /** Messages that were read. */
+  /** Number of messages read so far. */
   read: number
   readonly texts: GrowingParts
-  /** Characters before each text, and of all of them. */
+  /** Number of characters before each text, and their total. */
   readonly chars: Array<number>
-  /** Number of texts up to the last answer; later ones are new. */
+  /** Number of texts up to the last answer. Later texts are new. */
   known: number
-  /** First text that is shown. */
+  /** Index of the first text that is shown. */
   first: number
 }
 
 const repeated = new WeakMap<ReturnType<SentMessages["messages"]>, RepeatedTexts>()
 
-/** Texts of a request's messages, of which those are shown that {@link makeInputAttributes} speaks of. */
+/** Updates the texts for a request's messages. {@link makeInputAttributes} describes the texts that are shown. */
 const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): RepeatedTexts => {
   const state = repeated.get(messages) ?? { read: 0, texts: makeGrowingParts(), chars: [0], known: 0, first: 0 }
   repeated.set(messages, state)
@@ -238,8 +242,8 @@ const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): Re
 
 /**
  * Returns the attributes for the input of an attempt: all messages after the last answer, as many earlier ones as fit
- * into {@link maxRepeatedChars}, and any older message that is new, such as the summary of a compaction. Every message
- * is complete in the span of the first attempt that sent it.
+ * into {@link maxRepeatedChars}, and any older message that is new, such as the summary of a compaction. The span of
+ * the first attempt that sent a message contains it in full.
  */
 export const makeInputAttributes = (sent: SentMessages, rewritten: unknown): Input => {
   if (rewritten !== undefined) {
@@ -279,7 +283,7 @@ const toAnswerPart = (part: AnswerPart): Part => {
   }
 }
 
-/** An answer in the form of the conventions. */
+/** Converts an answer to the form of the conventions. */
 export const makeAnswerMessage = (parts: ReadonlyArray<AnswerPart>, finishReason: string): Message => {
   const all = parts.map(toAnswerPart)
   return {
@@ -289,7 +293,7 @@ export const makeAnswerMessage = (parts: ReadonlyArray<AnswerPart>, finishReason
   }
 }
 
-/** A message that is all text. */
+/** Creates a message that consists only of text. */
 export const makePlainMessage = (role: "user" | "assistant", content: string): Message => ({
   role,
   parts: content === "" ? [] : [makeTextPart(content)]

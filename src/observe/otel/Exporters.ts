@@ -1,5 +1,5 @@
 /**
- * The exporters of traces, metrics and logs, as the standard variables want them.
+ * The exporters of traces, metrics and logs that the standard variables configure.
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
  */
@@ -19,7 +19,7 @@ import type { Span } from "../RunSpans.ts"
 import { schemaUrl } from "./Attributes.ts"
 import type { Export, Settings } from "./OtelSettings.ts"
 
-/** Export targets; a signal that is not exported is absent. */
+/** Export targets by signal. A signal that is not exported is absent. */
 export interface Exporters {
   readonly send: ((span: Span) => void) | undefined
   readonly metrics: MetricPoints.MetricPoints | undefined
@@ -49,12 +49,12 @@ const decodeValue = (text: string): string => {
   try {
     return decodeURIComponent(text.trim())
   } catch {
-    // A value that is not URL-encoded.
+    // The value is not URL-encoded.
     return text.trim()
   }
 }
 
-/** Facts about the program, as the variables state them. */
+/** Builds the resource attributes of the program from the variables. */
 const buildResource = (variables: Settings["variables"]): Resource => {
   const pairs = (variables["OTEL_RESOURCE_ATTRIBUTES"] ?? "").split(",").flatMap((pair) => {
     const at = pair.indexOf("=")
@@ -68,12 +68,12 @@ const buildResource = (variables: Settings["variables"]): Resource => {
   })
 }
 
-/** Milliseconds between two exports of metrics, and of log records. */
+/** Interval between two exports of metrics, and between two exports of log records, in milliseconds. */
 const [metricMillis, logMillis] = [10_000, 1000]
 
 const maxLogRecords = 1000
 
-/** Exports what is counted. */
+/** Exports metrics. */
 const exportMetrics = Effect.fnUntraced(function* (
   target: Export,
   temporality: Settings["temporality"],
@@ -100,7 +100,7 @@ const exportMetrics = Effect.fnUntraced(function* (
   return points
 })
 
-/** Exports what a logger is given. */
+/** Exports log records. */
 const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resource, options: Transport.Options) {
   const clock = yield* Clock.Clock
   const pace = {
@@ -118,10 +118,10 @@ const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resour
   return Logger.make((said) => push(LogEncoding.toLogRecord(said, clock.currentTimeMillisUnsafe())))
 })
 
-/** Milliseconds that the end waits for metrics and log records. */
+/** Maximum time that the shutdown waits for metrics and log records, in milliseconds. */
 const shutdownMillis = 3000
 
-/** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
+/** Creates the exporters until the scope closes. Pending items are then sent, within the time limit of a request. */
 export const make = ({
   exports: { LOGS, METRICS, TRACES },
   temporality,
@@ -130,8 +130,8 @@ export const make = ({
   Effect.gen(function* () {
     const resource = buildResource(variables)
     const told = new Set<string>()
-    // Closing in parallel: signals that still wait are sent side by side, so that a collector which is down is waited
-    // for once.
+    // Finalizers run in parallel: pending signals are sent concurrently, so that an unreachable collector delays the
+    // shutdown only once.
     const scope = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
     const provideIn = <A, B>(
       target: A | undefined,

@@ -30,33 +30,33 @@ const tokenUsage: Instrument = {
   unit: "{token}",
   boundaries: tokens
 }
-/** Of single attempts. */
+/** Duration of each attempt. */
 const modelDuration = makeDuration("gen_ai.client.operation.duration", "Time that a request to a model took")
-/** Of answers that stream. */
+/** Time to the first chunk of a streamed answer. */
 const timeToFirstChunk = makeDuration(
   "gen_ai.client.operation.time_to_first_chunk",
   "Time until an answer that streams begins"
 )
-/** Of tool calls, including the time they waited. */
+/** Duration of each tool call, including the time it waited. */
 const toolDuration = makeDuration("gen_ai.execute_tool.duration", "Time that a tool call took")
-/** Of requests to MCP servers. */
+/** Duration of each request to an MCP server. */
 const mcpDuration = makeDuration(
   "mcp.client.operation.duration",
   "Time that a request to an MCP server took",
   [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
 )
-/** Of runs, and of children. */
+/** Duration of each run of an agent or a child. */
 const runDuration = makeDuration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
-/** Failed model calls, tool calls and runs; `error.type` names the failure. */
+/** Number of failed model calls, tool calls and runs. `error.type` is the kind of failure. */
 const errors: Instrument = {
   name: "hermes.errors",
   description: "Model calls, tool calls and runs that failed",
   unit: "{error}"
 }
-/** In US dollars, by the list of prices. */
+/** Cost in US dollars, calculated from the price list. */
 const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
 
-/** Leaves out labels that say nothing. */
+/** Removes empty labels. */
 const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
   Object.fromEntries(
     Object.entries(labels).flatMap(([name, value]) =>
@@ -64,7 +64,7 @@ const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
     )
   )
 
-/** Labels of a span's own metrics; failures also have `error.type`. */
+/** Returns the labels of a span's duration. Failures also have `error.type`. */
 const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
   switch (node.kind) {
     case "attempt": {
@@ -93,17 +93,17 @@ const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" 
   }
 }
 
-/** Name of the operation of a span, for counts and log records that are of all operations. */
+/** Returns the operation name of a span, for metrics and log records that cover all operations. */
 const getOperationName = ({ kind }: Node): string =>
   kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
 
-/** Attributes of the log record about a span. */
+/** Returns the attributes of the log record about a span. */
 export const makeLabels = (node: Node, agentName: string): Labels =>
   node.kind === "approval" || node.kind === "step"
     ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
     : { "gen_ai.operation.name": getOperationName(node), ...makeOwnLabels(node, agentName) }
 
-/** Labels by their key, cached because the labels of calls recur. */
+/** Cached labels by key, because calls often have the same labels. */
 const known = new Map<string, Labels>()
 
 const maxKnown = 1024
@@ -117,7 +117,7 @@ const getLabels = (key: string, make: () => Labels): Labels => {
   return made
 }
 
-/** Facts that the labels of a span follow from. */
+/** Lists the facts that determine the labels of a span. */
 const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
   if (node.kind === "attempt") {
     const {
@@ -134,7 +134,7 @@ const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | u
 /** Receives a value of a metric, with its labels. */
 export type MetricRecorder = (instrument: Instrument, labels: Labels, value: number) => void
 
-/** Counts a span that is over. */
+/** Records the metrics of a span that has ended. */
 export const recordSpan = (
   { endedAt, node, outcome, startedAt }: Span,
   agentName: string,
@@ -185,7 +185,7 @@ export const recordSpan = (
 
 type EffectMetric = Metric.Metric<number, unknown>
 
-/** Effect's metrics of the instruments. */
+/** Effect metrics by instrument. */
 const metrics = new Map<Instrument, EffectMetric>()
 
 const getMetric = (instrument: Instrument): EffectMetric => {
@@ -200,7 +200,7 @@ const getMetric = (instrument: Instrument): EffectMetric => {
   return made
 }
 
-/** Records into a registry of Effect's metrics. One with the same labels is looked up in it once. */
+/** Creates a recorder that updates metrics in a registry. The metric for each set of labels is looked up only once. */
 export const toRegistry = (into: Context.Context<never>): MetricRecorder => {
   const made = new Map<Instrument, WeakMap<Labels, EffectMetric>>()
   return (instrument, labels, value) => {

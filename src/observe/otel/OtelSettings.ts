@@ -9,19 +9,20 @@
  * | `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`, `OTEL_LOGS_EXPORTER` | `otlp` or `none` | `otlp` |
  * | `OTEL_EXPORTER_OTLP_ENDPOINT` ¹ | the collector | `http://localhost:4318` |
  * | `OTEL_EXPORTER_OTLP_PROTOCOL` ¹ | `http/protobuf` or `http/json` | `http/protobuf` |
- * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | milliseconds of a request | 10000 |
+ * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | time limit of a request, in milliseconds | 10000 |
  * | `OTEL_EXPORTER_OTLP_HEADERS` ¹, `OTEL_EXPORTER_OTLP_COMPRESSION` ¹ | | none |
- * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | who this is | `hermes` |
+ * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the identity of the program | `hermes` |
  * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names before 1.37 | current names |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_METRICS_EXEMPLAR_FILTER` | spans that metrics refer to: `trace_based`, `always_on`, `always_off` | `trace_based` |
- * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | size of a group, interval, time at the end | 1000; 5 s, 10 s of metrics, 1 s of logs; 3 s |
+ * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | batch size, export interval, shutdown timeout | 1000; 5 s for traces, 10 s for metrics, 1 s for logs; 3 s |
  * | `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE` | `delta` or `cumulative` | `cumulative` |
- * | `OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT`, `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT` | characters of an attribute of a span | no limit |
- * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether what was said is exported | `false` |
+ * | `OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT`, `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT` | maximum length of a span attribute, in characters | no limit |
+ * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether the content of messages is exported | `false` |
  * | `TRACEPARENT`, `TRACESTATE` | the trace that the program was started in | none |
  *
- * ¹ With `_TRACES_`, `_METRICS_` or `_LOGS_` for one of them. Protocols other than over HTTP are not there.
+ * ¹ Also available for a single signal, with `_TRACES_`, `_METRICS_` or `_LOGS_` in the name. Only protocols over HTTP
+ * are supported.
  *
  * Source: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
@@ -35,7 +36,7 @@ const signals = ["TRACES", "METRICS", "LOGS"] as const
 /** One of {@link signals}. */
 export type Signal = (typeof signals)[number]
 
-/** Collector of a signal, and the pace at which it is sent to. */
+/** Collector of a signal, and the batch size and interval of its exports. */
 export interface Target {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -48,7 +49,7 @@ export interface Target {
 export interface Export extends Target {
   readonly encoding: "json" | "protobuf"
   readonly timeoutMillis: number
-  /** Time that the end of the program waits; the exporter's default when undefined. */
+  /** Maximum time that the end of the program waits, in milliseconds. `undefined` for the exporter's default. */
   readonly shutdownMillis: number | undefined
 }
 
@@ -57,30 +58,31 @@ const exemplarFilters = ["trace_based", "always_on", "always_off"] as const
 /** One of {@link exemplarFilters}. */
 export type ExemplarFilter = (typeof exemplarFilters)[number]
 
-/** Settings of the export, complete. */
+/** Complete settings of the export. */
 export interface Settings {
-  /** Those that are exported. */
+  /** Settings of the signals that are exported. */
   readonly exports: { readonly [S in Signal]?: Export }
-  /** Target and pace of the traces. */
+  /** Collector, batch size and interval of the traces. */
   readonly traces: Target
   /**
-   * Changes of metrics since the last export, or sums since the beginning; the exporter's own choice when undefined.
+   * `delta` for changes since the last export, `cumulative` for totals since the start. `undefined` for the exporter's
+   * default.
    */
   readonly temporality: "cumulative" | "delta" | undefined
   readonly captureContent: boolean
-  /** Characters of a value of an attribute; undefined for no limit. */
+  /** Maximum length of an attribute value, in characters. `undefined` if there is no limit. */
   readonly maxValueChars: number | undefined
-  /** True if names of attributes before version 1.37 of the conventions are written too. */
+  /** True if attribute names from before version 1.37 of the conventions are also written. */
   readonly duplicateNames: boolean
   readonly sampler: Sampler.Sampler
-  /** Spans that metrics refer to: those that are sampled, all, or none. */
+  /** Spans that metrics refer to: sampled spans, all spans, or no spans. */
   readonly exemplars: ExemplarFilter
   readonly parent: Tracer.AnySpan | undefined
-  /** The variables, with defaults for absent ones that describe the program. */
+  /** The variables, with defaults for absent variables that describe the program. */
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** Settings read from the variables. Without settings nothing is exported. */
+/** Settings read from the variables. If there are no settings, nothing is exported. */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
@@ -90,7 +92,7 @@ const isTrue = (value: string | undefined): boolean => value?.trim().toLowerCase
 
 const encodings: Readonly<Record<string, Export["encoding"]>> = { "http/protobuf": "protobuf", "http/json": "json" }
 
-/** Headers as the variables write them: pairs with URL-encoded values. */
+/** Parses the headers in a variable: pairs with URL-encoded values. */
 const parseHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
   const pairs = text
     .split(",")
@@ -102,19 +104,19 @@ const parseHeaders = (text: string): Readonly<Record<string, string>> | undefine
       ? undefined
       : Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")]))
   } catch {
-    // A value that is not URL-encoded.
+    // The value is not URL-encoded.
     return undefined
   }
 }
 
-/** Variables of each signal's interval, size of a group and time for one. */
+/** Variables for the export interval, batch size and shutdown timeout of each signal. */
 const paces: Readonly<Record<Signal, readonly [delay: string, size: string | undefined, timeout: string]>> = {
   TRACES: ["OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_EXPORT_TIMEOUT"],
   METRICS: ["OTEL_METRIC_EXPORT_INTERVAL", undefined, "OTEL_METRIC_EXPORT_TIMEOUT"],
   LOGS: ["OTEL_BLRP_SCHEDULE_DELAY", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "OTEL_BLRP_EXPORT_TIMEOUT"]
 }
 
-/** Address of a signal below the address of a collector. */
+/** Returns the address of a signal, which is a path below the collector's address. */
 const appendSignalPath = (base: string, signal: Signal): string => {
   const url = URL.parse(base)
   if (url === null) return base
@@ -122,23 +124,23 @@ const appendSignalPath = (base: string, signal: Signal): string => {
   return url.href
 }
 
-/** Variables while settings are read from them. */
+/** State of reading settings from the variables. */
 interface VariableReader {
   readonly given: Readonly<Record<string, string | undefined>>
-  /** The variables of OpenTelemetry, with defaults, without invalid ones. */
+  /** OpenTelemetry variables with defaults applied and invalid ones removed. */
   readonly variables: Record<string, string>
   readonly warnings: Array<string>
 }
 
 const getVariable = ({ given }: VariableReader, name: string): string | undefined => given[name]?.trim() || undefined
 
-/** Records that a variable is invalid; `form` describes valid values. */
+/** Adds a warning about an invalid variable. `form` describes valid values. */
 const warnInvalid = ({ warnings }: VariableReader, name: string, form: string): undefined => {
   warnings.push(`${name} must be ${form}: it is ignored`)
   return undefined
 }
 
-/** Reads a variable of the exporter: the signal's variable, else the general one, if it is valid. */
+/** Reads an exporter variable: the signal's own variable if it is valid, otherwise the general variable. */
 const readExporterVariable = <A>(
   reader: VariableReader,
   signal: Signal,
@@ -163,7 +165,7 @@ const readNaturalNumber = (reader: VariableReader, name: string): number | undef
   return warnInvalid(reader, name, "a number above 0")
 }
 
-/** Reads a variable with a fixed set of values; `form` describes them in a warning. */
+/** Reads a variable with a fixed set of values. `form` describes them in a warning. */
 const readChoice = <A extends string>(
   reader: VariableReader,
   name: string,
@@ -195,7 +197,7 @@ const setServiceDefault = (
     reader.variables[name] = value
 }
 
-/** Lists the signals that are exported; invalid addresses of signals are dropped. */
+/** Lists the exported signals, and removes their invalid endpoint variables. */
 const listExportedSignals = (reader: VariableReader): ReadonlyArray<Signal> =>
   signals.filter((signal) => {
     if (!isExported(reader, signal)) return false
@@ -258,7 +260,7 @@ const readExports = (reader: VariableReader, exported: ReadonlyArray<Signal>, tr
   return exports
 }
 
-/** The conventions of names that the variables opt in to. */
+/** Reads the naming conventions that the variables opt in to. */
 const readConventions = (reader: VariableReader): ReadonlyArray<string> => {
   const name = "OTEL_SEMCONV_STABILITY_OPT_IN"
   const conventions = (getVariable(reader, name) ?? "")

@@ -1,12 +1,12 @@
 /**
- * Selects the runs to trace, by `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. Pure. Everything inside of a run
- * follows the decision on the run.
+ * Selects the runs to trace, without effects, by `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. The decision on a
+ * run applies to everything inside it.
  *
  * Source: OpenTelemetry, "General SDK Configuration".
  */
 import type * as Tracer from "effect/Tracer"
 
-/** Decides on a run by the span above it and the id of its trace. */
+/** Decides whether a run is traced, from its parent span and its trace id. */
 export interface Sampler {
   (parent: Tracer.AnySpan | undefined, traceId: string): boolean
 }
@@ -24,7 +24,7 @@ export const names = [
 /** One of {@link names}. */
 export type Name = (typeof names)[number]
 
-/** A trace is taken or not by its id, so that all who see it decide alike. */
+/** Maps a trace id to a number from 0 to 1, so that every participant makes the same sampling decision. */
 const toFraction = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
 
 const makeRatioSampler =
@@ -37,7 +37,7 @@ const makeParentBased =
   (parent, traceId) =>
     parent?.sampled ?? root(undefined, traceId)
 
-/** The sampler of a name; `rate` counts for those by ratio. */
+/** Returns the sampler with a name. `rate` applies only to ratio samplers. */
 export const fromName = (name: Name, rate: number): Sampler => {
   switch (name) {
     case "always_on":

@@ -1,7 +1,7 @@
 /**
- * Puts spans of runs into the tracer of the fiber that a run is in, or into a given one. The ids are the tracer's, so
- * the span of a call that is under way is made when the call begins, with the run and the step that it is in;
- * attributes and the end come with the record.
+ * Creates spans of runs in the tracer of the run's fiber, or in a given tracer. The tracer assigns the ids, so the span
+ * of a call is created when the call begins, along with the spans of its run and step. Attributes and end times are
+ * added from the record.
  */
 import * as Context from "effect/Context"
 import * as Exit from "effect/Exit"
@@ -14,48 +14,48 @@ import type * as LiveSpans from "../LiveSpans.ts"
 import * as RunSpans from "../RunSpans.ts"
 import type { Sampler } from "./Sampler.ts"
 
-/** Choices of the application. */
+/** Options of the application. */
 export interface Options {
   readonly agentName: string
-  /** The tracer of the fiber when absent. */
+  /** Tracer to use. The default is the tracer of the fiber. */
   readonly tracer: Tracer.Tracer | undefined
   /** Parent span of runs if the application has no active span. */
   readonly parent: Tracer.AnySpan | undefined
   readonly sampler: Sampler | undefined
 }
 
-/** A call that begins, in the run of a fiber. */
+/** A call that is beginning in the fiber of a run. */
 export interface BegunCall {
   readonly context: Context.Context<never>
   readonly turnId: string
   readonly sessionId: string
-  /** True in the run of a child agent. */
+  /** True if the run belongs to a child agent. */
   readonly isChild: boolean
   readonly startedAt: number
 }
 
-/** Sink of spans, and the calls that begin and end in a fiber. */
+/** Sink of spans, and functions that create the spans of calls in a fiber. */
 export interface TracerSpans {
   readonly sink: LiveSpans.Sink
-  /** Notes the fiber of a run: its tracer, and the span that the run is under. */
+  /** Stores the context of a run's fiber, which has its tracer and the parent span of the run. */
   readonly enter: (turnId: string, context: Context.Context<never>) => void
-  /** Services of the fiber of a run. */
+  /** Returns the services of a run's fiber. */
   readonly makeContext: (turnId: string) => Context.Context<never> | undefined
-  /** The place of an attempt; `step` is undefined for a side task. */
+  /** Returns the span that an attempt runs in. `step` is `undefined` for a side task. */
   readonly attempt: (
     begun: BegunCall,
     ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }
   ) => Tracer.AnySpan | undefined
-  /** The place of a tool call. */
+  /** Returns the span that a tool call runs in. */
   readonly call: (
     begun: BegunCall,
     ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }
   ) => Tracer.AnySpan | undefined
-  /** Ends spans that the record never told of, as interrupted. */
+  /** Ends spans whose end was never recorded, as interrupted. */
   readonly close: (at: number) => void
 }
 
-/** Runs that are over whose spans late side tasks are put under. */
+/** Maximum number of finished runs whose spans are retained as parents of late side tasks. */
 const recentRuns = 256
 
 const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
@@ -74,15 +74,15 @@ interface WantedSpan extends Pick<RunSpans.SpanHead, "kind" | "name" | "spanId" 
   readonly traceId: string
 }
 
-/** Spans in tracers of applications. */
+/** Creates spans in the tracers of applications. */
 export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpans => {
-  /** By the ids of the record. */
+  /** Open spans by their id in the record. */
   const open = new Map<string, Tracer.Span>()
   const recent = new Map<string, Tracer.AnySpan>()
   const fibers = new Map<string, Context.Context<never>>()
   /** Last step of each run, by turn. */
   const steps = new Map<string, string>()
-  /** Ids of the record of calls, by the id in the tracer, with their turn. */
+  /** Span id in the record and turn of each call, by the span id in the tracer. */
   const places = new Map<string, { readonly spanId: string; readonly turnId: string }>()
 
   const selectTracer = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
@@ -115,19 +115,19 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   const findSpan = (spanId: string | undefined): Tracer.AnySpan | undefined =>
     spanId === undefined ? undefined : (open.get(spanId) ?? recent.get(spanId))
 
-  /** The call that the fiber is in. */
+  /** Finds the call that the fiber is in. */
   const findCall = ({ context }: BegunCall) => {
     let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
     while (at !== undefined && !places.has(at.spanId))
       at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
     return at === undefined ? undefined : places.get(at.spanId)
   }
-  /** The call of the same run that the fiber is in. */
+  /** Finds the span of the call that the fiber is in, if it belongs to the same run. */
   const findEnclosingSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const call = findCall(begun)
     return call?.turnId === begun.turnId ? open.get(call.spanId) : undefined
   }
-  /** Returns the span of a run; the span of a child is under the call that delegated to it. */
+  /** Returns the span of a run. The span of a child is below the call that delegated to it. */
   const getRunSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const { context, isChild, sessionId, startedAt, turnId } = begun
     const spanId = isChild ? RunSpans.makeChildSpanId(sessionId) : RunSpans.makeRunSpanId(turnId)
@@ -141,7 +141,8 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     return findSpan(spanId) ?? beginSpan(wanted, context, isChild ? findSpan(findCall(begun)?.spanId) : undefined)
   }
   /**
-   * Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments.
+   * Returns a read-only reference to a span. Code inside a call belongs to its span, but must not add attributes to it,
+   * as Effect's toolkits would do with arguments.
    */
   const toPlace = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
     span === undefined

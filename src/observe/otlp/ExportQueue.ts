@@ -1,12 +1,12 @@
 /**
- * Exports a signal of OTLP in requests, from a queue of encoded items or from the current counts. Pending data is sent
- * at intervals, and when the scope ends.
+ * Exports an OTLP signal in requests, from a queue of encoded items or from the current metrics. Pending data is sent
+ * at intervals, and when the scope closes.
  *
  * **Details**
  *
- * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestBytes}, because collectors
- * refuse larger requests and a span of a model call holds whole texts. After a request that failed for good nothing is
- * taken for a minute.
+ * A queue is sent when it reaches its maximum number of items or {@link maxRequestBytes}, because collectors reject
+ * larger requests and spans of model calls contain complete texts. After a request has failed for good, no items are
+ * accepted for one minute.
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
  */
@@ -19,34 +19,37 @@ import * as GrowingBytes from "../GrowingBytes.ts"
 import type { Body, Encoding } from "./SignalEncoding.ts"
 import type { Send, Target } from "./Transport.ts"
 
-/** Bytes of the items of one request, unless a single item has more. */
+/** Maximum total size of the items in one request, in bytes. A single larger item is sent alone. */
 export const maxRequestBytes = 2_000_000
 
-/** Milliseconds without exports after a request that failed for good. */
+/** Pause of the exports after a request has failed for good, in milliseconds. */
 const offMillis = 60_000
 
-/** Collector and pace of a signal. */
+/** Collector of a signal, export interval and shutdown timeout. */
 export interface Options extends Target {
   readonly intervalMillis: number
-  /** Time that the end of the scope waits for requests. */
+  /** Maximum time that the end of the scope waits for requests, in milliseconds. */
   readonly shutdownMillis: number
 }
 
-/** Next request; undefined if there is nothing to send. `sent` runs when the collector has accepted it. */
+/** Next request. `sent` runs after the collector has accepted it. */
 interface Next {
   readonly body: Body
   readonly sent: Effect.Effect<void>
 }
 
-/** Exports of a signal that are under way. */
+/** Running exports of a signal. */
 interface Exports {
-  /** Sends what there is now. */
+  /** Sends all pending data now. */
   readonly flush: () => void
-  /** Tests whether nothing is taken, after a failure. */
+  /** Tests whether exports are paused after a failure. */
   readonly isOff: () => boolean
 }
 
-/** Exports the results of `next` until the scope closes. `dropped` is called when pending items will not be sent. */
+/**
+ * Exports the results of `next` until the scope closes. `next` returns `undefined` if there is nothing to send.
+ * `dropped` is called when pending items will not be sent.
+ */
 export const exportPeriodically = (
   { intervalMillis, shutdownMillis, ...target }: Options,
   send: Send,
@@ -95,15 +98,16 @@ export const exportPeriodically = (
     return { flush, isOff }
   })
 
-/** Properties of a queue. */
+/** Options of a queue. */
 interface QueueOptions extends Options {
   readonly maxBatchSize: number
-  /** Told how many items a request took. */
+  /** Called with the number of items in a request after it was accepted. */
   readonly onSent?: ((items: number) => Effect.Effect<void>) | undefined
 }
 
 /**
- * Returns a function that accepts items until the scope closes. Each is encoded at once and appended to pending ones.
+ * Returns a function that accepts items until the scope closes. Each item is encoded at once and appended to the
+ * pending items.
  */
 export const make = <Item>(
   options: QueueOptions,
@@ -134,7 +138,7 @@ export const make = <Item>(
       const end = waiting.length()
       const begin = add(waiting, item)
       if (count > 0 && waiting.length() > maxRequestBytes) {
-        // Those before it go without it.
+        // The request would become too large, so the pending items are sent without this one.
         const last = waiting.slice(begin, waiting.length()).slice()
         waiting.cut(end)
         flush()

@@ -1,5 +1,5 @@
 /**
- * Log records as OTLP has them, in both encodings, without secrets.
+ * Log records in OTLP form, in both encodings, without secrets.
  *
  * Source: `opentelemetry/proto/logs/v1/logs.proto`.
  */
@@ -16,9 +16,9 @@ import * as SignalEncoding from "./SignalEncoding.ts"
 
 const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
-/** A record of a log. */
+/** A log record. */
 export interface LogRecord {
-  /** Epoch milliseconds. */
+  /** Time of the record, in epoch milliseconds. */
   readonly at: number
   readonly observedAt: number
   readonly level: LogLevel.LogLevel
@@ -99,9 +99,9 @@ const form: SignalEncoding.Form<LogRecord> = {
   write: writeRecord
 }
 
-/** Log records as JSON. */
+/** Creates the JSON encoding of log records. */
 export const makeJsonEncoding = (resource: Resource) => SignalEncoding.makeJsonEncoding(form, resource, undefined)
 
-/** Log records as protobuf. */
+/** Creates the protobuf encoding of log records. */
 export const makeProtobufEncoding = (resource: Resource) =>
   SignalEncoding.makeProtobufEncoding(form, resource, undefined)

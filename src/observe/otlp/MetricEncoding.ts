@@ -1,5 +1,5 @@
 /**
- * Metrics as OTLP has them, in both encodings.
+ * Metrics in OTLP form, in both encodings.
  *
  * Source: `opentelemetry/proto/metrics/v1/metrics.proto`.
  */
@@ -11,12 +11,12 @@ import * as SignalEncoding from "./SignalEncoding.ts"
 
 const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
-/** A metric with the time that it is of. */
+/** A metric with its temporality and time range. */
 interface TimedMetric extends Metric, Pick<Snapshot, "from" | "temporality" | "to"> {}
 
 const temporalities = { delta: 1, cumulative: 2 } as const
 
-/** Labels as attributes, sorted; a port is a number. */
+/** Converts labels to sorted attributes. A port becomes a number. */
 const toAttributes = (labels: Labels): Attributes => {
   const out: Record<string, Value> = {}
   for (const name of Object.keys(labels).toSorted()) {
@@ -26,7 +26,7 @@ const toAttributes = (labels: Labels): Attributes => {
   return out
 }
 
-/** Encodes a number as JSON, as a string for NaN and the infinities. */
+/** Encodes a number as JSON. NaN and infinities are encoded as strings. */
 const encodeDouble = (value: number): string => (Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`)
 
 const encodeExemplar = ({ at, spanId, traceId, value }: Exemplar): string =>
@@ -118,7 +118,7 @@ const form: SignalEncoding.Form<TimedMetric> = {
   write: writeMetric
 }
 
-/** Makes a function that writes snapshots. */
+/** Creates a function that encodes snapshots. */
 export const make = (
   encoding: "json" | "protobuf",
   resource: Resource

@@ -1,19 +1,19 @@
 /**
- * Counters and histograms by their labels, with exemplars: for each bucket of a histogram and each counter the last
- * value that a span gave, with the span, so that a number leads to a trace.
+ * Counters and histograms by their labels, with exemplars. An exemplar is the last value recorded by a span, for each
+ * counter and each bucket of a histogram, so that a value can be linked to a trace.
  *
  * **Details**
  *
- * A snapshot takes the exemplars; `delta` values count from the last snapshot that was sent. The minimum and maximum
- * cover all values, so a later `delta` has neither.
+ * A snapshot removes the exemplars; `delta` values count from the last snapshot that was sent. The minimum and maximum
+ * cover all values since the start, so every `delta` after the first has neither.
  *
  * Source: OpenTelemetry, "Metrics SDK" and "Metrics Data Model".
  */
 
-/** Labels of a data point; the same object for all values with them costs least. */
+/** Labels of a data point. Reusing the same object for equal labels makes recording cheapest. */
 export type Labels = Readonly<Record<string, string>>
 
-/** A metric: a histogram if it has boundaries, else a counter. */
+/** A metric. It is a histogram if it has boundaries, otherwise a counter. */
 export interface Instrument {
   readonly name: string
   readonly description: string
@@ -21,29 +21,29 @@ export interface Instrument {
   readonly boundaries?: ReadonlyArray<number> | undefined
 }
 
-/** A value and the span that gave it. */
+/** A value and the span that recorded it. */
 export interface Exemplar {
   readonly traceId: string
   readonly spanId: string
-  /** Epoch milliseconds. */
+  /** Time of the value, in epoch milliseconds. */
   readonly at: number
   readonly value: number
 }
 
-/** Sums of the values with the same labels. */
+/** Totals of the values with the same labels. */
 export interface Sums {
   readonly count: number
   readonly sum: number
-  /** Values of each bucket of a histogram, the last one above all boundaries. */
+  /** Number of values in each bucket of a histogram. The last bucket is above all boundaries. */
   readonly buckets: ReadonlyArray<number>
 }
 
 /** A data point of a snapshot. */
 export interface Point extends Sums {
   readonly labels: Labels
-  /** Undefined if unknown. */
+  /** Minimum and maximum value, or `undefined` if unknown. */
   readonly range: { readonly min: number; readonly max: number } | undefined
-  /** In the order of their buckets. */
+  /** Exemplars in the order of their buckets. */
   readonly exemplars: ReadonlyArray<Exemplar>
 }
 
@@ -53,16 +53,16 @@ export interface Metric {
   readonly points: ReadonlyArray<Point>
 }
 
-/** Metrics of a time. */
+/** Metrics of a time range. */
 export interface Snapshot {
   readonly metrics: ReadonlyArray<Metric>
   readonly temporality: "cumulative" | "delta"
-  /** Epoch milliseconds. */
+  /** Start of the time range, in epoch milliseconds. */
   readonly from: number
   readonly to: number
 }
 
-/** Metrics that are counted. */
+/** Records values of metrics and takes snapshots of them. */
 export interface MetricPoints {
   readonly record: (
     instrument: Instrument,
@@ -70,7 +70,7 @@ export interface MetricPoints {
     value: number,
     exemplar: Omit<Exemplar, "value"> | undefined
   ) => void
-  /** Metrics at a time; `sent` is called once they have been sent. */
+  /** Takes a snapshot of the metrics. `sent` must be called once the snapshot has been sent. */
   readonly take: (at: number) => { readonly snapshot: Snapshot; readonly sent: () => void }
 }
 
@@ -88,7 +88,7 @@ interface LabelCounter {
 interface InstrumentCounters {
   readonly instrument: Instrument
   readonly byText: Map<string, LabelCounter>
-  /** The same by the labels themselves, which come again and again. */
+  /** The same counters by label object, because label objects are reused. */
   readonly byLabels: WeakMap<Labels, LabelCounter>
 }
 
@@ -102,7 +102,7 @@ const serializeLabels = (labels: Labels): string =>
 
 const copySums = ({ buckets, count, sum }: LabelCounter): Sums => ({ count, sum, buckets: buckets.slice() })
 
-/** Counts from a time on, in epoch milliseconds. */
+/** Creates metrics that are counted from a time on, in epoch milliseconds. */
 export const make = (temporality: Snapshot["temporality"], since: number): MetricPoints => {
   const all = new Map<string, InstrumentCounters>()
   let from = since

@@ -1,6 +1,6 @@
 /**
  * Writes protobuf from its end to its beginning: the length of a message, which precedes it, is then known, and no text
- * is copied from one message into the next. Fields of a message are written in the opposite order.
+ * is copied from one message into the next. Fields of a message are written in reverse order.
  *
  * Source: Protocol Buffers, "Encoding".
  */
@@ -8,15 +8,15 @@ import type { GrowingBytes } from "../GrowingBytes.ts"
 
 const encoder = new TextEncoder()
 
-/** Buffer that is filled from its end on; `at` is the first byte that is written. */
+/** Buffer that is filled from its end. `at` is the offset of the first written byte. */
 let buffer = new Uint8Array(65_536)
 let at = buffer.length
 
-/** Bytes of a number. */
+/** Scratch space for the eight bytes of a number. */
 const eight = new DataView(new ArrayBuffer(8))
 const eightBytes = new Uint8Array(eight.buffer)
 
-/** Makes room for so many bytes before what is written. */
+/** Makes room for the given number of bytes before the written ones. */
 const claimBytes = (count: number): void => {
   if (count > at) {
     const larger = new Uint8Array(Math.max(buffer.length * 2, buffer.length + count))
@@ -27,19 +27,19 @@ const claimBytes = (count: number): void => {
   at -= count
 }
 
-/** Makes room for so many bytes at once: a buffer that grows step by step is copied at each. */
+/** Makes room for the given number of bytes at once. A buffer that grows step by step is copied at each step. */
 export const reserve = (count: number): void => {
   claimBytes(count)
   at += count
 }
 
-/** Bytes as they are. */
+/** Writes bytes unchanged. */
 export const writeBytes = (given: Uint8Array): void => {
   claimBytes(given.length)
   buffer.set(given, at)
 }
 
-/** An integer; a negative one has ten bytes. */
+/** Writes an integer as a varint. A negative integer takes ten bytes. */
 export const writeVarint = (value: number): void => {
   if (value < 0 || !Number.isSafeInteger(value)) return writeBigVarint(BigInt.asUintN(64, BigInt(value)))
   let length = 1
@@ -58,13 +58,13 @@ const writeBigVarint = (value: bigint): void => {
   writeBytes(Uint8Array.from(out))
 }
 
-/** Types of fields. */
+/** Wire types of fields. */
 export const wire = { varint: 0, fixed64: 1, delimited: 2 } as const
 
-/** Number and type of the field that was written. */
+/** Writes the number and wire type of the field whose value was just written. */
 export const writeTag = (field: number, type: number): void => writeVarint(field * 8 + type)
 
-/** A field of what `write` writes. */
+/** Writes a length-delimited field whose content is written by `write`. */
 export const writeDelimited = <A>(field: number, write: (value: A) => void, value: A): void => {
   const end = buffer.length - at
   write(value)
@@ -72,10 +72,10 @@ export const writeDelimited = <A>(field: number, write: (value: A) => void, valu
   writeTag(field, wire.delimited)
 }
 
-/** Longest text that is written character by character: a call of the encoder costs more. */
+/** Length of the longest text that is written character by character, because a call of the encoder would cost more. */
 const shortText = 48
 
-/** Writes a short text of ASCII; false, with nothing written, of every other one. */
+/** Writes a short ASCII text. Returns false, and writes nothing, if the text has other characters. */
 const tryWriteAscii = (value: string): boolean => {
   const { length } = value
   for (let index = 0; index < length; index++) if (value.charCodeAt(index) > 127) return false
@@ -84,7 +84,10 @@ const tryWriteAscii = (value: string): boolean => {
   return true
 }
 
-/** Writes where the longest encoding would begin, and moves it to its end. */
+/**
+ * Writes a text. The text is encoded at the start of the space that the longest encoding would need, then moved to the
+ * end of that space.
+ */
 export const writeText = (value: string): void => {
   if (value.length <= shortText && tryWriteAscii(value)) return
   const room = value.length * 3
@@ -94,47 +97,47 @@ export const writeText = (value: string): void => {
   at += room - written
 }
 
-/** Value of a hexadecimal digit, of which letters have the bit 64 and end in 1 to 6. */
+/** Returns the value of a hexadecimal digit. Character codes of letters are above 64, and their low bits are 1 to 6. */
 const toHexDigit = (code: number): number => (code & 15) + (code > 64 ? 9 : 0)
 
-/** Bytes of hexadecimal digits. */
+/** Writes hexadecimal digits as bytes. */
 export const writeHexBytes = (hex: string): void => {
   claimBytes(hex.length / 2)
   for (let index = 0; index < hex.length; index += 2)
     buffer[at + index / 2] = toHexDigit(hex.charCodeAt(index)) * 16 + toHexDigit(hex.charCodeAt(index + 1))
 }
 
-/** A field that is an integer. */
+/** Writes an integer field. */
 export const writeNumber = (field: number, value: number): void => {
   writeVarint(value)
   writeTag(field, wire.varint)
 }
 
-/** A field that is an integer of 64 bits. */
+/** Writes a 64-bit integer field. */
 export const writeBigNumber = (field: number, value: bigint): void => {
   writeBigVarint(BigInt.asUintN(64, value))
   writeTag(field, wire.varint)
 }
 
-/** A field of the eight bytes of a number. */
+/** Writes a field with the eight bytes in the scratch space. */
 const writeFixed = (field: number): void => {
   writeBytes(eightBytes)
   writeTag(field, wire.fixed64)
 }
 
-/** A field that is an instant in nanoseconds. */
+/** Writes an instant in nanoseconds as a field. */
 export const writeTime = (field: number, value: bigint): void => {
   eight.setBigUint64(0, value, true)
   writeFixed(field)
 }
 
-/** A field of eight bytes that is a number with a fraction. */
+/** Writes a floating-point field of eight bytes. */
 export const writeDouble = (field: number, value: number): void => {
   eight.setFloat64(0, value, true)
   writeFixed(field)
 }
 
-/** Bytes that are written so far: the end of a message that is written next. */
+/** Returns the number of bytes written so far, which marks the end of the next message. */
 export const mark = (): number => buffer.length - at
 
 /** Returns a copy of the bytes written since the mark. */
@@ -146,32 +149,32 @@ export const closeField = (field: number, end: number): void => {
   writeTag(field, wire.delimited)
 }
 
-/** Writes a field of what `write` writes. */
+/** Writes a field whose content is written by `write`. */
 export const writeMessage = (field: number, write: () => void): void => {
   const end = mark()
   write()
   closeField(field, end)
 }
 
-/** The largest buffer that is retained for the next span. */
+/** Maximum size of a buffer that is reused for the next span, in bytes. */
 const maxKept = 1_048_576
 
-/** Begins the next message in a buffer of the usual size. */
+/** Replaces a buffer that has grown too large by one of the initial size. */
 const releaseBuffer = (): void => {
   if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
 }
 
-/** Bytes of what `write` writes. */
+/** Returns the bytes that `write` writes. */
 export const collectBytes = (write: () => void): Uint8Array<ArrayBuffer> => {
   at = buffer.length
   write()
-  // One that is nearly full and goes is given away, which copies nothing.
+  // A large buffer that is mostly full is discarded afterwards, so a view of it is returned without copying.
   const out = buffer.length <= maxKept || at > buffer.length / 4 ? buffer.slice(at) : buffer.subarray(at)
   releaseBuffer()
   return out
 }
 
-/** Adds what `write` writes of a value to others. */
+/** Appends the bytes that `write` writes for a value. */
 export const append = <A>(to: GrowingBytes, write: (value: A) => void, value: A): void => {
   at = buffer.length
   write(value)

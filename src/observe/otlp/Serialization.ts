@@ -1,6 +1,6 @@
 /**
- * Spans of Effect's tracer as protobuf, byte for byte what Effect's own serialisation makes of them: each request
- * is written into one buffer. Metrics and log records, of which there are few, are written by Effect's.
+ * Encodes spans of Effect's tracer as protobuf. The bytes equal the output of Effect's own serialization, but each
+ * request is written into one buffer. Metrics and log records, of which there are few, use Effect's serialization.
  *
  * Source: `opentelemetry/proto/trace/v1/trace.proto`.
  */
@@ -16,7 +16,7 @@ type OtlpSpan = ScopeSpan["spans"][number]
 
 const { writeDelimited, writeText } = Protobuf
 
-/** Writes a field for each item; fields are written from the last on. */
+/** Writes a field for each item, in reverse order. */
 const writeRepeated = <A>(field: number, items: ReadonlyArray<A>, write: (item: A) => void): void => {
   for (let index = items.length - 1; index >= 0; index--) {
     const item = items[index]
@@ -114,11 +114,11 @@ const writeResourceSpans = ({ resource, schemaUrl, scopeSpans: scopes }: Resourc
   writeDelimited(1, writeResource, resource)
 }
 
-/** Bytes of a request of spans. */
+/** Encodes a request with spans. */
 export const encodeTraces = (data: TraceData): Uint8Array<ArrayBuffer> =>
   Protobuf.collectBytes(() => writeRepeated(1, data.resourceSpans, writeResourceSpans))
 
-/** The serialisation as Effect's exporters take it. */
+/** Serialization service for Effect's exporters. */
 export const layer: Layer.Layer<OtlpSerialization> = Layer.effect(
   OtlpSerialization,
   Effect.map(OtlpSerialization, (effects) => ({

@@ -1,6 +1,6 @@
 /**
- * Parts that the requests of all signals of OTLP have, in both encodings: attributes, and the resource and scope around
- * spans, metrics and log records. Each of these is encoded by itself; a request puts encoded ones together.
+ * Parts that the requests of all OTLP signals have in common, in both encodings: attributes, and the resource and scope
+ * around spans, metrics and log records. Each item is encoded separately; a request concatenates encoded items.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
@@ -10,7 +10,7 @@ import { JoinedText, type TextPart } from "../JoinedText.ts"
 import { type Attributes, scope, type SparseAttributes, type Value } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 
-/** Content of a request. */
+/** Body of a request. */
 export interface Body {
   readonly contentType: "application/json" | "application/x-protobuf"
   readonly content: Uint8Array
@@ -18,9 +18,9 @@ export interface Body {
 
 /** Form of the items of a signal. */
 export interface Form<Item> {
-  /** Names of the lists around the items in JSON, the outermost first. */
+  /** Names of the nested JSON lists around the items, the outermost first. */
   readonly names: readonly [resources: string, scopes: string, items: string]
-  /** An item in JSON. */
+  /** Returns an item as JSON. */
   readonly text: (item: Item) => string
   /** Writes the fields of an item in protobuf. */
   readonly write: (item: Item) => void
@@ -30,26 +30,26 @@ export interface Form<Item> {
 export interface Encoding<Item> {
   /** Appends an item to the encoded ones. Returns its start position. */
   readonly add: (items: GrowingBytes.GrowingBytes, item: Item) => number
-  /** Request of encoded items. */
+  /** Creates a request from encoded items. */
   readonly body: (items: Uint8Array) => Body
 }
 
-/** Request of items. */
+/** Encodes items as a request. */
 export const encodeBody = <Item>({ add, body }: Encoding<Item>, items: ReadonlyArray<Item>): Body => {
   const bytes = GrowingBytes.make()
   for (const item of items) add(bytes, item)
   return body(bytes.slice(0, bytes.length()))
 }
 
-/** An instant of epoch milliseconds in nanoseconds. */
+/** Converts epoch milliseconds to nanoseconds. */
 export const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
 
-/** Bound of the integers of OTLP. */
+/** Bound of 64-bit integers in OTLP. */
 const int64Bound = 2 ** 63
 
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
-/** Memoizes a function of attribute names; the conventions have few names. */
+/** Memoizes a function of attribute names. There are few different names. */
 const memoizeByName = <A>(make: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
   return (name) => {
@@ -87,7 +87,7 @@ const encodeValue = (value: Value): string => {
     case "number":
       if (isInteger(value))
         return `{"intValue":${Number.isSafeInteger(value) ? JSON.stringify(value) : `"${BigInt(value)}"`}}`
-      // JSON has no number for NaN and the infinities.
+      // JSON has no numbers for NaN and infinities.
       return `{"doubleValue":${Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`}}`
     default:
       return value instanceof JoinedText
@@ -104,8 +104,8 @@ const isKept = (value: Value): boolean =>
   typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
 
 /**
- * Beginning of an attribute, and the whole of it with the value that was written last: most spans of a run have the
- * same one.
+ * Encoded beginning of an attribute, and the whole attribute with the most recent value, because most spans of a run
+ * have the same value.
  */
 interface LastText {
   readonly begin: string
@@ -130,7 +130,7 @@ const encodeAttribute = (name: string, value: Value): string => {
   return made
 }
 
-/** Attributes in JSON, without the brackets of their list. */
+/** Encodes attributes as JSON, without the brackets of the list. */
 export const encodeAttributes = (attributes: SparseAttributes): string => {
   let out = ""
   for (const name of Object.keys(attributes)) {
@@ -180,7 +180,7 @@ const writeValues = (list: ReadonlyArray<string>): void => {
   for (const value of list.toReversed()) Protobuf.writeDelimited(1, writeAnyValue, value)
 }
 
-/** Field of an attribute's name. */
+/** Encodes the field of an attribute's name. */
 const encodeKeyField = (key: string): Uint8Array => {
   const name = encoder.encode(key)
   const length: Array<number> = []
@@ -189,7 +189,7 @@ const encodeKeyField = (key: string): Uint8Array => {
   return Uint8Array.from([8 + Protobuf.wire.delimited, ...length, rest, ...name])
 }
 
-/** Field of a name, the value that was written last, and the bytes of both once that was written twice. */
+/** Encoded name, the most recent value, and the bytes of both once the same value was written twice. */
 interface LastBytes {
   readonly key: Uint8Array
   value: Value | undefined
@@ -229,7 +229,7 @@ export const writeAttributes = (field: number, attributes: SparseAttributes): vo
   }
 }
 
-/** Returns a resource with these attributes and the attributes of this exporter. */
+/** Returns a resource with the given attributes and the attributes of this exporter. */
 export const makeResource = (attributes: Readonly<Record<string, string>>): Resource => ({
   attributes: Object.entries({
     "telemetry.sdk.name": scope.name,
@@ -240,7 +240,7 @@ export const makeResource = (attributes: Readonly<Record<string, string>>): Reso
   droppedAttributesCount: 0
 })
 
-/** Names and values of a resource. */
+/** Returns the names and values of a resource. */
 const readResourceAttributes = ({ attributes }: Resource): Attributes =>
   Object.fromEntries(
     attributes.map(
@@ -249,7 +249,7 @@ const readResourceAttributes = ({ attributes }: Resource): Attributes =>
     )
   )
 
-/** Items as JSON. */
+/** Creates the JSON encoding of items. */
 export const makeJsonEncoding = <Item>(
   { names: [resources, scopes, items], text }: Form<Item>,
   resource: Resource,
@@ -279,7 +279,7 @@ export const makeJsonEncoding = <Item>(
   }
 }
 
-/** Items as protobuf; an encoded one is a field of its list. */
+/** Creates the protobuf encoding of items. Each encoded item is a field of its list. */
 export const makeProtobufEncoding = <Item>(
   { write }: Form<Item>,
   resource: Resource,

@@ -1,5 +1,5 @@
 /**
- * Spans as OTLP has them, in both encodings. A span is encoded once, when it is over.
+ * Spans in OTLP form, in both encodings. A span is encoded once, when it ends.
  *
  * Source: `opentelemetry/proto/trace/v1/trace.proto`.
  */
@@ -13,7 +13,7 @@ const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 const kinds = { internal: 1, client: 3 } as const
 
-/** Start and end; spans of the same millisecond are distinguished by their order. */
+/** Returns the start and end of a span. Spans of the same millisecond are distinguished by their order. */
 const computeTimes = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
   const start = toNanos(startedAt) + BigInt(order)
   const end = toNanos(endedAt)
@@ -27,7 +27,7 @@ const encodeEvent = ({ at, attributes, name }: Event): string =>
   `{"name":${JSON.stringify(name)},"timeUnixNano":"${toNanos(at)}",` +
   `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0}`
 
-/** A span in the JSON form. */
+/** Encodes a span as JSON. */
 const encodeSpan = (span: Span): string => {
   const { end, start } = computeTimes(span)
   const { attributes, events, kind, name, parentSpanId, spanId, traceId, traceState } = span
@@ -42,7 +42,7 @@ const encodeSpan = (span: Span): string => {
   )
 }
 
-/** The JSON form of a span as a value. */
+/** Returns the JSON form of a span as a value. */
 export const toJson = (span: Span): object => JSON.parse(encodeSpan(span)) as object
 
 const writeEvent = ({ at: when, attributes, name }: Event): void => {
@@ -78,10 +78,10 @@ const form: SignalEncoding.Form<Span> = {
   write: writeSpan
 }
 
-/** Spans as JSON. */
+/** Creates the JSON encoding of spans. */
 export const createJsonEncoding = (resource: Resource, schemaUrl: string | undefined) =>
   SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
 
-/** Spans as protobuf. */
+/** Creates the protobuf encoding of spans. */
 export const createProtobufEncoding = (resource: Resource, schemaUrl: string | undefined) =>
   SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)

@@ -1,6 +1,6 @@
 /**
- * Sends spans of runs over OTLP, with the ids and times of the record, under a separate scope and schema. Spans of runs
- * that are not sampled are left out.
+ * Sends spans of runs over OTLP, with the ids and times of the record, and with a separate scope and schema. Spans of
+ * runs that are not sampled are left out.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -10,7 +10,7 @@ import * as ExportQueue from "./ExportQueue.ts"
 import * as SpanEncoding from "./SpanEncoding.ts"
 import * as Transport from "./Transport.ts"
 
-/** Collector, resource and pace. */
+/** Collector, resource, batch size and interval of the export. */
 export interface Options extends Transport.Target {
   readonly encoding: "json" | "protobuf"
   readonly resource: Resource
@@ -19,11 +19,11 @@ export interface Options extends Transport.Target {
   readonly maxBatchSize?: number | undefined
   readonly shutdownMillis: number
   readonly transport: Transport.Options
-  /** Told how many spans a request took. */
+  /** Called with the number of spans in a request after it was accepted. */
   readonly onSent?: ((spans: number) => Effect.Effect<void>) | undefined
 }
 
-/** A way to hand in spans, for as long as the scope lives. */
+/** Returns a function that accepts spans until the scope closes. */
 export const make = (options: Options): Effect.Effect<(span: Span) => void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { encoding, exportIntervalMillis = 5000, maxBatchSize = 1000, resource, schemaUrl } = options

@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * At most {@link maxInFlight} requests are in flight, each within its time limit, and {@link maxWaiting} wait for them;
- * a further one fails. A retryable request is sent again, {@link maxRepeats} times at most, after the time that the
- * collector requests. Each fault of a collector is reported to the user once: at once if it refuses a request or drops
- * part of it, otherwise after three failed requests in a row, or at the end if the last one failed.
+ * At most {@link maxInFlight} requests are in flight, each with a time limit, and at most {@link maxWaiting} are
+ * queued; further requests fail. A retryable request is sent again at most {@link maxRepeats} times, after the delay
+ * that the collector requests. Each fault of a collector is reported to the user once: at once if it refuses a request
+ * or drops part of it, otherwise after three failed requests in a row, or at the end if the last one failed.
  *
- * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to
- * another host. All exporters of the process share one transport, and later exporters reuse its connections.
+ * Requests use the transport of model calls, which is already loaded. It uses a proxy set in the environment and does
+ * not follow redirects to another host. All exporters of the process share one transport, and later exporters reuse its
+ * connections.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP Response" and "OTLP/HTTP Throttling".
  */
@@ -27,52 +28,52 @@ import { scope } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 import type { Body } from "./SignalEncoding.ts"
 
-/** Requests of a client that are under way. */
+/** Maximum number of concurrent requests of a client. */
 export const maxInFlight = 4
 
-/** Requests that wait for those. */
+/** Maximum number of queued requests. */
 export const maxWaiting = 16
 
-/** Times that a request is sent again. */
+/** Maximum number of times that a request is sent again. */
 const maxRepeats = 3
 
 const failuresInARow = 3
 
-/** Shortest body that is compressed. */
+/** Minimum size of a body that is compressed, in bytes. */
 const minCompressedBytes = 1024
 
-/** Trouble with a collector. */
+/** A problem with a collector. */
 export type Trouble =
   | { readonly _tag: "Status"; readonly status: number }
   | { readonly _tag: "Unreachable" }
   | { readonly _tag: "Late" }
   | { readonly _tag: "TooMany" }
-  /** It took a request and dropped some of it. */
+  /** The collector accepted a request but dropped some of its items. */
   | { readonly _tag: "Partial"; readonly rejected: number; readonly message: string }
 
-/** Properties of a client. */
+/** Options of a client. */
 export interface Options {
   readonly timeoutMillis: number
-  /** The warning about a trouble; `place` is the origin of the collector. */
+  /** Returns the warning about a problem. `place` is the origin of the collector. */
   readonly warning: (trouble: Trouble, place: string) => string
-  /** Warnings that were given. */
+  /** Warnings that were already logged. */
   readonly told: Set<string>
 }
 
-/** Collector of a signal. */
+/** Address of a collector, with the headers and compression of its requests. */
 export interface Target {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly compression?: "gzip" | "none" | undefined
 }
 
-/** Sends a body; false where the collector did not take it. */
+/** Sends a body. Returns false if the collector did not accept it. */
 export type Send = (target: Target, body: Body) => Effect.Effect<boolean>
 
 const toPartialTrouble = (rejected: number, message: string): Trouble | undefined =>
   rejected > 0 ? { _tag: "Partial", rejected, message } : undefined
 
-/** Reads the number of rejected items of an answer in JSON. */
+/** Reads the number of rejected items from a JSON response. */
 const readJsonComplaint = (body: string): Trouble | undefined => {
   const parsed = Option.getOrUndefined(Json.parse(body))
   const partial = Predicate.hasProperty(parsed, "partialSuccess") ? parsed.partialSuccess : undefined
@@ -82,8 +83,8 @@ const readJsonComplaint = (body: string): Trouble | undefined => {
 }
 
 /**
- * Decodes integers and byte fields of a protobuf message by their numbers; fields after one of another type are left
- * out.
+ * Decodes integers and byte fields of a protobuf message by field number. Decoding stops at the first field of another
+ * type.
  */
 const decodeFields = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> => {
   const fields = new Map<number, number | Uint8Array>()
@@ -112,7 +113,7 @@ const decodeFields = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Arra
   return fields
 }
 
-/** Reads the number of rejected items of an answer in protobuf, whose fields have the same numbers for all signals. */
+/** Reads the number of rejected items from a protobuf response. The field numbers are the same for all signals. */
 const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
   const partial = decodeFields(body).get(1)
   if (!(partial instanceof Uint8Array)) return undefined
@@ -125,8 +126,8 @@ const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
 }
 
 /**
- * Reads the data that a collector reports as dropped. The response has the encoding of its request, or is not from
- * OTLP.
+ * Reads the number of items that a collector reports as dropped. The response has the encoding of its request, unless
+ * it is not from an OTLP collector.
  */
 const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
   contentType.includes("json")
@@ -136,8 +137,8 @@ const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefi
       : undefined
 
 /**
- * Milliseconds that connections stay open after the last exporter ended: sessions with separate runtimes mostly follow
- * each other.
+ * Time that connections stay open after the last exporter has ended, in milliseconds. Another session with a separate
+ * runtime often follows soon.
  */
 const lingerMillis = 60_000
 
@@ -178,7 +179,7 @@ const compressBody = async ({ content, contentType }: Body): Promise<Body> => {
   return { contentType, content: await gzipBytes(content) }
 }
 
-/** Returns the milliseconds until a request may be sent again; undefined if it may not. */
+/** Returns the milliseconds until a request may be sent again, or `undefined` if it must not be sent again. */
 const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number | undefined => {
   if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
   const asked =
@@ -190,7 +191,7 @@ const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number
   return Number.isNaN(asked) ? (status === 429 ? 5000 : 1000) : Math.max(0, asked)
 }
 
-/** A client with the limits of this module. */
+/** Creates a client with the limits of this module. */
 export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fetch = yield* transport
@@ -223,14 +224,17 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
             "content-type": contentType,
             ...(isCompressed ? { "content-encoding": "gzip" } : {})
           },
-          // A view of unshared bytes; the type of a body excludes shared memory.
+          // The content is never shared memory, which the type of a body excludes.
           body: content as Uint8Array<ArrayBuffer>,
           signal
         })
         const complaint = readComplaint(response.headers.get("content-type") ?? "", await response.arrayBuffer())
         return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
       }
-    /** Milliseconds until the request is to be sent again, or its outcome. */
+    /**
+     * Sends a request once. Returns the milliseconds until it must be sent again, or a boolean if it must not be: true
+     * if it was accepted.
+     */
     const sendOnce = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
       const place = URL.parse(target.url)?.origin ?? "the collector"
       const sent = Effect.tryPromise(postBody(target, body, isCompressed)).pipe(
@@ -250,7 +254,7 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
           return Effect.as(tell, true)
         }),
         Effect.catch(() => Effect.as(recordTrouble({ _tag: "Unreachable" }, place, false), 1000)),
-        // One that the end of the program cuts off has failed too.
+        // A request that is cut off by the end of the program has also failed.
         Effect.onInterrupt(() => recordTrouble({ _tag: "Late" }, place, false))
       )
       return Effect.suspend(() => {
@@ -266,7 +270,7 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
     }
     return Effect.fnUntraced(function* (target, given) {
       const isCompressed = target.compression === "gzip" && given.content.length >= minCompressedBytes
-      // Compressing fails for no input.
+      // Compression does not fail for any input.
       const body = isCompressed ? yield* Effect.promise(() => compressBody(given)) : given
       for (let repeats = 0; ; repeats++) {
         const outcome = yield* sendOnce(target, body, isCompressed)

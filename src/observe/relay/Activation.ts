@@ -1,16 +1,17 @@
 /**
- * Relay's components while sessions need them: turned on before the first session's first event, off after the last
- * session's last one, and on again for the next.
+ * Activates Relay's components while sessions need them. They are turned on before the first event of the first
+ * session, turned off after the last event of the last session, and turned on again for the next session.
  *
  * **Details**
  *
- * A failed activation is one warning; it is tried again the next time that no session is open. Turning off waits until
- * everything is delivered. Errors that the library reports then are warnings, never a failure of a run.
+ * A failed activation logs one warning. It is retried when the next session begins while no other session is open.
+ * Turning the components off waits until all data is delivered. Errors that the library reports at that point are
+ * logged as warnings and never fail a run.
  *
  * **Gotchas**
  *
- * The library allows one set of components per process at a time: it refuses a second runtime with a separate
- * configuration, which continues with its own exporters. The user's own `plugins.toml` is excluded: the library would
+ * The library allows one set of components per process at a time. It rejects a second runtime with a separate
+ * configuration, and that runtime uses its own exporters. The user's own `plugins.toml` is excluded: the library would
  * merge the file of the configuration directory into this one, so it receives the name of a missing file.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
@@ -24,21 +25,24 @@ import { describeError } from "../../middleware/Faults.ts"
 import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
-/** Deadline of turning components on or off; observers have a second more. */
+/** Time limit for turning components on or off. It is one second shorter than the time limit of observers. */
 export const deadline = Duration.seconds(4)
 
 /** Turns the components of a configuration on and off. */
 interface Activation {
-  /** For a session whose model this is. */
+  /** Turns the components on. `model` is the model of the session that is beginning. */
   readonly on: (model: string | undefined) => Effect.Effect<void>
   readonly off: Effect.Effect<void>
-  /** The document while its components are on. */
+  /** Returns the document while its components are on. */
   readonly active: () => PluginsToml.Document | undefined
-  /** The document if the sessions since the last turning on have its components, also when those are off by now. */
+  /**
+   * Returns the document if its components were on for the most recent sessions, even if they have been turned off
+   * since.
+   */
   readonly owner: () => PluginsToml.Document | undefined
 }
 
-/** Says each thing once. */
+/** Creates a function that logs each warning once. */
 export const makeWarner = (): ((message: string) => Effect.Effect<void>) => {
   const told = new Set<string>()
   return (message) => {
@@ -48,18 +52,19 @@ export const makeWarner = (): ((message: string) => Effect.Effect<void>) => {
   }
 }
 
-/** Warnings of a report, without the one about the file that is not there. */
+/** Lists the warnings in a report, except the warning about the configuration file that is missing on purpose. */
 const listDiagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
   toItems(toFields(toFields(report)["config"])[key])
     .map(toFields)
     .filter(({ code }) => code !== "plugin.configuration_file_missing")
     .flatMap(({ message }) => toNonEmptyText(message) ?? [])
 
-/** A name for an event injector. */
+/** Name of the event injector. */
 const injector = "hermes-effect.status"
 
 /**
- * The library reports in its own terms how a call ended; consumers of this runtime's streams read `status`.
+ * Returns the status of a call for consumers of this runtime's streams, which read `status`. The library reports the
+ * outcome of a call in different terms.
  */
 const makeStatusMetadata = (event: unknown): Record<string, string> => {
   const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)
@@ -70,7 +75,7 @@ const makeStatusMetadata = (event: unknown): Record<string, string> => {
   return { status: told ?? (otel === "ERROR" ? "error" : "ok") }
 }
 
-/** Of a document, and the file that it was in. */
+/** Creates the activation of a document. `file` is the path that the document was read from. */
 export const make = Effect.fnUntraced(function* (
   library: Library.Library,
   file: string,
@@ -148,7 +153,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         if (handle !== undefined) return Effect.void
         owner = undefined
-        // A directory that cannot be made is one that the library will complain about.
+        // If a directory cannot be created, the library reports the problem.
         const directories = Effect.forEach(
           document.directories,
           (path) => Effect.exit(fs.makeDirectory(path, { recursive: true, mode: 0o700 })),

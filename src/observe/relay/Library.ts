@@ -1,11 +1,11 @@
 /**
- * NeMo Relay's native library, as far as this runtime calls it: loaded on request only, and described here, so that no
- * other module depends on a package that may not be installed.
+ * The part of NeMo Relay's native library that this runtime uses. It is loaded on request and its types are declared
+ * here, so that no other module depends on a package that may not be installed.
  *
  * **Gotchas**
  *
- * The library ends the whole process, without an exception, if it receives a bigint, a cycle or ten thousand levels:
- * pass only `Schema.Json` from `Sanitizer` to it. Arguments are positional; null skips one.
+ * The library ends the whole process, without an exception, if it receives a bigint, a cycle or a value with ten
+ * thousand levels: pass only `Schema.Json` from `Sanitizer` to it. Arguments are positional; `null` omits an argument.
  *
  * Source: `relay-atof-atif.md` §3.1 and §3.2, `hermes-contract.md` §4.9.
  */
@@ -16,28 +16,28 @@ import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
 type Json = Schema.Json
 type Maybe<A> = A | null | undefined
 
-/** Position in a tree of scopes; scopes pushed on one stack are invisible to the others. */
+/** Position in a tree of scopes. Scopes on one stack are invisible to other stacks. */
 export interface ScopeStack {
   readonly constructor: unknown
 }
 
-/** An agent scope that is open. */
+/** Handle of an open agent scope. */
 export interface ScopeHandle {
   readonly uuid: string
 }
 
-/** A call that is open. */
+/** Handle of an open call. */
 export interface CallHandle {
   readonly uuid: string
 }
 
-/** Result of a tool, as the library has it. */
+/** Result of a tool in the library's form. */
 export interface ToolResult {
   readonly result: Json
   readonly annotation?: Json
 }
 
-/** The components of a `plugins.toml` while they are on. */
+/** Active components of a `plugins.toml`. */
 export interface Activation {
   readonly report: unknown
   readonly close: () => Promise<void>
@@ -84,7 +84,7 @@ export interface Library {
     micros: Maybe<number>
   ): CallHandle
   toolCallEnd(handle: CallHandle, result: ToolResult, data: null, metadata: Json, micros: Maybe<number>): void
-  /** Managed execution of model calls; older libraries have none. */
+  /** Executes a model call. Older libraries do not have this function. */
   llmCallExecuteAsync?(
     provider: string,
     request: Json,
@@ -95,7 +95,7 @@ export interface Library {
     metadata: Json,
     model: Maybe<string>
   ): Promise<unknown>
-  /** Managed execution of tool calls; older libraries have none. */
+  /** Executes a tool call. Older libraries do not have this function. */
   toolCallExecuteAsync?(
     name: string,
     args: Json,
@@ -113,23 +113,23 @@ export interface Library {
   ): void
   deregisterEventMetadataInjector?(name: string): boolean
   flushSubscribers(): Promise<void>
-  /** `file` is a `plugins.toml` in the place of the one that the user may have. */
+  /** Turns components on. `file` is the path of a `plugins.toml` that is used instead of the user's own file. */
   initialize(config: Json, file: string): Promise<Activation>
 }
 
-/** The library is not installed, or not for this machine and this Node. */
+/** Failure because the library is not installed, or not available for this platform and version of Node. */
 export class NoLibrary extends Schema.TaggedError<NoLibrary>("hermes-effect/observability/NoLibrary")("NoLibrary", {
   message: Schema.String,
   cause: Schema.Defect()
 }) {}
 
-/** Codes of scope types, which the library's types declare as constants that no module has. */
+/** Code of the agent scope type. The library's types declare it as a constant that no module exports. */
 export const agentScope = 0
 
-/** Bit of a model call whose answer came in pieces. */
+/** Attribute bit of a model call with a streamed answer. */
 export const streaming = 2
 
-/** The installed library. */
+/** Loads the installed library. */
 export const load: Effect.Effect<Library, NoLibrary> = Effect.tryPromise({
   try: async (): Promise<Library> => await import("nemo-relay-node").catch(rethrowImport),
   catch: (cause) =>

@@ -9,10 +9,10 @@
  * | --- | --- |
  * | executes the call, and returns the result that it received | the call's own exit, value or failure |
  * | returns another value | that value |
- * | answers without the call | its answer |
- * | rejects the call by a guardrail | `Refused`, intended |
+ * | answers without executing the call | its answer |
+ * | rejects the call by a guardrail | `Refused`, an intended result |
  * | fails before the call | `Broken`: its own error |
- * | fails after the call succeeded | `Broken`, and the value is not lost: the runner of wrappers has it |
+ * | fails after the call succeeded | `Broken`; the value is not lost, because the runner of the middleware has it |
  * | fails after the call failed, with the failure's message | the failure itself: the library replaces every error |
  * | fails after it received the call's failure as a result | the failure itself |
  * | fails after the call failed, with another message | `Translated` |
@@ -28,7 +28,7 @@ import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
 import { describeError } from "../../middleware/Faults.ts"
 
-/** Time that the library may take to end a call that is over. */
+/** Time that the library may take to finish a call that has ended. */
 const patience = Duration.seconds(5)
 
 /** Outcome of a call. */
@@ -39,18 +39,18 @@ export type Outcome<A, E> =
   | { readonly _tag: "Broken"; readonly error: unknown }
   | { readonly _tag: "Translated"; readonly error: unknown; readonly cause: Cause.Cause<E> }
 
-/** One call, with the translations between its values and the library's. */
+/** One call, with the conversions between its values and the library's values. */
 interface Exchange<Told, A, E, R> {
-  /** Has the library execute a call; it may call back once. */
+  /** Makes the library execute a call. The library may call back once. */
   readonly start: (execute: (given: Schema.Json) => Promise<Told>) => Promise<unknown>
   readonly execute: (given: Schema.Json) => Effect.Effect<A, E, R>
-  /** Result for the library; a failure is thrown. */
+  /** Converts the exit of the call to a result for the library. An `Error` is passed to the library as a rejection. */
   readonly told: (exit: Exit.Exit<A, E>) => Told | Error
-  /** True when the library hands back the result that it was given. */
+  /** Returns true if the library returned the result that it received. */
   readonly isSame: (told: Told, value: unknown) => boolean
 }
 
-/** The library's answer to the question whether the call may happen. */
+/** First response of the library: it executes the call, or ends without executing it. */
 type LeaveAnswer =
   | { readonly _tag: "Ask"; readonly given: Schema.Json }
   | { readonly _tag: "Done"; readonly value: unknown }
@@ -97,7 +97,7 @@ export const run = <Told, A, E, R>({
       )
     })
 
-    /** Waits for the library's own end of the call. */
+    /** Waits until the library finishes the call. */
     const wait = Effect.tryPromise({ try: () => ended, catch: (error) => error }).pipe(
       Effect.timeoutOrElse({
         duration: patience,

@@ -1,17 +1,17 @@
 /**
- * A `plugins.toml`: the Relay components that it turns on, in the library's current form, regardless of the file's
- * form.
+ * Reads a `plugins.toml`: the Relay components that it turns on, in the library's current form, whatever version the
+ * file has.
  *
  * **Details**
  *
  * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) becomes one of
  *   version 4, whose `atof` has a list of sinks. One of version 3 or later stays as it is.
- * - Directories are made absolute, and exist before the library looks for them.
+ * - Directories are made absolute, and are created before the library uses them.
  * - `[[dynamic_plugins]]` and `[plugins]` belong to Relay's own programs; they are left out, with a warning.
  *
  * **Gotchas**
  *
- * Of several adaptive components, only the first applies. An exporter's table without `enabled` is on.
+ * Of several adaptive components, only the first applies. An exporter whose table has no `enabled` is on.
  *
  * Source: the NeMo Relay document ("NeMo Relay Component Config"), `relay-atof-atif.md` §3.3, `hermes-contract.md`
  * §4.3.
@@ -28,31 +28,34 @@ interface Facts {
   readonly [key: string]: Schema.Json
 }
 
-/** A configuration in the library's present form. */
+/** A configuration in the library's current form. */
 export interface Document {
-  /** As the library takes it. */
+  /** Configuration for the library. */
   readonly config: Facts
   /** Directories that exporters write to. */
   readonly directories: ReadonlyArray<string>
   readonly hasAtof: boolean
   readonly hasAtif: boolean
-  /** Scheduling of tool calls, where an adaptive component asks for managed execution: `observe_only`. */
+  /**
+   * Scheduling mode of tool calls if an adaptive component requests managed execution: `observe_only`. Otherwise
+   * `undefined`.
+   */
   readonly mode: string | undefined
   readonly warnings: ReadonlyArray<string>
 }
 
-/** A file that cannot be used as a `plugins.toml`. */
+/** Failure to use a file as a `plugins.toml`. */
 class NoDocument extends Schema.TaggedError<NoDocument>("hermes-effect/observability/NoDocument")("NoDocument", {
   message: Schema.String
 }) {}
 
-/** The version of an observability component that is written. */
+/** Version of the observability components passed to the library. */
 const current = 4
 
 const omitKeys = (from: Facts, ...names: ReadonlyArray<string>): Facts =>
   Object.fromEntries(Object.entries(from).filter(([name]) => !names.includes(name)))
 
-/** A TOML value as JSON: dates are text, and there is nothing else that JSON has not. */
+/** Converts a TOML value to JSON. Dates and non-finite numbers become text; other values have a JSON equivalent. */
 const toJson = (value: unknown): Schema.Json => {
   if (value instanceof Date) return value.toISOString()
   if (Array.isArray(value)) return value.map(toJson)
@@ -63,12 +66,12 @@ const toJson = (value: unknown): Schema.Json => {
   return typeof value === "string" || typeof value === "boolean" ? value : null
 }
 
-// The values below came through `toJson`.
+// `value` was converted by `toJson`.
 const toFacts = (value: Schema.Json | undefined): Facts => toFields(value) as Facts
 
 const isOn = (table: Facts): boolean => table["enabled"] !== false
 
-/** The place of an exporter, absolute. */
+/** Makes the output directory of an exporter absolute. */
 const resolveDirectory = (table: Facts, resolve: (path: string) => string): Facts => {
   const directory = toNonEmptyText(table["output_directory"])?.trim()
   return directory ? { ...table, output_directory: resolve(directory) } : table
@@ -111,7 +114,7 @@ const listDirectories = (config: Facts): ReadonlyArray<string> =>
     (table) => toNonEmptyText(table["output_directory"]) ?? []
   )
 
-/** The document that a parsed file makes; `resolve` makes a path absolute. */
+/** Creates the document of a parsed file. `resolve` makes a path absolute. */
 const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path: string) => string): Document => {
   const whole = toFacts(toJson(parsed))
   const components = toItems(whole["components"])
@@ -145,7 +148,7 @@ const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path:
   }
 }
 
-/** The configuration with its observability components changed. */
+/** Returns the configuration with its observability components changed. */
 const changeObservability = ({ config }: Document, change: (config: Facts) => Facts): Facts => ({
   ...config,
   components: toItems(config["components"])
@@ -155,7 +158,7 @@ const changeObservability = ({ config }: Document, change: (config: Facts) => Fa
     )
 })
 
-/** Adds the model of the beginning session, unless the configuration describes the agent of its trajectories. */
+/** Adds the model of the session that is beginning, unless the configuration sets a model for its trajectories. */
 const withModelName =
   (model: string) =>
   (config: Facts): Facts =>
@@ -170,12 +173,13 @@ const appendToSinks = (config: Facts): Facts => {
   return { ...config, atof: { ...atof, sinks } }
 }
 
-/** Gives the document for the first time that the library's components are turned on. */
+/** Returns the configuration for the first time that the library's components are turned on. */
 export const makeFirstConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability(document, model === undefined ? (config) => config : withModelName(model))
 
 /**
- * Variables that the library reads by itself: those that a document names (`header_env`, `…_var`), and OpenTelemetry's.
+ * Lists the variables that the library reads itself: variables that a document names (`header_env`, `…_var`), and
+ * OpenTelemetry's.
  */
 export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
   const findVariableNames = (value: Schema.Json | undefined, key: string): ReadonlyArray<string> => {
@@ -190,11 +194,14 @@ export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
   ]
 }
 
-/** Gives the document for later times in the same program: files written before are added to, not begun anew. */
+/**
+ * Returns the configuration for turning the components on again in the same program: existing files are appended to,
+ * not overwritten.
+ */
 export const makeLaterConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability({ ...document, config: makeFirstConfig(document, model) }, appendToSinks)
 
-/** Reads a file. One that says nothing is not a document. */
+/** Reads a file. Fails if the file is empty. */
 export const read = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<Document, NoDocument, FileSystem.FileSystem | Path.Path> {

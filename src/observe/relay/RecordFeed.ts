@@ -1,12 +1,12 @@
 /**
- * Events of the run record for the library, created while it is written, outside the runs: a separate fiber plays one
- * event after another, so that events are not played while components are turned on or off.
+ * Plays events of the run record to the library while the record is written. A separate fiber plays one event after
+ * another, so that no event is played while components are being turned on or off.
  *
  * **Details**
  *
- * Entries are passed on to other listeners when their events are played: by then it is known which files a session's
- * components write. The record is passed on once per step. A caller that needs the agent of a run at once makes the run
- * flush its pending entries, and waits until they are played ({@link Feed.catchUp}).
+ * Entries are passed on to other listeners after their events were played, because only then is it known which files
+ * the components of a session write. Entries arrive once per step. A caller that needs the agent of a run immediately
+ * can flush the pending entries of the run and wait until they are played ({@link Feed.catchUp}).
  *
  * At the end of the scope, pending events are played, and everything open is ended.
  *
@@ -29,25 +29,25 @@ import type { Agent } from "../atof/AgentScopes.ts"
 import * as TracePlugin from "../TracePlugin.ts"
 import * as Activation from "./Activation.ts"
 
-/** Time that the end of a program waits: components may have to be turned on and off. */
+/** Maximum time that the end of a program waits, because components may have to be turned on and off. */
 const flushDeadline = Duration.sum(Duration.times(Activation.deadline, 2), Duration.seconds(1))
 
-/** A feed that runs. */
+/** A running feed. */
 interface Feed {
-  /** In the fiber of a run: waits until everything that has happened in it is played. */
+  /** Waits until all entries of a run so far are played. Must be called in the fiber of the run. */
   readonly catchUp: Effect.Effect<void>
 }
 
-/** Parts of a feed. */
+/** Options of a feed. */
 interface Options {
   readonly agent: Agent
   readonly play: (event: Event) => Effect.Effect<void>
-  /** Gets entries as they came, after their events were played. */
+  /** Receives unchanged entries after their events were played. */
   readonly passOn: Listener
   readonly tell: (message: string) => Effect.Effect<void>
 }
 
-/** Plays the events of the record as long as the scope lives. */
+/** Plays the events of the record until the scope closes. */
 export const open = Effect.fnUntraced(function* ({
   agent,
   passOn,

@@ -1,6 +1,6 @@
 /**
- * The two execution middleware that hand provider and tool calls to the library. The same call runs at the same place;
- * the library observes its beginning and end, and may refuse or change it.
+ * The two execution middlewares that pass provider calls and tool calls to the library. The call itself runs at the
+ * same place; the library observes its beginning and end, and may reject or change it.
  *
  * **Details**
  *
@@ -10,14 +10,14 @@
  *
  * **Gotchas**
  *
- * The result of an executed tool is what the tool gave, whole. Where the model gets another text (a part and the name
- * of a file, a result that a listener changed), a mark `hermes.result.stored` has that (`Spans`).
+ * The library receives the complete result of an executed tool. If the model receives a different text (a part and the
+ * name of a file, or a result that a listener changed), a mark `hermes.result.stored` contains that text (`Spans`).
  *
- * A guardrail of the library that rejects a call vetoes it (`ExecutionBlocked`), in no case the call runs all the same.
- * Other trouble of the library before the call is fail-open, as the failure table of `ARCHITECTURE.md` §6 has it.
+ * If a guardrail of the library rejects a call, the call never runs (`ExecutionBlocked`). Other failures of the library
+ * before the call are fail-open, as specified in the failure table of `ARCHITECTURE.md` §6.
  *
- * The `data` of a start is what is executed: the library has no place there for the scheduling mode, which the NeMo
- * Relay document prints; it is in `metadata`.
+ * The `data` of a start event is the executed request. It has no field for the scheduling mode, which the NeMo Relay
+ * document shows there; the mode is in `metadata`.
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
@@ -49,8 +49,8 @@ const toLibraryCall = (value: Schema.Json): Schema.Json => {
 }
 
 /**
- * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`,
- * as the NeMo Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
+ * Returns the answer as JSON: text and calls at the top level, as conversion tools read them, and the same data as
+ * `assistant_message`, as in the NeMo Relay document (`relay-atof-atif.md` §1.7 rule 6).
  */
 const toLibraryAnswer = (response: ModelResponse): Schema.Json => {
   const { finish_reason, response: answer, response_model, usage } = ApiPayload.toAnswerFields(response)
@@ -85,8 +85,8 @@ const toParts = (value: unknown): ReadonlyArray<ContentPart> => {
 }
 
 /**
- * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself:
- * then its answer is a body of the provider's protocol.
+ * Converts the answer returned by the library. `own` is the original answer. If it is `undefined`, the library answered
+ * without executing the call, and its answer is a body of the provider's protocol.
  */
 const fromLibraryAnswer = (
   value: unknown,
@@ -104,8 +104,8 @@ const fromLibraryAnswer = (
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
 /**
- * Returns `true` if two JSON values are equal, regardless of key order. Lone surrogates, which the library replaces,
- * are not a difference.
+ * Returns true if two JSON values are equal, regardless of key order. Lone surrogates, which the library replaces, are
+ * not a difference.
  */
 const isSameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
@@ -118,7 +118,7 @@ const isSameJson = (a: unknown, b: unknown): boolean => {
   )
 }
 
-/** `original` with the changes that lead from `shown`, which is a copy of it, to `given`. */
+/** Applies the changes between `shown`, a copy of `original`, and `given` to `original`. */
 const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
   if (isSameJson(shown, given)) return original
   if (
@@ -131,7 +131,7 @@ const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): un
     return given.map((one, index) => applyChanges(original[index], shown[index], one))
   }
   if (!Json.isFields(original) || !Json.isFields(shown) || !Json.isFields(given)) return given
-  // Fields that a copy cannot have (functions, nothing) were never shown, and stay.
+  // Fields that a copy cannot contain (functions, `undefined`) were not in `shown` and are preserved.
   const unseen = Object.entries(original).filter(([key]) => !Object.hasOwn(shown, key) && !Object.hasOwn(given, key))
   return Object.fromEntries([
     ...unseen,
@@ -142,15 +142,15 @@ const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): un
   ])
 }
 
-/** Place where calls are executed. */
+/** The library, and functions that connect the middleware to the feed. */
 interface ExecutionPlace {
   readonly library: Library.Library
-  /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
+  /** Returns the agent of a run and the scheduling mode if the library currently executes calls of this kind. */
   readonly at: (
     kind: "llm" | "tool",
     ids: Pick<CallIds, "sessionId" | "turnId">
   ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
-  /** Takes the result that the library has of a tool call. */
+  /** Takes the result of a tool call that the library received. */
   readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
 
@@ -164,7 +164,7 @@ const toWireIds = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
   api_request_id: apiRequestId
 })
 
-/** A failure as the library receives it: only its kind and its message pass through the library. */
+/** Converts a failure for the library. Only its kind and its message pass through the library. */
 const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
   const said = new Error(String(copyWhole(describeError(error))))
@@ -172,7 +172,7 @@ const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   return said
 }
 
-/** An outcome as the chain of middleware takes it. */
+/** Converts an outcome to an effect for the middleware chain. */
 const settleOutcome = <A>(
   kind: Kind,
   outcome: NativeCall.Outcome<A, unknown>,
@@ -199,7 +199,7 @@ const settleOutcome = <A>(
   }
 }
 
-/** Runs a call on the stack of an agent; the library returns a promise. */
+/** Starts a call of the library on the scope stack of an agent, and returns its promise. */
 const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
   let started: Promise<A> | undefined
   library.withScopeStack(agent.stack, () => {
@@ -208,7 +208,7 @@ const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promi
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
 }
 
-// `applyChanges` of an object with an object is an object.
+// Applying changes between two objects returns an object.
 const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
 
@@ -257,7 +257,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
       })
   })
 
-/** Returns a tool call's result for the library; an intended failure is a result too. */
+/** Returns the result of a tool call for the library. An intended failure is also a result. */
 const toToolResult = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
   if (Exit.isSuccess(exit)) {
     const { isFailure, output } = exit.value
@@ -303,7 +303,7 @@ const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middlewar
       })
   })
 
-/** Makes the two execution middleware. */
+/** Creates the two execution middlewares. */
 export const make = (place: ExecutionPlace): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [
   makeLlmExecution(place),
   makeToolExecution(place)

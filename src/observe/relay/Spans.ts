@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * - Every agent has a separate scope stack, which is a value here and independent of concurrent agents. A child's scope
- *   is under its parent's and names its call, as the library's own trajectories require.
- * - Events have their own timestamps. While the library executes calls itself, its clock is the only one, and the
- *   events of calls are not played.
- * - A call that the library executed has the tool's result. If the session has another one, a mark
+ * - Every agent has a separate scope stack that is independent of concurrent agents. A child's scope is below its
+ *   parent's scope and refers to its call, as the library's own trajectories require.
+ * - Events have their own timestamps. While the library executes calls itself, it assigns their timestamps, and the
+ *   events of these calls are not played.
+ * - A call that the library executed has the tool's result. If the session stores a different result, a mark
  *   `hermes.result.stored` contains it.
- * - An event that the library refuses causes one warning, and the run continues.
+ * - An event that the library rejects causes one warning, and the run continues.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
  */
@@ -18,31 +18,32 @@ import { toNonEmptyText } from "../atif/Value.ts"
 import * as Atof from "../Atof.ts"
 import * as Library from "./Library.ts"
 
-/** An agent whose scope is open. */
+/** An agent with an open scope. */
 export interface Agent {
   readonly sessionId: string
   readonly stack: Library.ScopeStack
   readonly handle: Library.ScopeHandle
 }
 
-/** Calls that the library executes itself: their spans are not played. */
+/** Kinds of calls that the library executes itself. Their spans are not played. */
 export interface ManagedCalls {
   readonly llm: boolean
   readonly tool: boolean
 }
 
-/** Plays spans to the library. `play` returns the errors of the library. */
+/** Plays spans to the library. `play` returns the errors that the library reports. */
 interface Spans {
-  /** Takes the result that the library has of a tool call that it executed. */
+  /** Takes the result that the library received for a tool call that it executed. */
   readonly executed: (sessionId: string, turnId: string, callId: string, result: string) => void
   readonly play: (event: Atof.Event, managed: ManagedCalls) => ReadonlyArray<unknown>
   readonly agent: (sessionId: string) => Agent | undefined
-  /** Forgets everything: the library's components were turned off. */
+  /** Forgets all agents and calls, because the library's components were turned off. */
   readonly clear: () => void
 }
 
 /**
- * Status of a call, in the words that the library's exporters know. For a model call, the library always reports OK.
+ * Returns the metadata of an end event with the status of the call in the terms of the library's exporters. For a model
+ * call, the library always reports OK.
  */
 const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
@@ -57,8 +58,8 @@ const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
 }
 
 /**
- * Metadata of a mark. Requests that the library executes do not name their messages, so there is nothing that a
- * position refers to.
+ * Returns the metadata of a mark. If the library executes model calls, the position is removed, because their requests
+ * do not name messages.
  */
 const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema.Json => {
   if (!managed.llm) return metadata ?? {}
@@ -66,22 +67,22 @@ const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema
   return rest
 }
 
-/** Scopes and calls that are open in the library. */
+/** Open scopes and calls in the library. */
 interface Player {
   readonly library: Library.Library
-  /** By the uuid of their event's scope. */
+  /** Agents by the uuid of their scope. */
   readonly agents: Map<string, Agent>
   readonly bySession: Map<string, Agent>
-  /** The agent of a tool scope that is open. */
+  /** Agent of each open tool scope. */
   readonly owners: Map<string, Agent>
   readonly calls: Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>
-  /** Results that the library has of calls whose end was not played. */
+  /** Results that the library received for calls whose end was not played. */
   readonly results: Map<string, string>
 }
 
 const formatCallKey = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
 
-/** Marks the result that the session has, if it differs from the result of the call that the library executed. */
+/** Marks the result that the session stored, if it differs from the result of the call that the library executed. */
 const markStoredResult = (player: Player, agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
   const facts = metadata ?? {}
   const key = formatCallKey(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
@@ -198,7 +199,7 @@ const playScope = (player: Player, event: Atof.ScopeEvent, managed: ManagedCalls
   } else if (!isManaged) beginCall(player, agent, event, micros)
 }
 
-/** Plays an event; fails with the error of the library. */
+/** Plays an event. Throws the error of the library, if any. */
 const playEvent = (player: Player, event: Atof.Event, managed: ManagedCalls): void => {
   const { library } = player
   const micros = managed.llm || managed.tool ? null : Atof.toMicros(event.timestamp)
@@ -210,7 +211,7 @@ const playEvent = (player: Player, event: Atof.Event, managed: ManagedCalls): vo
   )
 }
 
-/** Makes a player of spans. */
+/** Creates a player of spans. */
 export const make = (library: Library.Library): Spans => {
   const player: Player = {
     library,

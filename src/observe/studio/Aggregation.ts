@@ -1,6 +1,4 @@
-/**
- * Sums over sessions for charts: tokens, cost, latency and errors by day, model, tool and agent.
- */
+/** Aggregates sessions for charts: tokens, cost, latency and errors by day, model, tool and agent. */
 import type { Status } from "../../base/domain/Cost.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionQueries from "./SessionQueries.ts"
@@ -18,7 +16,7 @@ import type {
   SkillShare
 } from "./StudioSums.ts"
 
-/** Percentiles by nearest rank; undefined without a value. */
+/** Returns percentiles by nearest rank, or `undefined` if there are no values. */
 const computePercentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
   if (values.length === 0) return undefined
   const sorted = values.toSorted((a, b) => a - b)
@@ -28,11 +26,11 @@ const computePercentiles = (values: ReadonlyArray<number>): Percentiles | undefi
 
 const minute = 60_000
 
-/** Day of a time, as `2026-11-22`, in a zone some minutes east of UTC. */
+/** Formats the day of a time as `2026-11-22`. The offset from UTC is in minutes. */
 const formatDay = (at: number, utcOffset: number): string =>
   new Date(at + utcOffset * minute).toISOString().slice(0, 10)
 
-/** Calls by hour of the day, in a zone some minutes east of UTC. */
+/** Counts calls by hour of the day. The offset from UTC is in minutes. */
 const countByHour = (calls: ReadonlyArray<{ readonly at: number }>, utcOffset: number): ReadonlyArray<number> => {
   const hours = Array.from({ length: 24 }, () => 0)
   for (const { at } of calls) {
@@ -42,7 +40,7 @@ const countByHour = (calls: ReadonlyArray<{ readonly at: number }>, utcOffset: n
   return hours
 }
 
-/** Calls that used tokens, by the state of their cost. */
+/** Counts the calls that used tokens, and adds up their cost, by cost status. */
 const sumCostBuckets = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBuckets => {
   const sumBucket = (status: Status): CostBucket => {
     const some = calls.filter(
@@ -61,7 +59,7 @@ const sumCostBuckets = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBucke
   }
 }
 
-/** A model call or a tool call, as shares count it. */
+/** A model call or a tool call, in the form that shares are computed from. */
 interface CountedCall {
   readonly at: number
   readonly millis: number | undefined
@@ -152,7 +150,7 @@ const groupFailures = (
 const withFailureFlag = <A extends SessionFacts.ModelCall>(calls: ReadonlyArray<A>) =>
   calls.map((call) => ({ ...call, isFailed: call.status === "failed" }))
 
-/** Sums of the model calls of some sessions, by model. */
+/** Aggregates the model calls of sessions by model. */
 export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<ModelTotals> =>
   computeShares(
     withFailureFlag(facts.flatMap(({ id, modelCalls }) => modelCalls.map((call) => ({ ...call, conversation: id })))),
@@ -161,7 +159,7 @@ export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): Rea
   ).map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
 
 const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
-  // The newest session of a conversation represents all of them.
+  // The newest session represents its whole conversation.
   const conversations = Array.from(
     Map.groupBy(sessions, ({ id }) => SessionQueries.findBeginning(world, id)).values(),
     (some): Conversation => {
@@ -188,7 +186,7 @@ const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<Sessio
   ]
 }
 
-/** Uses of skills; a change that failed or was not allowed does not count. */
+/** Counts the uses of skills. Calls that failed or were not allowed are not counted. */
 const countSkillUses = (
   calls: ReadonlyArray<Pick<SessionFacts.ToolCall, "at" | "skill" | "status">>,
   chosen: ReadonlyArray<SpokenCounts["skills"][number]>
@@ -206,7 +204,7 @@ const countSkillUses = (
   ).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
 }
 
-/** Models, with the usage of sessions that the record does not have: it counts for the model of the session. */
+/** Adds the usage of sessions without a record to the totals of each session's model. */
 const addUnrecorded = (
   models: ReadonlyArray<Share>,
   some: ReadonlyArray<SessionQueries.UnrecordedSession>
@@ -233,7 +231,7 @@ const addUnrecorded = (
   return Array.from(all.values()).toSorted(compareByCount)
 }
 
-/** Sums over sessions that were found, and their sub-agents. `spoken` has the messages of the period. */
+/** Aggregates the given sessions and their sub-agents. `spoken` has the messages of the period. */
 export const aggregate = (
   world: SessionQueries.World,
   found: ReadonlyArray<SessionSummary>,
@@ -273,7 +271,7 @@ export const aggregate = (
       }))
   )
   const runs = facts.flatMap((one) => Array.from(one.runs.values()).filter(({ startedAt }) => isInside(startedAt)))
-  // Sessions that are older than the record have sums, and no times but their own.
+  // Sessions that are older than the record have totals, but no times except the start of the session.
   const unrecorded = SessionQueries.listUnrecorded(world, ids).filter(({ session }) => isInside(session.startedAt))
   const sums = SessionQueries.addUnrecorded(SessionFacts.sumTotals(runs, modelCalls, toolCalls), unrecorded)
   const getDay = ({ at }: { readonly at: number }): string => formatDay(at, utcOffset)

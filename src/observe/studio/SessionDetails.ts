@@ -1,6 +1,6 @@
 /**
- * A session whole: rows of its timeline, its conversation, totals of its runs, agents and models; and two of them
- * compared.
+ * Full view of a session: rows of its timeline, its conversation, and totals of its runs, agents and models. Also
+ * compares two sessions.
  */
 import type { Session } from "../../store/SessionStore.ts"
 import * as Unread from "../../store/Unread.ts"
@@ -26,14 +26,14 @@ import type {
   Tail
 } from "./StudioApi.ts"
 
-/** A session as it was read. */
+/** A session with the data that its view is built from. */
 export interface Source {
   readonly session: Session
-  /** Its runs and the runs of its sub-agents. */
+  /** Runs of the session and of its sub-agents. */
   readonly tree: Tree
-  /** Its system prompt, without secrets. */
+  /** System prompt of the session, without secrets. */
   readonly systemPrompt: string
-  /** Entries of its record that cannot be read. */
+  /** Entries in the session's record that cannot be read. */
   readonly unread: Unread.Unread
 }
 
@@ -121,8 +121,8 @@ const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
 }
 
 /**
- * Messages with the ids of the rows that show them. The rows of a session's own questions and answers follow the first
- * row in the order of the conversation; the calls of an answer follow it.
+ * Returns the messages with the ids of the rows that show them. Rows of user messages and of answers are matched in the
+ * order of the conversation; rows of calls are matched below their answer.
  */
 const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): ReadonlyArray<Message> => {
   const own = rows.filter(({ parent, task }) => parent === 0 && task === "")
@@ -132,7 +132,7 @@ const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): R
   const isWhole =
     messages.filter(isQuestion).length === questions.length &&
     messages.filter(({ role }) => role === "assistant").length === answers.length
-  // A trajectory that shows more or less than the conversation has no rows to point to.
+  // If the trajectory shows more or fewer messages than the conversation, rows cannot be matched.
   if (!isWhole) return messages
   const tools = new Map<number, Array<Row>>()
   let behind = -1
@@ -160,7 +160,7 @@ const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): R
   })
 }
 
-/** A session with its rows and messages. */
+/** Builds the view of a session with its rows and messages. */
 export const buildDetail = (world: SessionQueries.World, source: Source): SessionDetail => {
   const { session, systemPrompt, tree, unread } = source
   const { id } = session
@@ -193,7 +193,10 @@ const findTail = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Tail<A>
   return { from, items: after.slice(from) }
 }
 
-/** Items that differ; a tail where most do, as when one came in between. */
+/**
+ * Returns the items that changed. If most items changed, for example because one was inserted, all items from the first
+ * change on are returned.
+ */
 const computePatch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Patch<A> => {
   const end = Math.min(before.length, after.length)
   const changed = after
@@ -205,7 +208,9 @@ const computePatch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Pat
     : { from: end, items: after.slice(end), changed }
 }
 
-/** Changes from the state of a page to the session as it is now; everything if the page has no state. */
+/**
+ * Returns the changes from the state of a page to the current session, or the whole session if the page has no state.
+ */
 export const computeChange = (before: SessionDetail | undefined, after: SessionDetail): SessionEvent => {
   const { data, messages, ...rest } = after
   const [run] = data.runs
@@ -263,7 +268,7 @@ const pickTotals = ({
   unpriced
 })
 
-/** Compares two sessions, or runs of them; undefined where one has no such run. */
+/** Compares two sessions, or one run of each. Returns `undefined` if a requested run does not exist. */
 export const compare = (
   world: SessionQueries.World,
   [left, leftRun]: readonly [Source, string | undefined],

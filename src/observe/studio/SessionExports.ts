@@ -16,13 +16,13 @@ import type { ExportFormat, SessionSummary } from "./StudioApi.ts"
 
 const formatTrajectoryName = (id: string): string => `trajectory-${toFileName(id)}.json`
 
-/** Name of a session's file in an archive. */
+/** Returns the file name of a session in an archive. */
 export const formatFileName = (format: ExportFormat, { id }: SessionSummary): string =>
   format === "atif" ? formatTrajectoryName(id) : `${toFileName(id)}.${format === "jsonl" ? "jsonl" : "json"}`
 
 /**
- * The trajectory of a session, with its scores and the file of `next`, the session that continues it; `undefined` if
- * the session is empty.
+ * Returns the trajectory of a session with its scores, or `undefined` if the session is empty. `next` is the session
+ * that continues it; the trajectory refers to its file.
  */
 export const exportTrajectory = (
   tree: Tree,
@@ -50,7 +50,7 @@ export const exportTrajectory = (
   return Object.keys(extra).length === 0 ? trajectory : { ...trajectory, extra: { ...trajectory.extra, ...extra } }
 }
 
-/** A turn of a conversation for training. */
+/** A turn of a training conversation. */
 export interface Turn {
   readonly from: "system" | "human" | "gpt" | "tool"
   readonly value: string
@@ -86,7 +86,7 @@ const renderAnswer = ({ content }: Prompt.AssistantMessage): string => {
         ]
       : []
   )
-  // A turn without reasoning has an empty block, so that all turns have the same form.
+  // A turn without reasoning gets an empty block, so that all turns have the same form.
   return [`<think>\n${joinParts("reasoning")}\n</think>`, joinParts("text"), ...calls]
     .filter((part) => part !== "")
     .join("\n")
@@ -99,7 +99,7 @@ const renderQuestion = (content: Prompt.UserMessage["content"]): string =>
     )
     .join("\n")
 
-/** Turns of a session's conversation; consecutive results are one turn. */
+/** Converts the conversation of a session to turns. Consecutive results form one turn. */
 const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
   for (const message of messages) {
@@ -127,7 +127,7 @@ const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> =
   return turns
 }
 
-/** A session as a conversation for training; `undefined` for a session without messages. */
+/** Returns a session as a training conversation, or `undefined` for a session without messages. */
 export const toShareGpt = (tree: Tree, summary: SessionSummary) => {
   const turns = toTurns(tree.conversation(summary.id).flatMap(({ message }) => message ?? []))
   if (turns.length === 0) return undefined

@@ -1,11 +1,11 @@
 /**
- * Facts of a session's record for lists and sums: its runs, model calls, tool calls, children, scores and notes. Each
- * entry is added once and never read again.
+ * Facts about a session for lists and totals, collected from its record: runs, model calls, tool calls, children,
+ * scores and notes. Each entry of the record is read once.
  *
  * **Details**
  *
- * Texts are stored in one line and without secrets. Times are epoch milliseconds; a duration is `undefined` while
- * something runs, and for a call that was killed.
+ * Texts are stored as single lines without secrets. Times are in epoch milliseconds. A duration is `undefined` while a
+ * run or call is active, and for a call whose process was killed.
  */
 import * as Predicate from "effect/Predicate"
 import type { Status } from "../../base/domain/Cost.ts"
@@ -38,7 +38,7 @@ export interface RunFacts {
   endedAt: number | undefined
   exit: string | undefined
   failure: string | undefined
-  /** Numbers of its steps. */
+  /** Numbers of the run's steps. */
   readonly steps: Set<number>
 }
 
@@ -46,17 +46,17 @@ export interface RunFacts {
 export interface ModelCall {
   readonly run: string
   readonly at: number
-  /** Name of the side task that asked. */
+  /** Name of the side task that made the request, or `undefined` if the agent made it. */
   readonly task: string | undefined
   model: string
   millis: number | undefined
-  /** Time until the first piece of the answer. */
+  /** Time until the first part of the answer, in milliseconds. */
   firstPart: number | undefined
   status: "open" | "answered" | "failed" | "interrupted"
   tokens: Tokens
-  /** Undefined when no price is known. */
+  /** Cost in US dollars, or `undefined` if the price is unknown. */
   cost: number | undefined
-  /** Undefined before the call ended. */
+  /** Status of the cost, or `undefined` until the call has ended. */
   costStatus: Status | undefined
   reason: string | undefined
   message: string | undefined
@@ -87,15 +87,15 @@ export interface ChildFacts {
   readonly role: string
 }
 
-/** Facts of one session; its sub-agents have their own. */
+/** Facts about one session. Its sub-agents have separate facts. */
 export interface SessionFacts {
   readonly id: string
   source: string | undefined
   cwd: string | undefined
-  /** 0 before the first entry. */
+  /** Time of the first entry; 0 if it is absent. */
   startedAt: number
   activeAt: number
-  /** Number of the last entry. */
+  /** Sequence number of the last entry. */
   sequence: number
   lost: number
   replayOf: ReplaySource | undefined
@@ -105,14 +105,14 @@ export interface SessionFacts {
   readonly children: Array<ChildFacts>
   readonly scores: Map<string, Score>
   readonly notes: Array<Note>
-  /** Calls without an end, by their ids. */
+  /** Calls without an end, by id. */
   readonly open: Map<string, ModelCall | ToolCall>
 }
 
-/** No tokens. */
+/** Token counts that are all zero. */
 export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
 
-/** Adds tokens field by field. */
+/** Adds token counts field by field. */
 export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
   input: a.input + b.input,
   output: a.output + b.output,
@@ -121,15 +121,18 @@ export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
   reasoning: a.reasoning + b.reasoning
 })
 
-/** Adds US dollars, exact to a millionth of a millionth: sums of prices are no sums of binary fractions. */
+/**
+ * Adds amounts in US dollars and rounds to 12 decimal places, because binary fractions cannot represent sums of prices
+ * exactly.
+ */
 export const addCost = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.round((a + b) * 1e12) / 1e12
 
-/** Counts everything that was read and written. */
+/** Counts all tokens that were read or written. */
 export const countTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
   input + cacheRead + cacheWrite + output
 
-/** Facts of a session of which nothing is known. */
+/** Creates the facts of a session without entries. */
 export const make = (id: string): SessionFacts => ({
   id,
   source: undefined,
@@ -165,7 +168,7 @@ const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   return made
 }
 
-/** The skill of a call of `skill_view` or `skill_manage`; additional files of a skill do not count. */
+/** Returns the skill in a call of `skill_view` or `skill_manage`. Calls for additional files of a skill are ignored. */
 const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
   if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
   const name = toOneLine(args["name"])
@@ -175,7 +178,7 @@ const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
 
 type TaggedEvent<Tag extends Kind> = Extract<RecordEvent, { readonly _tag: Tag }>
 
-/** Takes secrets out of a text. */
+/** Removes secrets from a text. */
 type Clean = (text: string) => string
 
 const cleanLine = (text: string, clean: Clean): string => toOneLine(clean(text))
@@ -286,7 +289,7 @@ const endRun = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"RunEnded"
   run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message, clean)
 }
 
-/** Adds an entry. `clean` takes secrets out of a text. */
+/** Adds an entry. `clean` removes secrets from a text. */
 export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, clean: Clean): void => {
   const { at, event } = entry
   facts.sequence = sequence
@@ -321,10 +324,10 @@ export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, cl
   }
 }
 
-/** Tests for a tool call that failed or was not allowed. */
+/** Tests whether a tool call failed or was not allowed. */
 export const hasFailed = ({ status }: ToolCall): boolean => status === "error" || status === "blocked"
 
-/** Sums runs, model calls and tool calls. */
+/** Adds up runs, model calls and tool calls. */
 export const sumTotals = (
   runs: ReadonlyArray<RunFacts>,
   modelCalls: ReadonlyArray<ModelCall>,

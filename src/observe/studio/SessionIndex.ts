@@ -1,10 +1,11 @@
 /**
- * Keeps the facts of all sessions of a store: each entry of the run record is read once, whichever process writes it.
+ * Maintains the facts about all sessions of a store. Each entry of the run record is read once, even if another process
+ * wrote it.
  *
  * **Details**
  *
- * A store that does not exist yet has no sessions and is not created. Removed sessions leave the index, which is then
- * recreated, because their numbers may come again.
+ * A store that does not exist yet has no sessions and is not created. When sessions are removed, the index is rebuilt,
+ * because their sequence numbers may be reused.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -17,11 +18,11 @@ import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import { nowhere, type World } from "./SessionQueries.ts"
 
-/** The sessions of a store. */
+/** Index of the sessions of a store. */
 export interface Index {
-  /** Reads what is new, and returns all. */
+  /** Reads new entries, and returns all sessions. */
   readonly refresh: Effect.Effect<World, SessionStoreError>
-  /** The same, without reading when nothing was written since the last time. */
+  /** Returns all sessions. Reads new entries only if the store was written since the last read. */
   readonly current: Effect.Effect<World, SessionStoreError>
 }
 
@@ -52,7 +53,7 @@ const collectLinks = (
   return { parents, children, replays }
 }
 
-/** An index of the sessions of a store; `exists` returns `true` once the store was created. */
+/** Creates an index of the sessions of a store. `exists` returns true once the store has been created. */
 export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never, SessionActivity | SessionStore> =>
   Effect.gen(function* () {
     const activity = yield* SessionActivity
@@ -118,7 +119,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
       lock.withPermit(Effect.flatMap(exists, (isThere) => (isThere ? work : Effect.succeed(nowhere))))
 
     const noted = Effect.gen(function* () {
-      // Set before reading: entries that are written meanwhile are read again.
+      // Set before reading, so that entries written in the meantime are read next time.
       version = yield* activity.version
       return yield* read
     })

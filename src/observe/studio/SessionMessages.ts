@@ -1,6 +1,6 @@
 /**
- * The conversation of a session for people: its messages with their origin, calls with the files that they changed,
- * results with their outcome, images by their address.
+ * The conversation of a session for display: its messages with their origin, calls with the files that they changed,
+ * results with their outcome, and images with their addresses.
  */
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
@@ -12,13 +12,13 @@ import type { Call, Run, Tree } from "../RunTree.ts"
 import { describeToolEnding } from "../trace/ToolEnding.ts"
 import type { FileDiff, Message, Part } from "./StudioApi.ts"
 
-/** Bytes of an image of a conversation. */
+/** An image in a conversation. */
 export interface Image {
   readonly mediaType: string
   readonly bytes: Uint8Array
 }
 
-/** Types of images that a browser shows and that hold no script. */
+/** Types of images that browsers can show and that cannot contain scripts. */
 const imageTypes: ReadonlySet<string> = new Set([
   "image/png",
   "image/jpeg",
@@ -30,7 +30,7 @@ const imageTypes: ReadonlySet<string> = new Set([
 
 const isImage = ({ mediaType }: Prompt.FilePart): boolean => mediaType.startsWith("image/")
 
-/** Files of a message in order: its own, then the files of its results. */
+/** Lists the files of a message in order: first its own files, then the files in its tool results. */
 const listFiles = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
   typeof content === "string"
     ? []
@@ -39,13 +39,16 @@ const listFiles = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> 
         return part.type === "tool-result" ? (part.modelOutput ?? []).filter((one) => one.type === "file") : []
       })
 
-/** Place of an image as its address names it: the position of its message, and its index among the files there. */
+/**
+ * Parses the name of an image in its address: the position of its message, and its index among the files of the
+ * message.
+ */
 export const parseImagePlace = (name: string): { readonly position: number; readonly index: number } | undefined => {
   const [, position, index] = /^(\d{1,9})-(\d{1,5})$/u.exec(name) ?? []
   return position === undefined ? undefined : { position: Number(position), index: Number(index) }
 }
 
-/** An image of a message; `undefined` if it may not be served or does not exist. */
+/** Returns an image of a message, or `undefined` if it must not be served or does not exist. */
 export const findImage = (message: Prompt.Message, index: number): Image | undefined => {
   const file = listFiles(message)[index]
   if (file === undefined || file.data instanceof URL || !imageTypes.has(file.mediaType)) return undefined
@@ -57,7 +60,7 @@ export const findImage = (message: Prompt.Message, index: number): Image | undef
       bytes: Uint8Array.from(atob(file.data.slice(base64.length)), (letter) => letter.charCodeAt(0))
     }
   } catch {
-    // No base64: there is no image.
+    // The data is not base64, so there is no image.
     return undefined
   }
 }
@@ -83,7 +86,7 @@ const splitDiff = (diff: string): ReadonlyArray<FileDiff> =>
     return path === "" ? [] : [{ path, text: body }]
   })
 
-/** Changes of files that a call and the calls of its tool made, as they were recorded. */
+/** Lists the recorded file changes of a call and of the calls that its tool made. */
 const listRecordedChanges = ({ calls, changes }: Call): ReadonlyArray<FileDiff> => [
   ...changes.map(({ diff, path }) => ({
     path: FileChange.readFileName({ diff, path }),
@@ -92,13 +95,16 @@ const listRecordedChanges = ({ calls, changes }: Call): ReadonlyArray<FileDiff> 
   ...calls.flatMap(listRecordedChanges)
 ]
 
-/** Recorded changes; without any, the changes of an older record. */
+/**
+ * Lists the recorded changes of a call. If no changes were recorded, derives them, because older records do not contain
+ * changes.
+ */
 const listChangesOr = (call: Call | undefined, otherwise: () => ReadonlyArray<FileDiff>): ReadonlyArray<FileDiff> => {
   const found = call === undefined ? [] : listRecordedChanges(call)
   return found.length > 0 ? found : otherwise()
 }
 
-/** File changes of a call, derived from its arguments and its result. */
+/** Derives the file changes of a call from its arguments and its result. */
 const deriveDiffs = (
   { name, params }: Prompt.ToolCallPart,
   result: string,
@@ -124,11 +130,11 @@ const formatIndented = (value: unknown): string =>
     ? value
     : Option.getOrElse(Option.liftThrowable(() => JSON.stringify(value, null, 2) ?? "")(), () => Json.toText(value))
 
-/** Calls of some runs by their ids; the last of an id wins. */
+/** Indexes the calls of runs by id. If an id occurs several times, the last call is used. */
 const indexCalls = (runs: ReadonlyArray<Run>): ReadonlyMap<string, Call> =>
   new Map(runs.flatMap(({ steps }) => steps.flatMap(({ calls }) => calls.map((call) => [call.id, call] as const))))
 
-/** Text of a result as the model got it. */
+/** Returns the text of a result as the model received it. */
 const readResultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
   const texts = (modelOutput ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
   return texts.length > 0 ? texts.join("\n") : toOutputText(result)
@@ -194,7 +200,10 @@ const toParts = (
 const isBroken = ({ options }: Prompt.Message): boolean =>
   toFields(toFields(options)["hermes-effect"])["broken_off"] === true
 
-/** Messages of a session in order, the system prompt first, and the incomplete answers of runs that were cut. */
+/**
+ * Builds the messages of a session in order, with the system prompt first, and with the incomplete answers of
+ * interrupted runs.
+ */
 export const buildConversation = (tree: Tree, sessionId: string, systemPrompt: string): ReadonlyArray<Message> => {
   const runs = tree.roots.filter((run) => run.sessionId === sessionId)
   const calls = indexCalls(runs)

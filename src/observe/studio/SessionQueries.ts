@@ -1,32 +1,30 @@
-/**
- * Lists of sessions: summaries of all sessions of a store, found by a query and sorted.
- */
+/** Lists of sessions: summaries of the sessions in a store that match a query, sorted. */
 import type { Session } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import type { SessionList, SessionQuery, SessionSummary, Sort, Status, Tokens, Totals } from "./StudioApi.ts"
 
-/** All sessions of a store at one time. */
+/** All sessions of a store at one point in time. */
 export interface World {
-  /** Number of the last entry that is in the facts. */
+  /** Sequence number of the last entry that the facts include. */
   readonly sequence: number
   readonly sessions: ReadonlyMap<string, Session>
-  /** Sessions that were there since the studio began and are not any more. */
+  /** Sessions that were removed since the studio started. */
   readonly removed: ReadonlySet<string>
   readonly facts: ReadonlyMap<string, SessionFacts.SessionFacts>
-  /** Sessions that a living process has a run in. */
+  /** Sessions that have an active run in a live process. */
   readonly running: ReadonlySet<string>
-  /** First prompts, in one line and without secrets. */
+  /** First prompts, as single lines without secrets. */
   readonly prompts: ReadonlyMap<string, string>
-  /** Parents of sub-agents. */
+  /** Parent session of each sub-agent. */
   readonly parents: ReadonlyMap<string, string>
-  /** Sub-agents of each session, in the order of their beginning. */
+  /** Sub-agents of each session, in the order in which they started. */
   readonly children: ReadonlyMap<string, ReadonlyArray<string>>
-  /** Sessions that replay a session. */
+  /** Sessions that replay each session. */
   readonly replays: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
-/** A store without a session. */
+/** A store without sessions. */
 export const nowhere: World = {
   sequence: 0,
   sessions: new Map(),
@@ -39,17 +37,17 @@ export const nowhere: World = {
   replays: new Map()
 }
 
-/** Sessions in a list without a limit, and the most that one list may have. */
+/** Default and maximum number of sessions in a list. */
 export const limits = { otherwise: 50, most: 500 }
 
-/** State of a run; `isRunning` refers to its session. */
+/** Returns the status of a run. `isRunning` is true if its session is running. */
 export const getRunStatus = ({ exit }: Pick<SessionFacts.RunFacts, "exit">, isRunning: boolean): Status => {
   if (exit === undefined) return isRunning ? "running" : "interrupted"
   if (exit === "interrupted" || exit === "interrupted_by_user") return "interrupted"
   return exit === "text_response" ? "ok" : "error"
 }
 
-/** A session and its sub-agents of all depths, itself first. */
+/** Lists a session followed by its sub-agents at all depths. */
 export const listFamily = (world: World, id: string): ReadonlyArray<string> => {
   const found = new Set<string>()
   const walk = (one: string): void => {
@@ -61,10 +59,10 @@ export const listFamily = (world: World, id: string): ReadonlyArray<string> => {
   return Array.from(found)
 }
 
-/** The session that a sub-agent works for, over all depths; a session without a parent is its own. */
+/** Returns the session that a sub-agent ultimately works for, or the session itself if it has no parent. */
 export const findRoot = (world: World, id: string): string => {
   let root = id
-  // Parents of a damaged store may go round in a circle.
+  // Parents in a damaged store may form a cycle.
   for (let depth = 0; depth < world.parents.size; depth++) {
     const parent = world.parents.get(root)
     if (parent === undefined) break
@@ -73,7 +71,10 @@ export const findRoot = (world: World, id: string): string => {
   return root
 }
 
-/** The first session of the conversation that a session is a part of: compaction carries one over several sessions. */
+/**
+ * Returns the first session of the conversation that a session belongs to, because compaction splits a conversation
+ * into several sessions.
+ */
 export const findBeginning = (world: World, id: string): string => {
   const seen = new Set([id])
   let first = id
@@ -85,11 +86,11 @@ export const findBeginning = (world: World, id: string): string => {
   }
 }
 
-/** Facts of sessions that have some. */
+/** Lists the facts of the given sessions that have facts. */
 export const listFacts = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
   ids.flatMap((id) => world.facts.get(id) ?? [])
 
-/** Tokens of a session, from the store. */
+/** Returns the token counts of a session in the store. */
 const toTokens = ({ usage }: Session): Tokens => ({
   input: usage.inputTokens,
   output: usage.outputTokens,
@@ -98,25 +99,25 @@ const toTokens = ({ usage }: Session): Tokens => ({
   reasoning: usage.reasoningTokens
 })
 
-/** Sums in the store of a session that is older than the record, or was imported. */
+/** Totals in the store for a session that is older than the record, or was imported. */
 export interface UnrecordedSession {
   readonly session: Session
   readonly tokens: Tokens
   readonly cost: number | undefined
 }
 
-/** Sessions of which the record has no run. */
+/** Lists the sessions without a run in the record. */
 export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<UnrecordedSession> =>
   ids.flatMap((id) => {
     const session = world.sessions.get(id)
     if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
-    // Without its own run it has the messages of the session that it continues, which counts them.
+    // A continuing session without a run contains only messages of the previous session, which counts them.
     if (session.continues !== undefined) return []
     const { usd } = session.cost
     return [{ session, tokens: toTokens(session), cost: usd === null || usd === 0 ? undefined : usd }]
   })
 
-/** Sums, including the sums of sessions that the record does not have. */
+/** Adds the totals of sessions without a record. */
 export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSession>): Totals =>
   some.reduce(
     (sum, { cost, session, tokens }) => ({
@@ -129,7 +130,10 @@ export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSessio
     sums
   )
 
-/** Sums of some sessions, without their sub-agents. Sessions older than the record have the sums in the store. */
+/**
+ * Returns the totals of sessions, without their sub-agents. Totals of sessions older than the record come from the
+ * store.
+ */
 export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals => {
   const recorded = listFacts(world, ids)
   const sums = SessionFacts.sumTotals(
@@ -143,13 +147,16 @@ export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals =>
 const findLastRun = (facts: SessionFacts.SessionFacts | undefined): SessionFacts.RunFacts | undefined =>
   facts === undefined ? undefined : Array.from(facts.runs.values()).at(-1)
 
-/** State of a session. */
+/** Returns the status of a session. */
 export const getStatus = (world: World, id: string): Status => {
   const run = findLastRun(world.facts.get(id))
   return run === undefined ? (world.running.has(id) ? "running" : "ok") : getRunStatus(run, world.running.has(id))
 }
 
-/** Text that differs when anything was written of a session or its sub-agents, or a run of them began or ended. */
+/**
+ * Returns a text that changes when anything about a session or its sub-agents is written, or when one of their runs
+ * begins or ends.
+ */
 export const makeStamp = (world: World, id: string): string =>
   JSON.stringify([
     world.replays.get(id)?.length ?? 0,
@@ -175,8 +182,8 @@ const listTools = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArr
   listDistinct(facts.flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name)))
 
 /**
- * Sum of the durations of a session's runs that are counted, in milliseconds; one that runs counts to its last event, a
- * killed one before others not.
+ * Adds up the durations of a session's runs that match `isCounted`, in milliseconds. A last run without an end counts
+ * up to its last event; earlier runs without an end do not count.
  */
 export const sumDurations = (
   facts: SessionFacts.SessionFacts | undefined,
@@ -191,7 +198,7 @@ export const sumDurations = (
           : sum
       }, 0)
 
-/** Summary of a session, with its sub-agents in its totals. */
+/** Summarizes a session. Its totals include its sub-agents. */
 export const summarize = (world: World, session: Session): SessionSummary => {
   const { id } = session
   const own = world.facts.get(id)
@@ -239,7 +246,7 @@ const orders: Readonly<Record<Sort, (one: SessionSummary) => number | string>> =
   title: ({ id, prompt, title }) => (title ?? prompt ?? id).toLowerCase()
 }
 
-/** Names of the orders of a list. */
+/** Sort orders of a list. */
 export const sorts: ReadonlyArray<Sort> = [
   "activity",
   "started",
@@ -251,13 +258,13 @@ export const sorts: ReadonlyArray<Sort> = [
   "title"
 ]
 
-/** Names of the states of a session. */
+/** Possible statuses of a session. */
 export const statuses: ReadonlyArray<Status> = ["ok", "error", "interrupted", "running"]
 
 const isIn = <A>(wanted: ReadonlyArray<A> | undefined, found: ReadonlyArray<A>): boolean =>
   wanted === undefined || wanted.length === 0 || found.some((one) => wanted.includes(one))
 
-/** Tests a summary. `hits` are the sessions whose messages have the words of the query. */
+/** Creates a test for summaries. `hits` are the sessions whose messages match the words of the query. */
 const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
   const words = toOneLine(query.q ?? "").toLowerCase()
   return (one: SessionSummary): boolean =>
@@ -274,7 +281,7 @@ const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
       [one.title, one.prompt, one.id, one.goal].some((text) => text?.toLowerCase().includes(words) === true))
 }
 
-/** Summaries of all sessions that a query finds, sorted; all pages. */
+/** Returns the summaries of all sessions that match a query, sorted, on all pages. */
 export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string>): ReadonlyArray<SessionSummary> => {
   const order = orders[query.sort ?? "activity"]
   const isUp = (query.order ?? (query.sort === "title" ? "asc" : "desc")) === "asc"
@@ -287,7 +294,7 @@ export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string
     .toSorted(compareSummaries)
 }
 
-/** One page of the sessions that a query finds. */
+/** Returns one page of the sessions that match a query. */
 export const list = (world: World, query: SessionQuery, hits: ReadonlySet<string>): SessionList => {
   const found = find(world, query, hits)
   const from = query.offset ?? 0

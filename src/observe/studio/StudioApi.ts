@@ -1,10 +1,11 @@
 /**
- * Types of the studio's HTTP interface: shared by its server and by the page in the browser, so they carry no code.
+ * Types of the studio's HTTP interface. The server and the page in the browser share them, so this module contains no
+ * code.
  *
  * **Details**
  *
- * Every answer is JSON, except for the page, images, exports and the stream of events. Times are epoch milliseconds,
- * durations milliseconds, costs US dollars. A field that is unknown is absent. Texts do not contain secrets.
+ * Every answer is JSON, except for the page, images, exports and the stream of events. Times are in epoch milliseconds,
+ * durations in milliseconds, and costs in US dollars. Unknown fields are absent. Texts do not contain secrets.
  *
  * | request | answer |
  * | --- | --- |
@@ -23,69 +24,69 @@
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
  *
- * A query repeats a field for each of its values: `model=a&model=b` matches either. A failure has a status of 400 and
- * above and the body {@link Problem}. A POST has the header `content-type: application/json`; it answers 403 unless
- * {@link About.write}.
+ * A query repeats a field that has several values: `model=a&model=b` matches either. A failure has a status of at least
+ * 400 and the body {@link Problem}. A POST request must have the header `content-type: application/json`; its response
+ * is 403 unless {@link About.write} is true.
  *
- * The stream sends a comment every 15 s, and an event `problem` ({@link Problem}) when the store cannot be read; it
- * then continues. Each event has the sequence of the record as its `id`; the browser sends the last one as
- * `Last-Event-ID` when it reconnects, and receives all later events. `after=SEQUENCE` in the query means the same for
- * the first connection: a page passes the {@link SessionDetail.sequence} or {@link SessionList.sequence} that it has.
+ * The stream sends a comment every 15 s. If the store cannot be read, it sends an event `problem` ({@link Problem}) and
+ * continues. Each event has the sequence of the record as its `id`; the browser sends the last one as `Last-Event-ID`
+ * when it reconnects, and receives all later events. `after=SEQUENCE` in the query does the same for the first
+ * connection: a page passes its current {@link SessionDetail.sequence} or {@link SessionList.sequence}.
  */
 import type { Data } from "../trace/PageData.ts"
 import type { Row } from "../trace/Row.ts"
 import type { Percentiles } from "./StudioSums.ts"
 
-/** Body of every failure: the condition, then what to do, in one line. */
+/** Body of every failure: the problem and its remedy, in one line. */
 export interface Problem {
   readonly error: string
 }
 
-/** The server and its permissions. */
+/** Information about the server and its permissions. */
 export interface About {
   readonly version: string
   /** The directory whose sessions are shown. */
   readonly home: string
-  /** Replays, scores and notes are accepted. */
+  /** True if replays, scores and notes are accepted. */
   readonly write: boolean
-  /** Entries of the record that this version cannot read: they are left out everywhere. */
+  /** Number of entries in the record that this version cannot read and leaves out. */
   readonly unread: number
-  /** Models that a replay may be given: the models of the settings. */
+  /** Models that a replay may use: the models in the settings. */
   readonly models: ReadonlyArray<string>
 }
 
-/** State of a session's last run. `interrupted` covers runs that were stopped and processes that were killed. */
+/** Status of a session's last run. `interrupted` includes runs that were stopped and runs whose process was killed. */
 export type Status = "ok" | "error" | "interrupted" | "running"
 
-/** Orders of a list; the largest or newest first unless `order=asc`. */
+/** Sort order of a list. The largest or newest comes first unless `order=asc`. */
 export type Sort = "activity" | "started" | "duration" | "cost" | "tokens" | "errors" | "steps" | "title"
 
-/** Query of a list. Fields that are absent let all through. */
+/** Query of a list. Absent fields do not filter. */
 export interface SessionQuery {
-  /** Words in titles, ids and messages. */
+  /** Words to find in titles, ids and messages. */
   readonly q?: string | undefined
   readonly source?: ReadonlyArray<string> | undefined
   readonly model?: ReadonlyArray<string> | undefined
   readonly status?: ReadonlyArray<Status> | undefined
-  /** Sessions with activity at or after, and before. */
+  /** Only sessions with activity at or after this time. `until` selects activity before a time. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** A tool that was called. */
+  /** Only sessions that called one of these tools. */
   readonly tool?: ReadonlyArray<string> | undefined
   readonly minCost?: number | undefined
-  /** `true` also lists sub-agents as separate sessions. */
+  /** If true, sub-agents are also listed as separate sessions. */
   readonly children?: boolean | undefined
-  /** `activity` when absent. */
+  /** Sort order. The default is `activity`. */
   readonly sort?: Sort | undefined
   readonly order?: "asc" | "desc" | undefined
-  /** 50 when absent, 500 at most. */
+  /** Maximum number of sessions. The default is 50, the maximum 500. */
   readonly limit?: number | undefined
   readonly offset?: number | undefined
-  /** Minutes east of UTC, for the days of aggregates; 0 when absent. */
+  /** Offset from UTC in minutes (east is positive), for the days of aggregates. The default is 0. */
   readonly utcOffset?: number | undefined
 }
 
-/** Tokens. `input` excludes what was read from or written to a cache; `reasoning` is part of `output`. */
+/** Token counts. `input` excludes tokens read from or written to a cache; `reasoning` is part of `output`. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -94,19 +95,19 @@ export interface Tokens {
   readonly reasoning: number
 }
 
-/** Sums of some part of the record. */
+/** Totals of a part of the record. */
 export interface Totals {
   readonly runs: number
   readonly steps: number
-  /** Requests to models: retries and side tasks included. */
+  /** Number of requests to models, including retries and side tasks. */
   readonly modelCalls: number
   readonly toolCalls: number
   readonly tokens: Tokens
-  /** Sum of the known costs; absent when no price is known. */
+  /** Sum of the known costs. Absent if no price is known. */
   readonly cost?: number | undefined
-  /** Model calls whose price is unknown: when above 0, `cost` is a lower bound. */
+  /** Number of model calls whose price is unknown. If it is above 0, `cost` is a lower bound. */
   readonly unpriced: number
-  /** Failed model calls, failed tool calls and failed runs. */
+  /** Number of failed model calls, failed tool calls and failed runs. */
   readonly errors: number
 }
 
@@ -114,7 +115,7 @@ export interface Totals {
 export interface SessionSummary extends Totals {
   readonly id: string
   readonly title?: string | undefined
-  /** Beginning of the first prompt, in one line. */
+  /** Beginning of the first prompt, as a single line. */
   readonly prompt?: string | undefined
   readonly source: string
   readonly models: ReadonlyArray<string>
@@ -123,39 +124,39 @@ export interface SessionSummary extends Totals {
   readonly startedAt: number
   /** Time of the last event. */
   readonly activeAt: number
-  /** Absent while it runs. */
+  /** Time when the session's last run ended. Absent while the session is running. */
   readonly endedAt?: number | undefined
-  /** Sum of the durations of its own runs. */
+  /** Sum of the durations of the session's own runs. */
   readonly duration: number
   readonly status: Status
-  /** Message of the last failure of a run, in one line. */
+  /** Message of the last failed run, as a single line. */
   readonly failure?: string | undefined
   /** The session whose agent delegated to this one. */
   readonly parent?: string | undefined
-  /** Of a sub-agent: its goal. */
+  /** Goal of the session, if it belongs to a sub-agent. */
   readonly goal?: string | undefined
-  /** Sub-agents, of all depths. */
+  /** Number of sub-agents, at all depths. */
   readonly children: number
   readonly replayOf?: ReplaySource | undefined
   /** Ids of the sessions that replay this one. */
   readonly replays: ReadonlyArray<string>
-  /** The latest score of each name. */
+  /** Latest score of each name. */
   readonly scores: ReadonlyArray<Score>
   readonly notes: number
 }
 
-/** Answer to a query: one page of a list. */
+/** Response to a query: one page of a list. */
 export interface SessionList {
   readonly sessions: ReadonlyArray<SessionSummary>
-  /** Sessions that the query finds, over all pages. */
+  /** Number of sessions that match the query, on all pages. */
   readonly total: number
-  /** Values to offer as filters, over all sessions. */
+  /** Values that can be offered as filters, from all sessions. */
   readonly known: {
     readonly sources: ReadonlyArray<string>
     readonly models: ReadonlyArray<string>
     readonly tools: ReadonlyArray<string>
   }
-  /** Sequence of the record at this time, for `after`. */
+  /** Current sequence of the record, to be passed as `after`. */
   readonly sequence: number
 }
 
@@ -168,27 +169,27 @@ export interface TextPart {
   readonly text: string
 }
 
-/** A call of a tool, as the model made it. */
+/** A tool call, as the model made it. */
 export interface CallPart {
   readonly type: "call"
   readonly id: string
   readonly name: string
-  /** JSON, indented. */
+  /** Arguments as indented JSON. */
   readonly args: string
-  /** Session of the sub-agents that it started. */
+  /** Sessions of the sub-agents that the call started. */
   readonly children: ReadonlyArray<string>
-  /** Changes of files that it made. */
+  /** File changes that the call made. */
   readonly diffs: ReadonlyArray<FileDiff>
 }
 
-/** The result of a call. */
+/** Result of a call. */
 export interface ResultPart {
   readonly type: "result"
-  /** Id of its call. */
+  /** Id of the call. */
   readonly id: string
   readonly name: string
   readonly text: string
-  /** Status as rows have it: `ok`, `error`, `blocked`, `cancelled`, `open`, `exit 1`, … */
+  /** Status as in rows: `ok`, `error`, `blocked`, `cancelled`, `open`, `exit 1`, … */
   readonly status: string
   readonly duration?: number | undefined
 }
@@ -197,9 +198,9 @@ export interface ResultPart {
 export interface ImagePart {
   readonly type: "image"
   readonly mediaType: string
-  /** Absolute path on this server, or an address that the run named: the page does not load the latter. */
+  /** Absolute path on this server, or an external address from the run. The page does not load external addresses. */
   readonly url: string
-  /** The image is served by this server. */
+  /** True if this server serves the image. */
   readonly local: boolean
 }
 
@@ -216,7 +217,7 @@ export type Part = TextPart | CallPart | ResultPart | ImagePart | FilePart
 /** A changed file. */
 export interface FileDiff {
   readonly path: string
-  /** Unified diff, without file headers. */
+  /** Unified diff without file headers. */
   readonly text: string
 }
 
@@ -224,39 +225,39 @@ export interface FileDiff {
 export interface Message {
   readonly role: "system" | "user" | "assistant" | "tool"
   readonly origin: Origin
-  /** Place in the session, which a replay names; absent of messages that are sent and not stored. */
+  /** Position in the session, which a replay refers to. Absent for messages that are sent but not stored. */
   readonly position?: number | undefined
-  /** Turn of the run that added it. */
+  /** Turn id of the run that added the message. */
   readonly run?: string | undefined
   readonly at?: number | undefined
-  /** Of an answer: the model that gave it. */
+  /** Model that produced the answer, if the message is an answer. */
   readonly model?: string | undefined
-  /** Id of the row that shows it. */
+  /** Id of the row that shows the message. */
   readonly row?: number | undefined
-  /** Incomplete: the stream broke off. */
+  /** True if the message is incomplete because the stream was interrupted. */
   readonly partial?: boolean | undefined
   readonly parts: ReadonlyArray<Part>
 }
 
 /** A run of a session: one turn. */
 export interface RunSummary extends Totals {
-  /** Its turn id. */
+  /** Turn id of the run. */
   readonly id: string
   readonly startedAt: number
   readonly endedAt?: number | undefined
   readonly status: Status
-  /** Exact exit of the run; absent while it runs, and of a killed process. */
+  /** Exact exit of the run. Absent while it is running, and for a killed process. */
   readonly exit?: string | undefined
   readonly failure?: string | undefined
   readonly model: string
   readonly prompt?: string | undefined
 }
 
-/** Totals of an agent of a session, itself or a sub-agent. */
+/** Totals of one agent of a session: the main agent or a sub-agent. */
 export interface AgentTotals extends Totals {
-  /** Its session. */
+  /** Session of the agent. */
   readonly session: string
-  /** The goal of a sub-agent; `main` of the session itself. */
+  /** Goal of a sub-agent, or `main` for the session itself. */
   readonly name: string
   readonly parent?: string | undefined
   readonly status: Status
@@ -273,43 +274,49 @@ export interface ModelTotals {
   readonly latency?: Percentiles | undefined
 }
 
-/** A session whole. */
+/** Full view of a session. */
 export interface SessionDetail {
-  /** Sequence of the record at this time, for `after`. */
+  /** Current sequence of the record, to be passed as `after`. */
   readonly sequence: number
   readonly summary: SessionSummary
-  /** Rows and texts as the one-file page has them; one run, the session. */
+  /** Rows and texts in the form of the one-file page, with the session as its only run. */
   readonly data: Data
-  /** Messages of the session itself, in order; messages of a sub-agent are in its own session. */
+  /** Messages of the session itself, in order. Messages of a sub-agent are in the sub-agent's session. */
   readonly messages: ReadonlyArray<Message>
   readonly runs: ReadonlyArray<RunSummary>
   readonly agents: ReadonlyArray<AgentTotals>
   readonly models: ReadonlyArray<ModelTotals>
   readonly scores: ReadonlyArray<Score>
   readonly notes: ReadonlyArray<Note>
-  /** Entries of its record that are lost or cannot be read, each kind in a line. */
+  /** Descriptions of lost or unreadable entries in the session's record, one per kind. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Items that replace all from a place on: `[...known.slice(0, from), ...items]`. */
+/** Items that replace all items from an index on: `[...known.slice(0, from), ...items]`. */
 export interface Tail<A> {
   readonly from: number
   readonly items: ReadonlyArray<A>
 }
 
-/** A tail, and items before it that changed, each with its index: the row of an agent grows with every row below it. */
+/**
+ * A tail, and changed items before it, each with its index. Earlier items change because the row of an agent grows with
+ * every row below it.
+ */
 export interface Patch<A> extends Tail<A> {
   readonly changed: ReadonlyArray<readonly [index: number, item: A]>
 }
 
-/** Sessions that are new or changed. */
+/** Sessions that were added, changed or removed. */
 export interface SessionsEvent {
   readonly sessions: ReadonlyArray<SessionSummary>
-  /** Ids of sessions that were removed; of the first event after a list, all since the studio began. */
+  /** Ids of removed sessions. The first event after a list contains all sessions removed since the studio started. */
   readonly removed: ReadonlyArray<string>
 }
 
-/** Changes of a session: {@link SessionDetail}, its long lists reduced to the differences from the event before. */
+/**
+ * Changes of a session: a {@link SessionDetail} whose long lists are reduced to the differences from the previous
+ * event.
+ */
 export interface SessionEvent extends Omit<SessionDetail, "data" | "messages"> {
   readonly rows: Patch<Row>
   readonly pool: Tail<string>
@@ -333,12 +340,12 @@ export interface Side extends Totals {
 export interface Comparison {
   readonly left: Side
   readonly right: Side
-  /** Both runs with the changes from the left to the right; tabs are named by {@link Side.name}. */
+  /** Both runs, with the changes from the left one to the right one. Tabs are named by {@link Side.name}. */
   readonly data: Data
-  /** The first change; absent when both are the same. */
+  /** The first change. Absent if both sides are equal. */
   readonly first?:
     | {
-        /** Index in `data.diff`. */
+        /** Index of the change in `data.diff`. */
         readonly change: number
         readonly state: "changed" | "removed" | "added"
         readonly left?: string | undefined
@@ -348,15 +355,15 @@ export interface Comparison {
 }
 
 /**
- * Formats of a dataset, JSON Lines all: `atif` has an ATIF trajectory in each line, `jsonl` a stored session with its
- * messages, `sharegpt` a conversation for training. In an archive each line is a file.
+ * Format of a dataset in JSON Lines. Each line is an ATIF trajectory (`atif`), a stored session with its messages
+ * (`jsonl`), or a training conversation (`sharegpt`). In an archive, each line is a separate file.
  */
 export type ExportFormat = "atif" | "jsonl" | "sharegpt"
 
 /**
- * Runs a session again from one of its messages, as a new session. Everything before the message stays.
+ * Runs a session again from one of its messages, as a new session. Everything before the message is retained.
  *
- * - `position` of a user message: with this `prompt`, or the same one.
+ * - `position` of a user message: the run begins with `prompt`, or with the same message if `prompt` is absent.
  * - `position` of an answer: the model answers again.
  * - `result` replaces the result of one call; the run continues after the results of that step. `position` is then
  *   absent.
@@ -368,7 +375,7 @@ export interface ReplayRequest {
   readonly result?: { readonly callId: string; readonly text: string } | undefined
 }
 
-/** The new session; it is running. */
+/** The new session, which is running. */
 export interface Replayed {
   readonly session: string
 }
@@ -377,12 +384,13 @@ export interface Replayed {
 export interface ReplaySource {
   readonly session: string
   readonly position: number
-  /** Members of the request that differ from the source: `prompt`, `model`, `result`. */
+  /** Fields of the request that differ from the source: `prompt`, `model`, `result`. */
   readonly changed: ReadonlyArray<string>
 }
 
 /**
- * A new score of a session or of one of its runs. A later one of the same name and run replaces it; null takes it back.
+ * A new score of a session or of one of its runs. A later score with the same name and run replaces it; null removes
+ * it.
  */
 export interface ScoreRequest {
   readonly name: string
@@ -391,7 +399,7 @@ export interface ScoreRequest {
   readonly comment?: string | undefined
 }
 
-/** A score that was given to a run. */
+/** A recorded score of a session or a run. */
 export interface Score {
   readonly name: string
   readonly value: number | string | boolean

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The version of the store is polled a few times a second, without reading it; only after a write, new entries are
- * read, once for all listeners. An event contains the differences from the previous one.
+ * The version of the store is polled a few times a second without reading the store. New entries are read only after a
+ * write, and once for all listeners. An event contains the differences from the previous one.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -23,26 +23,27 @@ import * as SessionQueries from "./SessionQueries.ts"
 import type { Problem, SessionDetail, SessionEvent, SessionsEvent, SessionSummary } from "./StudioApi.ts"
 import type { Refusal } from "./StudioRequests.ts"
 
-/** Time between two questions for the version of the store. */
+/** Interval at which the version of the store is polled. */
 const interval = Duration.millis(250)
 
 /**
- * Time between two comments of a stream. A killed process writes nothing, so running sessions are examined as often.
+ * Interval between two comments of a stream. Running sessions are checked at the same interval, because a killed
+ * process does not write its end.
  */
 const heartbeat = Duration.seconds(15)
 
-/** The sessions as they are now, or the reason why they cannot be read. */
+/** The current sessions, or the reason why they cannot be read. */
 type Reading = Result.Result<SessionQueries.World, SessionStoreError>
 
 /** Changes of a store. */
 export interface News {
-  /** Sessions as they are, and again after every change. */
+  /** Emits the current sessions, and emits them again after every change. */
   readonly worlds: Stream.Stream<Reading>
-  /** Looks at the store now. */
+  /** Checks the store for changes now. */
   readonly wake: Effect.Effect<void>
 }
 
-/** Watches a store as long as the scope lives. */
+/** Watches a store until the scope closes. */
 export const watch = (index: Index): Effect.Effect<News, never, Scope.Scope> =>
   Effect.gen(function* () {
     const changes = yield* PubSub.sliding<Reading>(1)
@@ -79,7 +80,7 @@ export const watch = (index: Index): Effect.Effect<News, never, Scope.Scope> =>
     }
   })
 
-/** An event as it is sent. */
+/** A server-sent event. */
 interface Event {
   readonly event: string
   readonly id: number | undefined
@@ -92,7 +93,7 @@ const makeProblemEvent = (message: string): Event => ({
   data: { error: message } satisfies Problem
 })
 
-/** Sessions of a world by id, serialized to detect changes. */
+/** Serializes session summaries, by id, to detect changes. */
 const serializeSummaries = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> =>
   new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
 
@@ -100,8 +101,8 @@ const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummar
   SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
 
 /**
- * Sessions that changed since a sequence of the record and all that were removed, then each change; changes alone
- * without a sequence.
+ * Streams changes of sessions. If `after` is given, the first event has the sessions that changed after that sequence
+ * and all removed sessions.
  */
 export const streamSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
   let known: Map<string, string> | undefined
@@ -117,8 +118,8 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
         : before.get(one.id) !== known?.get(one.id)
     const data: SessionsEvent = {
       sessions: all.filter(isNews),
-      // A session may go between the list and the first event: every removal that the studio saw is said to a page with
-      // a list.
+      // A session may be removed between the list and the first event, so a page with a list receives all removals that
+      // the studio observed.
       removed:
         before === undefined
           ? after === undefined
@@ -133,7 +134,8 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
 }
 
 /**
- * The difference from the state of the page, then each change of the session. Changes of other sessions are skipped.
+ * Streams the difference from the state of the page, then each change of the session. Changes of other sessions are
+ * skipped.
  */
 export const streamSession = (
   { worlds }: News,
@@ -171,7 +173,7 @@ export const streamSession = (
 const encodeEvent = ({ data, event, id }: Event): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
-/** A response that sends events until the browser goes away. */
+/** Creates a response that sends events until the browser disconnects. */
 export const respond = (events: Stream.Stream<Event>): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.stream(
     Stream.encodeText(

@@ -1,6 +1,4 @@
-/**
- * Requests to the studio, read and checked: queries of lists, and the bodies of writes.
- */
+/** Reads and validates requests to the studio: queries of lists, and the bodies of writes. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -8,16 +6,16 @@ import * as Json from "../../base/domain/Json.ts"
 import * as SessionQueries from "./SessionQueries.ts"
 import type { ExportFormat, NoteRequest, ReplayRequest, ScoreRequest, SessionQuery, Sort, Status } from "./StudioApi.ts"
 
-/** A request that cannot be answered: the status, the condition and its remedy. */
+/** Refusal of a request, with the HTTP status and a message that contains the problem and its remedy. */
 export class Refusal extends Schema.TaggedError<Refusal>("hermes-effect/observability/Refusal")("Refusal", {
   status: Schema.Int,
   message: Schema.String
 }) {}
 
-/** A request that means nothing. */
+/** Creates the refusal of an invalid request. */
 export const makeBadRequest = (message: string): Refusal => new Refusal({ status: 400, message })
 
-/** Longest body of a write, in bytes. */
+/** Maximum size of the body of a write, in bytes. */
 export const longestBody = 2_000_000
 
 const readChoice = <A extends string>(
@@ -68,7 +66,10 @@ const names: ReadonlySet<string> = new Set([
   "utcOffset"
 ])
 
-/** Reads the query of a list. Parameters in `more` belong to the endpoint; any other unknown name is refused. */
+/**
+ * Reads the query of a list. `more` lists additional parameters of the endpoint; any other unknown parameter is
+ * refused.
+ */
 export const readQuery = Effect.fnUntraced(function* (
   search: URLSearchParams,
   more: ReadonlyArray<string> = []
@@ -112,11 +113,11 @@ export const readFormat = (search: URLSearchParams): Effect.Effect<ExportFormat,
       : Effect.succeed(found)
   )
 
-/** Reads if an export is to be an archive with a file for each session. */
+/** Reads the flag that requests an archive with a file for each session. */
 export const readArchiveFlag = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
   Effect.map(readChoice("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
 
-/** Reads a sequence of the record; `undefined` if the request has no sequence. */
+/** Reads a sequence number of the record, or returns `undefined` if the request does not contain a number. */
 export const readSequence = (value: string | null | undefined): Effect.Effect<number | undefined, Refusal> =>
   readNumber("after", value ?? null, { from: 0, whole: true })
 

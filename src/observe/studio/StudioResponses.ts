@@ -1,5 +1,5 @@
 /**
- * Responses of the studio: JSON, failures, and the files of its page, which load nothing from elsewhere.
+ * Responses of the studio: JSON, failures, and the files of its page, which do not load anything from other origins.
  */
 import { script, style } from "#pages/studio"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
@@ -8,11 +8,11 @@ import type { Problem } from "./StudioApi.ts"
 /** A response. */
 export type Response = HttpServerResponse.HttpServerResponse
 
-/** A value as JSON. */
+/** Creates a JSON response. */
 export const makeJsonResponse = (value: unknown, status = 200): Response =>
   HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json; charset=utf-8" })
 
-/** A failure: the condition, then what to do. */
+/** Creates the response for a failure. The message contains the problem and its remedy. */
 export const makeProblem = (status: number, message: string): Response =>
   makeJsonResponse({ error: message } satisfies Problem, status)
 
@@ -25,7 +25,9 @@ const safety = {
   "x-frame-options": "DENY"
 }
 
-/** Adds the headers that keep other sites out. A response without its own policy may not load or run anything. */
+/**
+ * Adds headers that protect against other sites. A response without a separate policy must not load or run anything.
+ */
 export const addSafetyHeaders = (response: Response): Response => {
   const safe = HttpServerResponse.setHeaders(response, safety)
   return "content-security-policy" in response.headers
@@ -56,7 +58,7 @@ const page = `<!doctype html>
 </html>
 `
 
-/** The file of a path; `undefined` for an unknown path. */
+/** Returns the page file at a path, or `undefined` for an unknown path. */
 export const findPageFile = (path: string): Response | undefined => {
   switch (path) {
     case "/":

@@ -1,15 +1,15 @@
 /**
- * The studio's HTTP server: sessions of a store as lists, sums, pages, streams of events and datasets, for a browser on
- * this machine.
+ * The studio's HTTP server. It serves the sessions of a store as lists, totals, pages, event streams and datasets, to a
+ * browser on the same machine.
  *
  * **Details**
  *
- * It listens on the loopback address. The first request shows the token of the URL and gets a cookie, which every other
- * one has to show (or the token as a bearer). A request whose `Host` or `Origin` is not the name of this
- * server is refused, so that a page of another site reaches nothing through a name that points here. Nothing is written
- * unless writes were allowed.
+ * It listens on the loopback address. The first request presents the token in the URL and receives a cookie. Every
+ * other request must present this cookie, or the token as a bearer token. A request whose `Host` or `Origin` is not the
+ * name of this server is refused, so that a page of another site cannot gain access through DNS rebinding. Writes are
+ * refused unless they are allowed.
  *
- * Every text that leaves is redacted; images are served with their type, and only types that hold no script.
+ * Every text in a response is redacted. Images are served with their type, and only if the type cannot contain scripts.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -46,30 +46,30 @@ export type Needs = SessionStore | SessionSearch | SessionActivity | RunRecord
 
 /** Settings of a server. */
 export interface Options extends Pick<About, "home" | "models" | "version"> {
-  /** 0 is any port that is free. */
+  /** Port to listen on; 0 selects any free port. */
   readonly port: number
   /** Tests whether the store exists yet. */
   readonly exists: Effect.Effect<boolean>
-  /** Runs sessions again; absent if writes are not allowed. */
+  /** Runs sessions again. Absent if writes are not allowed. */
   readonly replay?: StudioWrites.Replay | undefined
 }
 
 /** A running server. */
 export interface Studio {
-  /** Address with the token. */
+  /** Address of the server, including the token. */
   readonly url: string
 }
 
-/** Matches found by the text search at most. */
+/** Maximum number of matches of a text search. */
 const mostHits = 5000
 
-/** Number of details that are stored for streams that continue from them. */
+/** Maximum number of session details that are cached, so that streams can continue from them. */
 const keptDetails = 8
 
 const makeNotFound = (what: string): StudioRequests.Refusal =>
   new StudioRequests.Refusal({ status: 404, message: what })
 
-/** Serves the studio as long as the scope lives. Fails with the reason of the system when the port cannot be used. */
+/** Serves the studio until the scope closes. Fails with the operating system's reason if the port cannot be used. */
 export const serve = (options: Options): Effect.Effect<Studio, string, Needs | Scope.Scope> =>
   Effect.gen(function* () {
     const store = yield* SessionStore
@@ -80,7 +80,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     const context = yield* Effect.context<Needs>()
     const index = yield* SessionIndex.make(options.exists)
     const news = yield* StudioEvents.watch(index)
-    // A long record takes seconds: it is read while the browser opens. Each later request reports a failure.
+    // Reading a long record takes seconds, so it starts while the browser opens. If it fails, each later request
+    // reports the failure.
     yield* Effect.forkScoped(Effect.ignore(index.refresh))
     const server = yield* LoopbackServer.open(options.port)
     const { port } = server
@@ -97,11 +98,11 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         : Effect.succeed(session)
     }
 
-    /** Entries that cannot be read, of sessions that were shown. */
+    /** Unreadable entries of sessions that were shown. */
     const unread = new Map<string, Unread.Unread>()
     /**
-     * Reads a session. Entries that cannot be read are counted anew unless it is followed: that reads the whole record
-     * once more.
+     * Reads a session. Unreadable entries are counted again unless the session is being followed, because counting
+     * reads the whole record once more.
      */
     const readSource = (
       session: Session,
@@ -195,7 +196,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
           Effect.provide(context),
           Effect.map((line) => (line === undefined ? "" : `${JSON.stringify(line)}\n`))
         )
-      // The first line is read before the answer begins, so that the status reports a store that cannot be read.
+      // The first line is read before the response begins, so that its status can report a store that cannot be read.
       const [first, ...rest] = summaries
       const head = first === undefined ? undefined : { summary: first, line: yield* renderLine(first) }
       const lines = Stream.concat(
@@ -277,8 +278,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     })
 
     /**
-     * A message of a session: from the record, which distinguishes unreadable messages, or from the store if the
-     * session is older than the record.
+     * Reads a message of a session. It comes from the record, which distinguishes unreadable messages, or from the
+     * store if the session is older than the record.
      */
     const readMessageAt = Effect.fnUntraced(function* ({ id }: Session, position: number) {
       const recorded = yield* record.read({ sessionId: id, kinds: ["MessageAppended"] }).pipe(

@@ -1,16 +1,17 @@
 /**
- * Sums over sessions in the studio's interface: by day, model, tool, agent, skill and failure. Types alone.
+ * Types of the totals in the studio's interface: by day, model, tool, agent, skill and failure. This module contains
+ * only types.
  */
 import type { Tokens, Totals } from "./StudioApi.ts"
 
-/** Percentiles of durations; absent without durations. */
+/** Percentiles of durations, in milliseconds. */
 export interface Percentiles {
   readonly p50: number
   readonly p90: number
   readonly p99: number
 }
 
-/** Sums of a day. */
+/** Totals of one day. */
 export interface Day extends Totals {
   /** `2026-11-22` */
   readonly day: string
@@ -18,13 +19,13 @@ export interface Day extends Totals {
   readonly latency?: Percentiles | undefined
 }
 
-/** Sums of the calls of a model, a tool or an agent, and their days in order. */
+/** Totals of the calls of a model, a tool or an agent, and the same totals by day, in order. */
 export interface Share {
   readonly name: string
   readonly calls: number
-  /** Conversations with such calls, sub-agents counted with theirs. */
+  /** Number of conversations with such calls. Sub-agents count as part of their conversation. */
   readonly sessions: number
-  /** Calls that failed or were blocked. */
+  /** Number of calls that failed or were blocked. */
   readonly errors: number
   readonly tokens: Tokens
   readonly cost?: number | undefined
@@ -40,58 +41,62 @@ export interface Share {
 
 /** An error message and its frequency. */
 export interface ErrorShare {
-  /** Name of the model or tool. */
+  /** Name of the model or tool that failed. */
   readonly name: string
   readonly kind: "model" | "tool"
-  /** Class or reason: `rate_limit`, `approval_denied`, …; `error` if it is unknown. */
+  /** Class or reason of the error: `rate_limit`, `approval_denied`, …, or `error` if it is unknown. */
   readonly reason: string
   readonly count: number
-  /** Text of the latest one, in one line. */
+  /** Message of the latest error, as a single line. */
   readonly message?: string | undefined
-  /** Session of the latest one. */
+  /** Session of the latest error. */
   readonly session: string
 }
 
 /**
- * Sums over the sessions that a query finds and their sub-agents; with `since` or `until` over what happened between
- * them.
+ * Totals of the sessions that match a query and their sub-agents. With `since` or `until`, only events in that period
+ * are counted.
  */
 export interface Aggregates extends Totals {
-  /** Conversations: one that compaction carried over several sessions counts once. */
+  /** Number of conversations. A conversation that compaction split into several sessions counts once. */
   readonly sessions: number
-  /** Milliseconds of the runs that began in the period, sub-agents aside. */
+  /** Total duration of the runs that began in the period, in milliseconds, excluding sub-agents. */
   readonly active: number
-  /** Messages without copies, and those that users wrote, sub-agents aside. */
+  /**
+   * Number of messages without copies, excluding sub-agents. `userMessages` is the number of messages written by users.
+   */
   readonly messages: number
   readonly userMessages: number
-  /** Model calls that were paid for, by the state of the amount. */
+  /** Model calls by the status of their cost. */
   readonly costs: CostBuckets
-  /** By label of the session, most calls first. Calls are model calls. */
+  /** Model calls by the label of their session, most calls first. */
   readonly sources: ReadonlyArray<Share>
-  /** Model calls by hour of the day, from 0 to 23. */
+  /** Number of model calls by hour of the day, from 0 to 23. */
   readonly hours: ReadonlyArray<number>
-  /** Latency of model calls, of the first piece of an answer, and of tools. */
+  /**
+   * Latency of model calls; the following fields are the time to the first part of an answer, and the latency of tools.
+   */
   readonly modelLatency?: Percentiles | undefined
   readonly firstPart?: Percentiles | undefined
   readonly toolLatency?: Percentiles | undefined
-  /** Share of prompt tokens that came from the cache, 0 to 1; absent without tokens. */
+  /** Fraction of prompt tokens that were read from the cache, 0 to 1. Absent if there are no tokens. */
   readonly cacheHit?: number | undefined
   readonly days: ReadonlyArray<Day>
-  /** By model, most calls first. */
+  /** Totals by model, most calls first. */
   readonly models: ReadonlyArray<Share>
-  /** By tool, most calls first. Tools have no tokens. */
+  /** Totals by tool, most calls first. Tools have no tokens. */
   readonly tools: ReadonlyArray<Share>
-  /** Most used first. */
+  /** Uses of skills, most used first. */
   readonly skills: ReadonlyArray<SkillShare>
-  /** Conversations with the longest time, the most messages, tokens and tool calls. */
+  /** Conversations with the longest duration, the most messages, the most tokens and the most tool calls. */
   readonly notable: ReadonlyArray<{ readonly name: string; readonly session: Conversation }>
-  /** By agent: `main`, and the roles of sub-agents. Calls are model calls. */
+  /** Model calls by agent: `main`, and the roles of sub-agents. */
   readonly agents: ReadonlyArray<Share>
-  /** Most frequent first. */
+  /** Errors, most frequent first. */
   readonly failures: ReadonlyArray<ErrorShare>
 }
 
-/** Uses of a skill: loads by a model or a user, and changes that were made to it. */
+/** Uses of a skill: loads by a model or a user, and edits. */
 export interface SkillShare {
   readonly name: string
   readonly loads: number
@@ -99,7 +104,10 @@ export interface SkillShare {
   readonly lastUsed: number
 }
 
-/** A session with the sessions that it continues after compactions; the id is the newest one's. */
+/**
+ * A conversation: a session with the sessions that it continues after compactions. The id is the id of the newest
+ * session.
+ */
 export interface Conversation {
   readonly id: string
   readonly title?: string | undefined
@@ -109,19 +117,19 @@ export interface Conversation {
   readonly toolCalls: number
 }
 
-/** Model calls by the state of their cost; amounts are US dollars. */
+/** Model calls by the status of their cost. Amounts are in US dollars. */
 export interface CostBuckets {
-  /** The provider reported the amount. */
+  /** Calls whose cost the provider reported. */
   readonly actual: CostBucket
-  /** The amount is from a list of prices. */
+  /** Calls whose cost was calculated from a price list. */
   readonly estimated: CostBucket
-  /** Part of a subscription. */
+  /** Calls that are part of a subscription. */
   readonly included: CostBucket
-  /** No price is known. */
+  /** Calls whose price is unknown. */
   readonly unknown: CostBucket
 }
 
-/** Calls of one kind and the sum of their amounts. */
+/** Number of calls of one kind and the sum of their costs. */
 export interface CostBucket {
   readonly calls: number
   readonly cost: number

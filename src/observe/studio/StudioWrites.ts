@@ -1,10 +1,11 @@
 /**
- * Writes of the studio: a session run again from one of its messages as a new session, scores and notes.
+ * Writes of the studio: replays, scores and notes. A replay runs a session again from one of its messages, as a new
+ * session.
  *
  * **Details**
  *
- * A replay copies the messages before the place and leaves the source as it is. The new session's record begins with
- * the link to its source. Scores and notes are entries of the record of the session that they are about.
+ * A replay copies the messages before that point and does not change the source. The record of the new session begins
+ * with a link to its source. Scores and notes are entries in the record of the session that they refer to.
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
@@ -18,28 +19,34 @@ import type { SessionFacts } from "./SessionFacts.ts"
 import type { Note, NoteRequest, Replayed, ReplayRequest, Score, ScoreRequest } from "./StudioApi.ts"
 import { type Refusal, makeBadRequest } from "./StudioRequests.ts"
 
-/** A run of a session that was prepared for it. */
+/** A prepared run of a replayed session. */
 export interface ReplayRun {
-  /** The new session; its stored messages are what was before. */
+  /** The new session. Its stored messages are the messages before the point of the replay. */
   readonly session: Session
   /** The message that the run begins with or continues from. */
   readonly prompt: Prompt.UserMessage["content"]
-  /** The stored messages end in a question or in results, and nothing is added. */
+  /**
+   * True if the run continues from the stored messages, which end with a user message or with results, without adding a
+   * message.
+   */
   readonly goesOn: boolean
-  /** The model to ask; the source's when absent. */
+  /** Model to use, or `undefined` for the model of the source. */
   readonly model: string | undefined
 }
 
-/** Begins a run and returns when it is under way; `heard` runs at each step. The message of a refusal is for people. */
+/**
+ * Starts a run and returns once it is running. `heard` runs at each step. The message of a refusal is shown to the
+ * user.
+ */
 export type Replay = (run: ReplayRun, heard: Effect.Effect<void>) => Effect.Effect<void, Refusal>
 
-/** The session that a request is about. */
+/** The session that a request refers to. */
 export interface Target {
   readonly session: Session
   readonly facts: SessionFacts | undefined
 }
 
-/** The beginning of a replay, and its differences to the source. */
+/** Start of a replay, and its differences from the source. */
 interface ReplayPlace extends Pick<ReplayRun, "goesOn" | "prompt"> {
   readonly position: number
   readonly history: ReadonlyArray<Prompt.Message>
@@ -51,7 +58,7 @@ const findLastQuestion = (messages: ReadonlyArray<Prompt.Message>): Prompt.UserM
   return message?.role === "user" ? message.content : [Prompt.textPart({ text: "Continue." })]
 }
 
-/** Replaces the result of a call; the messages up to the last result of its step. */
+/** Replaces the result of a call, and returns the messages up to the last result of its step. */
 const replaceResult = (
   messages: ReadonlyArray<Prompt.Message>,
   callId: string,
@@ -82,7 +89,7 @@ const replaceResult = (
     )
 }
 
-/** Finds the place of a replay in the messages of its source. */
+/** Finds the point in the messages of the source at which a replay starts. */
 const findReplayPlace = (
   messages: ReadonlyArray<Prompt.Message>,
   { model, position, prompt, result }: ReplayRequest
@@ -136,7 +143,7 @@ const checkRun = ({ facts }: Target, run: string | undefined): Effect.Effect<voi
 const appendEvent = (sessionId: Ids.SessionId, turnId: string, event: RecordEvent) =>
   appendChecked(sessionId, Ids.TurnId.make(turnId), event)
 
-/** Writes of a studio that can run sessions again; `heard` runs whenever a run has progressed. */
+/** Creates the write operations of a studio. `heard` runs whenever a run makes progress. */
 export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
   replay: Effect.fnUntraced(function* ({ session }: Target, request: ReplayRequest) {
     const store = yield* SessionStore

@@ -1,35 +1,35 @@
 /**
- * Difference of two runs: pairs rows of the same kind, depth and name in order, and compares their text and status.
+ * Compares two runs: pairs rows of the same kind, depth and name in order, and compares their text and status.
  *
  * **Details**
  *
  * Computes the shortest edit script (Myers) between the common beginning and the common end. Runs with little in common
- * are not compared completely: beyond {@link limit} edits, all rows in between count as removed and added.
+ * are not compared completely: beyond {@link limit} edits, all rows between these parts count as removed and added.
  */
 import type { Row } from "./Row.ts"
 
-/** Ids of the row in both runs; -1 for a run that does not have it. */
+/** Ids of a row in both runs. An id is -1 if that run does not contain the row. */
 export interface Change {
   readonly state: "same" | "changed" | "removed" | "added"
   readonly left: number
   readonly right: number
 }
 
-/** Maximum number of edits of the search. */
+/** Maximum number of edits in the search. */
 const limit = 1500
 
-/** Key by which rows are paired; without goals and models, which may differ. */
+/** Returns the key by which rows are paired. It excludes goals and models, which may differ. */
 const makePairKey = ({ depth, kind, name, task }: Row): string =>
   kind === "agent" || kind === "llm" ? `${kind} ${depth} ${task}` : `${kind} ${depth} ${name}`
 
 /**
- * Compares two rows of a pair. An agent's own session is another one in each run, and its goal comes from the
- * message or the call that started it.
+ * Compares two paired rows. Rows of agents count as equal, because their sessions always differ and their goals come
+ * from a message or call that is compared itself.
  */
 const isSame = (a: Row, b: Row): boolean =>
   a.status === b.status && (a.kind === "agent" || (a.name === b.name && a.text === b.text))
 
-/** Finds the longest list of equal pairs of places, in order; empty beyond the limit. */
+/** Finds the longest common subsequence, as pairs of indexes in order. Returns an empty list beyond the limit. */
 const findCommonPairs = (
   a: ReadonlyArray<string>,
   b: ReadonlyArray<string>
@@ -80,7 +80,7 @@ const walkBack = (
   return pairs.toReversed()
 }
 
-/** Compares the rows of two runs; every row of both is in exactly one change. */
+/** Compares the rows of two runs. Every row of both runs is in exactly one change. */
 export const compareRows = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>): ReadonlyArray<Change> => {
   const a = left.map(makePairKey)
   const b = right.map(makePairKey)

@@ -29,7 +29,7 @@ const parseInstant = (timestamp: string | null | undefined): number => {
   return Number.isNaN(at) ? 0 : at
 }
 
-/** Message of an error, which is a text or has one. */
+/** Returns the message of an error, which is a text or an object with a message. */
 const readErrorMessage = (value: unknown): string | undefined =>
   toNonEmptyText(value) ?? toNonEmptyText(toFields(value)["message"])
 
@@ -61,14 +61,14 @@ const makeStepRow = (one: Atif.Step, model: string | undefined, times: Times): O
   })
 }
 
-/** Times of something that says when it ended and how long it took. */
+/** Returns the start and end of an operation from its end time and its duration. */
 const readEndTimes = (facts: Fields): Times => {
   const end = parseInstant(toNonEmptyText(facts["timestamp"]))
   const millis = toFiniteNumber(facts["duration_ms"]) ?? 0
   return { start: end === 0 ? 0 : end - millis, end }
 }
 
-/** Rows of the attempts that failed before a step, or instead of it. */
+/** Lists rows for the attempts that failed before a step, or instead of it. */
 const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
   toItems(toFields(step.extra)["retries"])
     .map(toFields)
@@ -85,7 +85,7 @@ const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "
       })
     })
 
-/** Rows of side tasks, which models perform outside the conversation: titles, judgements. */
+/** Lists rows for side tasks, which models perform outside the conversation: titles, judgements. */
 const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
   toItems(toFields(trajectory.extra)["side_tasks"])
     .map(toFields)
@@ -107,20 +107,20 @@ const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "
       })
     })
 
-/** Rows of a document so far. */
+/** Rows of a document that have been built so far. */
 interface RowBuild {
   readonly drafts: Array<Draft>
-  /** True while copied context is read. */
+  /** True while copied context is being read. */
   isCopied: boolean
 }
 
-/** Rows of one trajectory so far. */
+/** Rows of one trajectory that have been built so far. */
 interface AgentRows {
   readonly agent: Draft
   readonly model: string | undefined
   /** Sub-agents that no result has referred to yet. */
   readonly children: Map<string, Atif.Trajectory>
-  /** Calls so far, for calls that their tools made. */
+  /** Rows of calls so far, as parents of calls that their tools made. */
   readonly tools: Map<string, Draft>
   last: number
 }
@@ -131,7 +131,7 @@ const addRow = ({ drafts, isCopied }: RowBuild, row: Omit<Draft, "id" | "parent"
   return made
 }
 
-/** Extends the times of an agent to include these. */
+/** Extends the time range of an agent to include the given times. */
 const extendTimes = (rows: AgentRows, times: Times): void => {
   const { agent } = rows
   if (times.start > 0 && (agent.start === 0 || times.start < agent.start)) agent.start = times.start
@@ -194,7 +194,7 @@ const addCalls = (
   return placed
 }
 
-/** Puts a result into the row of its call, with the approval of the call below it. */
+/** Adds a result to the row of its call, and the call's approval below that row. */
 const addResult = (build: RowBuild, tool: Draft, result: Atif.ObservationResult): void => {
   const extra = toFields(result.extra)
   const output = result.content ? Message.toPlainText(result.content) : ""
@@ -269,7 +269,7 @@ const addTrajectory = (build: RowBuild, trajectory: Atif.Trajectory, parent: num
   return { start: agent.start, end: agent.end }
 }
 
-/** Builds the rows of a trajectory and of its sub-agents. */
+/** Builds the rows of a trajectory, including its sub-agents. */
 export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
   const build: RowBuild = { drafts: [], isCopied: false }
   addTrajectory(build, document, -1)

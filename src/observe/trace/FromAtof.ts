@@ -21,7 +21,10 @@ const kinds: Readonly<Record<string, Kind>> = { agent: "agent", llm: "llm", tool
 const makeFoldedDetail = (title: string, value: unknown): ReadonlyArray<Detail> =>
   makeDetail(title, value).map((one) => ({ ...one, folded: true }))
 
-/** Splits messages and tools off a request; each message goes to the pool, which stores repeated ones once. */
+/**
+ * Separates the messages and tools of a request. Each message is added to the pool, which stores repeated messages
+ * once.
+ */
 const makeRequestDetails = (value: unknown, pool: Pool): ReadonlyArray<Detail> => {
   const { messages, tools, ...rest } = toFields(value)
   return Array.isArray(messages)
@@ -74,7 +77,7 @@ const makeScopeRow = (event: ScopeEvent, parent: number, id: number, pool: Pool)
   })
 }
 
-/** Everything that a model answered, readable; the answer as it came is the last. */
+/** Adds the answer of a model to a row in readable form, followed by the original answer. */
 const fillAnswer = (row: Draft, event: ScopeEvent, error: string | undefined): void => {
   const answer = Answer.readAnswer(event.data)
   const said = Answer.getAnswerText(answer)
@@ -101,7 +104,7 @@ const readErrorMessage = (error: unknown): string | undefined =>
 
 const closeRow = (row: Draft, event: ScopeEvent): void => {
   const { error: named, status = "ok" } = readEnding(event)
-  // Other writers put it in other places.
+  // Other writers store the error in other fields.
   const error =
     named ??
     (isFailed({ status })
@@ -152,12 +155,12 @@ const makeMarkRow = (event: MarkEvent, parent: number, id: number): Draft => {
       })
 }
 
-/** Attempts of each agent that failed since its last answer or call. */
+/** Tracks the attempts of each agent that failed since its last answer or call. */
 const makeRetryTracker = () => {
   const failed = new Map<string, Array<Draft>>()
   const formatRetryKey = ({ parent, task }: Draft): string => `${parent} ${task}`
   return {
-    /** Puts the attempts that failed before a new one under it. */
+    /** Moves earlier failed attempts below a new attempt. */
     open: (row: Draft): void => {
       for (const one of row.kind === "llm" ? (failed.get(formatRetryKey(row)) ?? []) : []) one.parent = row.id
       if (row.kind === "tool") failed.delete(formatRetryKey(row))
@@ -171,9 +174,8 @@ const makeRetryTracker = () => {
 }
 
 /**
- * Builds the rows of events, which must be in order of time. Scopes without an end last until the last event. An agent
- * at the top has its first prompt as its name. Attempts of a model call that were retried are inside the attempt that
- * came last.
+ * Builds the rows of events, which must be in chronological order. Scopes without an end last until the last event. A
+ * root agent is named by its first prompt. Retried attempts of a model call are below the last attempt.
  */
 export const buildRows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []

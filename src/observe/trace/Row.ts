@@ -3,49 +3,49 @@
 /** Kind of event that a row shows. */
 export type Kind = "agent" | "user" | "system" | "llm" | "tool" | "approval" | "mark"
 
-/** A titled text of a row. */
+/** A text of a row, with a title. */
 export interface Detail {
   readonly title: string
   readonly text: string
   /** Indexes of pool texts that follow the text, one for each message of a request. */
   readonly parts?: ReadonlyArray<number> | undefined
-  /** Shown closed at first: texts that are rarely read, such as definitions of tools. */
+  /** True if the text is collapsed at first, because it is rarely read, such as tool definitions. */
   readonly folded?: boolean | undefined
 }
 
-/** One row. Times are milliseconds since the epoch, 0 when unknown; `cost` is in US dollars, 0 when unknown. */
+/** One row. Times are in milliseconds since the epoch, or 0 if unknown; `cost` is in US dollars, or 0 if unknown. */
 export interface Row {
   readonly id: number
-  /** Id of the enclosing row; -1 at the top. */
+  /** Id of the enclosing row, or -1 at the top level. */
   readonly parent: number
   readonly depth: number
   readonly kind: Kind
-  /** Goal of an agent, model of a model call, tool of a tool call. */
+  /** Goal of an agent, model of a model call, or name of a tool. */
   readonly name: string
-  /** Summary in one line; the error of a row that failed. */
+  /** Summary in one line, or the error of a failed row. */
   readonly text: string
   readonly start: number
   readonly end: number
-  /** Position among siblings that run at the same time, from 0. */
+  /** Lane among siblings that run at the same time, counted from 0. */
   readonly lane: number
-  /** `ok`, `error`, `open`, …; `exit 1` of a command with that exit code. */
+  /** Status: `ok`, `error`, `open`, …, or `exit 1` for a command with that exit code. */
   readonly status: string
   readonly model: string
-  /** Side task (a title, a summary) that a model call is of; empty of an agent's own steps. */
+  /** Side task (a title, a summary) that a model call belongs to. Empty for the agent's own steps. */
   readonly task: string
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cachedTokens: number
   readonly cost: number
   readonly details: ReadonlyArray<Detail>
-  /** Present where the row is copied context: it happened in another session or in an earlier part of this one. */
+  /** Present if the row is copied context from another session or from an earlier part of this one. */
   readonly copied?: true
 }
 
 /** A row without its depth and lane. */
 export type Draft = { -readonly [K in keyof Omit<Row, "depth" | "lane">]: Row[K] }
 
-/** Creates a draft; fields that are not given are empty, zero or -1. */
+/** Creates a draft. Fields that are not given are empty, zero or -1. */
 export const makeDraft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
   id: 0,
   parent: -1,
@@ -78,10 +78,10 @@ const failures: ReadonlySet<string> = new Set([
 export const isFailed = ({ status }: Pick<Row, "status">): boolean =>
   failures.has(status) || /^exit -?\d+$/u.test(status)
 
-/** Characters of a summary. */
+/** Maximum length of a summary, in characters. */
 const longest = 200
 
-/** Joins the lines of a text and cuts it to the length of a summary. */
+/** Joins the lines of a text and truncates it to the length of a summary. */
 export const toOneLine = (text: string): string => {
   const line = text
     .slice(0, longest * 4)
@@ -91,7 +91,7 @@ export const toOneLine = (text: string): string => {
 }
 
 /**
- * Sorts drafts into the order of the tree and assigns ids, depths and lanes. Drafts must come after their parent.
+ * Sorts drafts in tree order and assigns ids, depths and lanes. Each draft must come after its parent.
  *
  * **Details**
  *

@@ -1,18 +1,20 @@
-/** Outcome of a tool call as its row shows it: exit codes of commands, and the error that a result names. */
+/** Outcome of a tool call as its row shows it: exit codes of commands, and the error in a result. */
 import * as Option from "effect/Option"
 import * as Json from "../../base/domain/Json.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
 import { isFailed, toOneLine } from "./Row.ts"
 
-/** Status of the row, and its error in one line; `undefined` if it did not fail or has no message. */
+/**
+ * Status of the row, and its error in one line. The error is `undefined` if the call did not fail or has no message.
+ */
 export interface ToolEnding {
   readonly status: string
   readonly error: string | undefined
 }
 
 /**
- * Reads the outcome of a call from its status, its result, and its error. A command with a non-zero exit code has that
- * code as its status, with its meaning if the result names one; its error is the last line of its output.
+ * Reads the outcome of a call from its status, its result, and its error. For a command with a non-zero exit code, the
+ * status is that code, with its meaning if the result contains one, and the error is the last line of the output.
  */
 export const describeToolEnding = (status: string, result: string, error: string | undefined): ToolEnding => {
   const value = toFields(result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : undefined)

@@ -1,10 +1,9 @@
 /**
- * `hermes acp`: the agent for editors that speak the Agent Client Protocol, over stdin and stdout, until the editor
- * hangs up.
+ * `hermes acp`: serves the agent over stdin and stdout to editors that speak the Agent Client Protocol, until the
+ * editor closes the connection.
  *
- * Each session has its own runtime, made for its directory: project files take effect once the folder is trusted, and
- * the MCP servers named by the editor run in addition to the configured ones. stdout belongs to the protocol; all other
- * output goes to stderr.
+ * Each session has its own runtime, made for its directory. Project files take effect once the folder is trusted, and
+ * the MCP servers named by the editor run in addition to the configured servers.
  *
  * Source: Agent Client Protocol, `hermes-product.md` §1.1 and §2.2.
  */

@@ -1,5 +1,5 @@
 /**
- * Sessions of `hermes acp`: a runtime for the directory of each, its models, and its slash commands.
+ * Sessions of `hermes acp`: the runtime for the directory of each session, its models, and its slash commands.
  *
  * Source: Agent Client Protocol, `hermes-product.md` §1.7, §1.8 and §2.2.
  */
@@ -47,7 +47,7 @@ import { Program } from "./Program.ts"
 import * as Paint from "./render/Paint.ts"
 import { selectTools } from "./RunOptions.ts"
 
-/** Toolset of this platform, where the settings name none. */
+/** Toolset of this platform, used if the settings do not name any toolsets. */
 const toolset = "hermes-acp"
 
 const toInternalFailure = (error: { readonly message: string }): AcpSession.AcpFailure =>
@@ -61,7 +61,7 @@ const decodeServer = Schema.decodeUnknownEffect(Sections.mcpServer)
 const toRecord = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) =>
   Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
 
-/** Returns a server of the editor in the words of the settings. */
+/** Converts an MCP server named by the editor to the format of the settings. */
 const toServerSettings = Effect.fnUntraced(function* (
   server: McpServer,
   cwd: string
@@ -88,7 +88,7 @@ const toServerSettings = Effect.fnUntraced(function* (
 
 const plain = { paint: Paint.plain, columns: 100, most: 200 }
 
-/** Commands about the conversation and its files. */
+/** Creates the slash commands for the conversation and its files. */
 const makeBuiltinCommands = (
   live: LiveSession.LiveSession,
   services: Context.Context<FileUndo | RunRecord | SessionStore.SessionStore>
@@ -168,7 +168,9 @@ const makeBuiltinCommands = (
   ]
 }
 
-/** Commands of skills: the text of the skill, with the words behind its name. */
+/**
+ * Returns the slash commands for skills. Each sends the text of its skill, followed by the arguments of the command.
+ */
 const listSkillCommands = Effect.fnUntraced(function* (live: LiveSession.LiveSession) {
   const store = yield* SkillStore
   const { skills } = yield* store.catalogue
@@ -261,7 +263,7 @@ const openLiveSession = Effect.fnUntraced(function* (
   }
 })
 
-/** Reports that the files of a folder have no effect yet, and how to trust the folder. */
+/** Reports that the files of a folder do not take effect yet, and how to trust the folder. */
 const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   const trust = yield* FolderTrust.make
   const withheld = yield* trust.withheld(folder)
@@ -288,7 +290,7 @@ export const make = Effect.gen(function* () {
     yield* Effect.context<Effect.Services<typeof CommandSettings.load>>()
   )
 
-  /** Works on the sessions of the home directory. */
+  /** Runs an effect with the session store of the home directory. */
   const withSessionStore = <A, E extends { readonly message: string }>(
     work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>
   ): Effect.Effect<A, AcpSession.AcpFailure> =>
@@ -306,7 +308,8 @@ export const make = Effect.gen(function* () {
       )
       if (!isThere) return yield* AcpSession.makeFailure("invalid_params", `cwd "${request.cwd}" is not a directory.`)
       const servers = yield* Effect.forEach(request.mcpServers, (server) => toServerSettings(server, request.cwd))
-      // As they are now: another session may have added an approval for good, and the user a model.
+      // The settings are loaded again: another session may have added a permanent approval, and the user may have added
+      // a model.
       const { settings } = yield* Effect.mapError(load, toInternalFailure)
       const own = { ...settings, mcpServers: { ...settings.mcpServers, ...Object.fromEntries(servers) } }
       if (ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment }) !== undefined) {

@@ -1,5 +1,6 @@
 /**
- * The agent file of a run: found by its path or name, trusted by the user, read and laid over the settings.
+ * The agent file of a run: it is found by its path or name, its folder is trusted by the user, and its values override
+ * the settings.
  *
  * Named agent files are read from `agents/` of the home directory and `.hermes/agents/` of the working directory.
  *
@@ -21,14 +22,14 @@ import * as SafeText from "./render/SafeText.ts"
 
 const isYaml = (name: string): boolean => /\.ya?ml$/.test(name)
 
-/** A file that a name means. */
+/** Name and path of an agent file. */
 export interface AgentFilePlace {
   readonly name: string
   readonly path: string
   readonly source: "user" | "project"
 }
 
-/** Named agent files, with the user's first. Only their names are read. */
+/** Lists the named agent files, with the user's own files first. Only their names are read. */
 export const namedAgentFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -47,7 +48,7 @@ export const namedAgentFiles = Effect.gen(function* () {
   return found
 })
 
-/** The path that a reference means: a path, or a name. */
+/** Resolves a reference to an agent file, which is a path or a name, to a path. */
 export const resolveReference = Effect.fnUntraced(function* (reference: string) {
   const paths = yield* Path.Path
   if (isYaml(reference) || /[\\/]/.test(reference)) return paths.resolve(getWorkingDirectory(), reference)
@@ -62,7 +63,7 @@ export const resolveReference = Effect.fnUntraced(function* (reference: string) 
   )
 })
 
-/** Home directory, environment and trust of folders. */
+/** Layer with the home directory, the environment and the trust of folders. */
 export const layer = Layer.provideMerge(FolderTrust.layer, surroundings)
 
 /** Asks once whether the folder of a file is trusted, if the user can answer. */
@@ -79,7 +80,7 @@ const promptForTrust = Effect.fnUntraced(function* (path: string) {
   if (yield* confirmAction(question)) yield* trust.trust(project)
 })
 
-/** Reads the agent file that `--agent` means. `attended`: the user can be asked to trust its folder. */
+/** Reads the agent file selected by `--agent`. `attended` is true if the user can be asked to trust its folder. */
 export const choose = Effect.fnUntraced(function* (reference: string, attended: boolean) {
   const { terminal } = yield* Output
   const path = yield* resolveReference(reference)

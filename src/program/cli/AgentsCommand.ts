@@ -1,5 +1,5 @@
 /**
- * `hermes agents`: agent files that have a name, and the check of one.
+ * `hermes agents`: lists the named agent files, and checks an agent file.
  *
  * Source: `nexau.md` §6.
  */
@@ -23,7 +23,7 @@ import * as SafeText from "./render/SafeText.ts"
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** Describes an agent file by name; its content is read only if its folder is trusted. */
+/** Describes a named agent file. Its content is read only if its folder is trusted. */
 const describeAgentFile = Effect.fnUntraced(function* ({ name, path, source }: AgentChoice.AgentFilePlace) {
   const paths = yield* Path.Path
   const trust = yield* FolderTrust
@@ -54,7 +54,9 @@ const list = Command.make("list", { json }, listAgents).pipe(
   Command.withDescription("List named agent files")
 )
 
-/** Checks the file, its middleware, tools and route as a run would; one line for each agent of it. */
+/**
+ * Checks the agent file with its middleware, tools and route as a run does. Prints one line for each agent in the file.
+ */
 const checkAgentFile = Effect.fnUntraced(function* (reference: string) {
   const program = yield* Program
   const flags = yield* hermes
@@ -69,7 +71,7 @@ const checkAgentFile = Effect.fnUntraced(function* (reference: string) {
         { discard: true }
       )
   )
-  // The runtime makes the middleware of all of them.
+  // The runtime creates the middleware of all agents in the file.
   yield* Effect.provide(tools, program.layer(settings, { withoutModel: true, agentFile }))
   return [{ name: agentFile.name, agent: agentFile }, ...agentFile.subAgents].map(
     ({ agent, name }) =>
@@ -94,5 +96,5 @@ const check = Command.make(
   }, Effect.provide(AgentChoice.layer))
 ).pipe(Command.withDescription("Check an agent file: keys, middleware, tools, sub-agents"))
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the agent files. */
 export const command = Command.make("agents", { json }, listAgents).pipe(Command.withSubcommands([list, check]))

@@ -1,16 +1,17 @@
 /**
- * The command line as the parser takes it. Pure.
+ * Rewrites the command line to the form that the parser accepts. Pure.
  *
  * - A prompt may begin with a dash: the argument after `-q` or `--query` is always its value.
  * - `-z TEXT`, and `--oneshot TEXT` without a query, pass a single prompt from a script.
- * - `-c` takes a name when one follows that is neither a flag nor a command.
- * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
- * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
+ * - `-c` takes the next word as a name, unless that word is a flag or a command.
+ * - A quoted argument with several words is a prompt, because no command has white space in its name. It becomes the
+ *   value of `--query`.
+ * - `--ignore_user_config` is `--ignore-user-config`: underscores in flag names are replaced by dashes.
  * - `--resume` of `batch` has no value: a batch run is named by `--run-name`.
- * - `--safe-mode` is also `--ignore-user-config` and `--ignore-rules`.
+ * - `--safe-mode` implies `--ignore-user-config` and `--ignore-rules`.
  * - `hermes help COMMAND` is `hermes COMMAND --help`, and `hermes version` is `hermes --version`.
  *
- * Nothing behind `--` is touched.
+ * Arguments after `--` are unchanged.
  *
  * Source: `style.md` F13, the NeMo Relay document (`--ignore_user_config`), `hermes-product.md` §1.1 (`--safe-mode`).
  */
@@ -21,14 +22,18 @@ const withDashes = (token: string): string => {
   return name.replaceAll("_", "-") + token.slice(name.length)
 }
 
-/** Short flags in one word that end in `letter`: the others of them, or undefined when this is no such word. */
+/**
+ * Splits a word of combined short flags that ends in `letter`. Returns the other flags, or `undefined` if the word has
+ * another form.
+ */
 const splitShortFlags = (token: string, letter: string): ReadonlyArray<string> | undefined =>
   /^-[A-Za-z]+$/.test(token) && token.endsWith(letter)
     ? Array.from(token.slice(1, -1), (other) => `-${other}`)
     : undefined
 
 /**
- * Flags without a value, and those whose value is part of the same token here. Every other one takes the next token.
+ * Flags that have no value, or whose value is part of the same token. Every other flag takes the next token as its
+ * value.
  */
 const switches: ReadonlySet<string> = new Set([
   "--accept-hooks",
@@ -47,7 +52,7 @@ const switches: ReadonlySet<string> = new Set([
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)
 
-/** Makes the first operand the query if it cannot be a command and no query is given. */
+/** Makes the first operand the query if the operand cannot be a command and no query is given. */
 const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (tokens.some((token) => /^--(?:query(?:-file)?|oneshot-prompt)(?:=|$)/.test(token))) return tokens
   let index = 0
@@ -63,14 +68,14 @@ const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   return tokens
 }
 
-/** True if the word behind `--oneshot` is its prompt: no other one is given. */
+/** Returns true if the word after `--oneshot` is its prompt, which requires that no other prompt is given. */
 const isPrompt = (given: ReadonlyArray<string>, next: string | undefined, commands: ReadonlyArray<string>): boolean =>
   next !== undefined &&
   !next.startsWith("-") &&
   !commands.includes(next) &&
   !given.some((token) => /^--query(?:[-_]file)?(?:=|$)/.test(token) || /^-[A-Za-z]*q$/.test(token))
 
-/** `commands` are the words that a `-c` before them does not swallow. */
+/** Rewrites a command line. `commands` are the words that `-c` does not take as its name. */
 export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = argv.indexOf("--")
   const given = end === -1 ? argv : argv.slice(0, end)
@@ -112,7 +117,7 @@ export const expandCommandWords = (
   if (word === "version" && rest.length === 0) return ["--version"]
   if (word !== "help") return argv
   const [command] = rest
-  // Another word is taken for a command, so that the answer names those that there are.
+  // Any other word is treated as a command, so that the error message lists the available commands.
   return command === undefined || command.startsWith("-")
     ? ["--help", ...rest]
     : commands.includes(command)

@@ -1,7 +1,8 @@
 /**
  * `hermes batch`: runs datasets through the agent, and works on their trajectories.
  *
- * The flags are those that the contract names; underscores in their names are dashes too (`--dataset_file`).
+ * The flags have the names used in the contract. Underscores in their names are also accepted as dashes
+ * (`--dataset_file`).
  *
  * Source: `hermes-product.md` §5.1 and §5.4, `hermes-llm.md` §20.1.
  */
@@ -144,7 +145,7 @@ const compress = Command.make("compress", compressFlags, (flags) =>
   )
 ).pipe(Command.withDescription("Shorten trajectories to a token target by summarising their middle"))
 
-/** The command. */
+/** The command `hermes batch`. */
 export const command = Command.make("batch").pipe(
   Command.withSubcommands([run, stats, merge, show, diff, view, compress])
 )

@@ -1,6 +1,6 @@
 /**
- * Action of `hermes batch compress`: shortens trajectories by summaries that the model of the side task `compression`
- * makes.
+ * Action of `hermes batch compress`: shortens trajectories by replacing parts with summaries written by the model of
+ * the side task `compression`.
  *
  * Source: `hermes-product.md` §5.4.
  */
@@ -26,7 +26,7 @@ const withoutModel =
   "no model is set for summaries: set model.provider and model.default, or auxiliary.compression.provider, " +
   "or use --dry-run"
 
-/** The task of the settings whose model makes summaries. */
+/** The side task in the settings whose model writes summaries. */
 const task = "compression"
 
 const context = {
@@ -35,7 +35,7 @@ const context = {
   turnId: TurnId.make("batch-compress")
 }
 
-/** Asks for a summary; `overrides` select a model other than the configured one. */
+/** Creates the function that requests a summary. `overrides` selects a model other than the configured model. */
 const makeSummariser = (overrides: { readonly provider?: string }) => (text: string, maxTokens: number) =>
   Effect.map(
     Auxiliary.use(({ call }) =>
@@ -45,7 +45,7 @@ const makeSummariser = (overrides: { readonly provider?: string }) => (text: str
             content: [Prompt.textPart({ text: TrajectoryCompressor.buildQuestion(text, maxTokens) })]
           })
         ],
-        // Leaves room for a model that exceeds the requested length.
+        // Doubles the limit for a model that exceeds the requested length.
         maxOutputTokens: maxTokens * 2,
         context,
         ...overrides

@@ -1,5 +1,5 @@
 /**
- * Options of `hermes batch run`: its flags, checked, and as settings.
+ * Options of `hermes batch run`: checks its flags and converts them to settings.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -19,7 +19,7 @@ import { renderTable } from "./ProgramOutput.ts"
 import * as RunLimits from "./RunLimits.ts"
 import * as RunnerCommand from "./RunnerCommand.ts"
 
-/** Flags without which nothing can be run. */
+/** Reads the required flags. */
 const readRequiredFlags = (flags: RunFlags) => {
   const { batchSize, datasetFile, runName } = flags
   const missing = [
@@ -42,7 +42,7 @@ const readRequiredFlags = (flags: RunFlags) => {
   return Effect.succeed({ batchSize, datasetFile, runName })
 }
 
-/** Checks all flags that need no other input. */
+/** Checks all flags that can be checked without other input. */
 export const checkFlags = Effect.fnUntraced(function* (flags: RunFlags) {
   const required = yield* readRequiredFlags(flags)
   yield* RunnerCommand.checkCounts({
@@ -61,11 +61,11 @@ export const checkFlags = Effect.fnUntraced(function* (flags: RunFlags) {
   return { ...required, limits }
 })
 
-/** The container image that a row names. */
+/** Returns the container image named by a row. */
 export const findRowImage = ({ fields }: Dataset.Row): string | undefined =>
   Json.readString(fields["image"]) ?? Json.readString(fields["docker_image"])
 
-/** Fails if an option has an effect only on this machine, while the runners of a cluster do the rows. */
+/** Fails if an option works only on this machine, but the rows are run by the runners of a cluster. */
 export const checkClusterFlags = Effect.fnUntraced(function* (flags: RunFlags, { rows }: Dataset.Dataset) {
   const own = flags.script !== undefined ? "--script" : flags.replay !== undefined ? "--replay" : undefined
   if (own !== undefined)
@@ -112,7 +112,7 @@ export const toSettingsFlags = (flags: RunFlags, hasImages: boolean, paths: Path
   ]
 }
 
-/** Tools that an agent file names; with sub-agents, the tool for those. */
+/** Returns the tools named by an agent file, and the sub-agent tool if the file defines sub-agents. */
 export const listAgentTools = (agentFile: AgentFile | undefined): ReadonlyArray<string> | undefined =>
   agentFile?.tools === undefined
     ? undefined

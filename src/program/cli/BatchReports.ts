@@ -1,5 +1,5 @@
 /**
- * Actions of `hermes batch stats | merge | show | diff | view`: reads the rows of a run.
+ * Actions of `hermes batch stats | merge | show | diff | view`, which read the rows of a run.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -24,7 +24,7 @@ import { printLine, Output, renderTable } from "./ProgramOutput.ts"
 import { formatDollars } from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** The directory of a run: a path, or a name below `data/`. */
+/** Finds the directory of a run by a path, or by a name below `data/`. */
 const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -40,7 +40,7 @@ const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
     : makeUnknownNameFailure("batch run", SafeText.toLine(reference), { known, list: "ls data" })
 })
 
-/** Opens a run to read it. */
+/** Opens a run for reading. */
 const openRun = Effect.fnUntraced(function* (reference: string) {
   const directory = yield* findRunDirectory(reference)
   const manifest = yield* Effect.mapError(BatchFiles.readManifest(directory), ({ message }) =>
@@ -58,7 +58,7 @@ interface RunReference {
 const formatPercent = (part: number, whole: number): string =>
   whole === 0 ? "–" : `${Math.round((part / whole) * 100)} %`
 
-/** Prints what a run amounts to. */
+/** Prints the statistics of a run. */
 export const showStatistics = Effect.fn("hermes batch stats")(function* ({
   directory: reference,
   json
@@ -73,8 +73,8 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
     return yield* printLine(SafeText.toJson(rest, 2))
   }
   const { reasoning_statistics: reasoning, rows, usage: used } = found
-  // Rows that were discarded, failed or not begun did not complete; those that the dataset has no more are counted
-  // beside it.
+  // Rows that were discarded, that failed or that did not start are incomplete. Rows that are no longer in the dataset
+  // are counted separately.
   const allRows = rows.finished + rows.discarded + rows.missing
   const tools = Object.entries(found.tool_statistics)
     .filter(([, { count }]) => count > 0)
@@ -123,7 +123,7 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
   )
 }, Effect.scoped)
 
-/** Writes the merged files again. */
+/** Rewrites the merged files of a run. */
 export const merge = Effect.fn("hermes batch merge")(function* ({
   directory: reference,
   keepWithoutReasoning
@@ -153,7 +153,7 @@ const formatTurn = ({ from, value }: ShareGpt.Turn): ReadonlyArray<string> => [
   )
 ]
 
-/** Prints one row. */
+/** Prints one row of a run. */
 export const show = Effect.fn("hermes batch show")(function* ({
   directory: reference,
   json,
@@ -244,7 +244,8 @@ export const diff = Effect.fn("hermes batch diff")(function* ({
       ...(left.calls === right.calls ? [] : [`model calls ${left.calls} → ${right.calls}`]),
       ...(left.answer === right.answer ? [] : ["another answer"])
     ]
-    // Tokens alone differ with the names in the system prompt.
+    // Different names in the system prompt alone change the tokens, so rows that differ only in their tokens are not
+    // listed.
     return what.length === 0 ? [] : [{ id, what: [...what, `tokens ${left.tokens} → ${right.tokens}`].join(", ") }]
   })
   if (json)

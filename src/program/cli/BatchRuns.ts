@@ -36,7 +36,7 @@ import * as RunnerCommand from "./RunnerCommand.ts"
 import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** A run with all that its command line names. */
+/** A batch run, with all inputs named by its command line. */
 interface BatchJob {
   readonly flags: RunFlags
   readonly shared: Effect.Success<typeof hermes>
@@ -48,12 +48,15 @@ interface BatchJob {
   readonly settings: Values
   /** Absolute path of the results. */
   readonly directory: string
-  /** Database of the cluster whose runners do the rows; `undefined` if they run on this machine. */
+  /** Database of the cluster whose runners run the rows; `undefined` if the rows run on this machine. */
   readonly address: Effect.Success<ReturnType<typeof ClusterSettings.requireDatabaseUrl>> | undefined
   readonly display: ProgressDisplay.Display
 }
 
-/** Makes the images of rows of a batch. Two rows with different images cannot share a directory. */
+/**
+ * Creates the function that prepares the container images of rows. Two rows with different images cannot share a
+ * directory.
+ */
 const makeRowImages = Effect.fnUntraced(function* (settings: Values) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof fetchImage>>>()
@@ -108,7 +111,7 @@ const selectToolsets = ({ agentFile, flags, shared }: BatchJob): ReadonlyArray<s
   return flags.distribution === undefined ? BatchOptions.listAgentTools(agentFile) : undefined
 }
 
-/** Writes the beginning of a row's last answer, without its reasoning. */
+/** Prints the beginning of a row's last answer, without its reasoning. */
 const reportAnswer =
   ({ display, flags }: BatchJob) =>
   (row: Dataset.Row, fields: Json.Fields): Effect.Effect<void> => {
@@ -144,7 +147,7 @@ const runRows = Effect.fnUntraced(function* (job: BatchJob, images: Effect.Succe
     ephemeralSystemPrompt: flags.ephemeralSystemPrompt,
     maxIterations: flags.maxTurns ?? (BatchOptions.hasTurns(agentFile) ? settings.agent.maxTurns : 10),
     retries: flags.retries,
-    // Waiting for a runner is not part of a row: the runner applies the limit.
+    // The time waiting for a runner does not count toward a row's limit. The runner applies the limit.
     rowTimeout: address === undefined ? limits.timeout : undefined,
     rowBudget: limits.budget,
     limits: limits.limits,
@@ -177,7 +180,7 @@ const runJob = Effect.fnUntraced(function* (job: BatchJob) {
         agentFile,
         script: flags.script,
         replay: flags.replay,
-        // The runners have models.
+        // The runners have their own models.
         withoutModel: address !== undefined,
         ignoreRules: true,
         safeMode: shared.safeMode,
@@ -190,7 +193,7 @@ const runJob = Effect.fnUntraced(function* (job: BatchJob) {
   )
 })
 
-/** Runs a dataset. */
+/** Runs the rows of a dataset. */
 export const run = Effect.fn("hermes batch run")(
   function* (flags: RunFlags) {
     const output = yield* Output
@@ -207,7 +210,7 @@ export const run = Effect.fn("hermes batch run")(
     const hasImages = dataset.rows.some((row) => BatchOptions.findRowImage(row) !== undefined)
     const agentFile = yield* RunnerCommand.loadAgentFile(flags.agent)
     const settings = yield* RunnerRuntime.loadSettings(BatchOptions.toSettingsFlags(flags, hasImages, paths), agentFile)
-    // The runners of a cluster have models of their own.
+    // The runners of a cluster have their own models.
     if (!flags.cluster) yield* RunnerRuntime.requireModel(settings, flags)
     const shownDirectory = paths.join(flags.outputDir ?? "data", runName)
     const directory = paths.resolve(getWorkingDirectory(), shownDirectory)

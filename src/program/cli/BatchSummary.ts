@@ -9,13 +9,13 @@ import * as SafeText from "./render/SafeText.ts"
 import { renderTable } from "./ProgramOutput.ts"
 import { formatCount } from "./RunnerCommand.ts"
 
-/** Failed rows that are listed. */
+/** Maximum number of failed rows that are listed. */
 const shownFailures = 5
 
 const formatResumeHint = (runName: string): string =>
   `Run the same command with --resume to continue (run "${runName}").`
 
-/** A message about an interruption, if the run had begun. */
+/** Returns the message about an interruption, or `undefined` if the run had not begun. */
 export const describeInterruption = (runName: string, last: Progress | undefined): string | undefined =>
   last === undefined
     ? undefined
@@ -45,7 +45,7 @@ const listFailures = (failures: BatchRun.Report["failures"]): ReadonlyArray<stri
     : [])
 ]
 
-/** The summary of a run in lines. */
+/** Formats the summary of a run as lines. */
 export const formatSummary = (runName: string, directory: string, report: BatchRun.Report): string => {
   const { before, failed, failures, merged, millis, stopped, total } = report
   const left = total - before - report.finished - report.discarded - failed

@@ -13,20 +13,20 @@ import * as SafeText from "./render/SafeText.ts"
 import { formatQuantity } from "./render/UsageText.ts"
 import * as Width from "./render/Width.ts"
 
-/** Lines of one conflict. */
+/** Maximum number of lines shown for a conflict. */
 const conflictLines = 40
 
 const promptColumns = 60
 
 const toSafeLine = (text: string): string => SafeText.toLine(Redaction.redactText(text))
 
-/** Title of a run: the beginning of its prompt. */
+/** Returns the title of a run: the beginning of its prompt. */
 const formatTitle = ({ prompt, turnId }: ChangeSet): string => {
   const line = toSafeLine(Redaction.takeBeginning(prompt, 500).trim().split("\n")[0] ?? "")
   return line === "" ? turnId : Width.cut(line, promptColumns)
 }
 
-/** Conflicts of a plan with their differences, and the files that cannot be put back. */
+/** Renders the conflicts of a plan with their differences, and the files that cannot be restored. */
 export const renderConflicts = (
   { conflicts, direction, lost, set }: Plan,
   room: DiffText.Room
@@ -47,7 +47,7 @@ export const renderConflicts = (
   )
 ]
 
-/** Sentence about what was done. */
+/** Renders the result of an undo or redo as sentences. */
 export const renderOutcome = ({ direction, set }: Plan, { changed, left }: UndoResult): ReadonlyArray<string> => [
   `${direction === "undo" ? "Undone" : "Done again"}: ${formatQuantity(changed.length, "file")} of "${formatTitle(set)}"${
     changed.length === 0
@@ -59,11 +59,11 @@ export const renderOutcome = ({ direction, set }: Plan, { changed, left }: UndoR
   )
 ]
 
-/** Files of changes, each once. */
+/** Counts the files of changes, each file once. */
 const countFiles = (changes: ReadonlyArray<FileChange.FileChanged>): number =>
   new Set(changes.map(({ path }) => path)).size
 
-/** Facts of runs, by their numbers from the first on. */
+/** Lists the runs of a session with their numbers, starting with the first run. */
 export const listCheckpoints = ({ left, runs }: History) =>
   [...runs.map((run) => ({ run, isLeft: false })), ...left.map((run) => ({ run, isLeft: true }))].map(
     ({ isLeft, run }, index) => ({

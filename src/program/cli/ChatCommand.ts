@@ -1,10 +1,11 @@
 /**
  * `hermes chat`, and `hermes` without a command: reads the prompt, then decides between one query and a conversation.
  *
- * A prompt is text of the command line, of a file or of stdin, word for word, and an image beside it. Input piped into
- * a run that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query. A pipe may
- * stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run
- * continues without it and says so. Text from a file or from stdin has at most 1 MiB.
+ * The prompt is taken verbatim from the command line, a file or stdin, and may have an image attached. If a run has a
+ * query, piped input is appended to it as `<stdin>` … `</stdin>`; without a query, the piped input is the query. The
+ * first byte must arrive within 15 s from a pipe and within 3 s from a socket, because a parent process may never close
+ * them. After that, the run continues without the input and prints a note. Text from a file or from stdin has at most 1
+ * MiB.
  *
  * Source: `hermes-product.md` §1.2.
  */
@@ -44,13 +45,13 @@ const toReadFailure =
   (error: Failure | PlatformError): Failure =>
     error._tag === "Failure" ? error : makeUsageFailure(`cannot read ${flag} ${path}: ${describeError(error)}`)
 
-/** Bytes of the largest text that is taken from a file or from stdin. */
+/** Maximum size of text read from a file or from stdin, in bytes. */
 const maxBytes = 1_048_576
 
 const makeSizeFailure = (what: string): Failure =>
   makeUsageFailure(`${what} is larger than 1 MiB. Save it in a file and name the file in the prompt.`)
 
-/** All text of a stream; `begun` is told of the first bytes. */
+/** Collects all text of a stream. `begun` is completed when the first bytes arrive. */
 const collectText = <E, R>(
   stream: Stream.Stream<Uint8Array, E, R>,
   what: string,
@@ -68,7 +69,7 @@ const collectText = <E, R>(
     )
   })
 
-/** All text of stdin, 1 MiB at most; `begun` is told of the first bytes. */
+/** Reads all text of stdin, at most 1 MiB. `begun` is completed when the first bytes arrive. */
 export const readStdin = (
   begun?: Effect.Effect<unknown>
 ): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
@@ -81,7 +82,10 @@ const readTextFile = (
 
 const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
 
-/** Reads the input piped into the run; `undefined` if there is no such input or stdin is already the query. */
+/**
+ * Reads the input piped into the run; returns `undefined` if there is no piped input or if stdin is already used for
+ * the query.
+ */
 const readPipedInput = Effect.fnUntraced(function* ({
   queryFile
 }: Pick<Flags.Chat, "queryFile">): Effect.fn.Return<string | undefined, Failure, Output | Stdio.Stdio> {
@@ -126,7 +130,7 @@ const readImage = Effect.fnUntraced(function* (path: string) {
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 
-/** Returns `undefined` if no query was given. `input` is the result of {@link readPipedInput}. */
+/** Reads the prompt. Returns `undefined` if no query was given. `input` is the result of {@link readPipedInput}. */
 const readPrompt = Effect.fnUntraced(function* (
   flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
   input: string | undefined
@@ -155,7 +159,7 @@ const readPrompt = Effect.fnUntraced(function* (
 const makeMissingQueryFailure = (what: string) =>
   makeUsageFailure(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
-/** Runs a single prompt from a script: no question is asked, and stdout contains only the answer. */
+/** Returns the flags for a single prompt from a script: no question is asked, and stdout contains only the answer. */
 const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   const { format, mode, model, oneshotPrompt: query, provider } = flags
   if (query === undefined) return flags
@@ -168,7 +172,7 @@ const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 
-/** Runs `hermes chat`: a conversation in a terminal, or one query where there is one. */
+/** Runs `hermes chat`: one query if a query is given, otherwise a conversation in a terminal. */
 export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   const flags = applyOneshot(given)
   if (flags instanceof Failure) return yield* flags

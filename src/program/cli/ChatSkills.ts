@@ -1,6 +1,6 @@
 /**
  * Skills that the user chooses for a conversation: `--skills` of `hermes chat`, and `/skills`, `/skill NAME` and
- * `/NAME` of a session. The text of a chosen skill goes before the user's own words, in the same message.
+ * `/NAME` of a session. The text of a chosen skill precedes the user's text in the same message.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -17,13 +17,13 @@ import { type Next, stay } from "./interactive/SlashCommands.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as UsageText from "./render/UsageText.ts"
 
-/** Skills in one message at most. */
+/** Maximum number of skills in one message. */
 const maxStacked = 5
 
-/** Names of the commands that are always there. */
+/** Names of the commands that are always available. */
 export const commandNames = ["skills", "skill"]
 
-/** Texts of skills, each once, in their order. */
+/** Reads the texts of skills in order, each skill once. */
 const readSkillTexts = (
   skills: SkillStore,
   names: ReadonlyArray<string>,
@@ -36,7 +36,7 @@ const readSkillTexts = (
     (texts) => texts.join("\n\n")
   )
 
-/** Text of the skills that `--skills` names; undefined without the flag. */
+/** Returns the text of the skills named by `--skills`, or `undefined` without the flag. */
 export const preloadSkills = (
   skills: SkillStore,
   { skills: given }: Pick<Flags.Chat, "skills">,
@@ -50,13 +50,13 @@ export const preloadSkills = (
       )
 }
 
-/** A prompt with the text of skills before it. */
+/** Adds the text of skills before a prompt. */
 export const withSkills = (text: string | undefined, prompt: RunInput["prompt"]): RunInput["prompt"] => {
   if (text === undefined) return prompt
   return typeof prompt === "string" ? `${text}\n\n${prompt}` : [Prompt.textPart({ text }), ...prompt]
 }
 
-/** Takes further skills from the beginning of an argument: `/b /c do it`. */
+/** Splits the names of further skills from the beginning of an argument: `/b /c do it`. */
 const splitStackedSkills = (
   argument: string,
   known: ReadonlySet<string>
@@ -131,7 +131,7 @@ const showSkills =
       }
     )
 
-/** The commands of skills; a skill that is made later is reached by `/skill NAME`. */
+/** Creates the commands of the skills. A skill created later is available through `/skill NAME`. */
 export const makeCommands = (skills: SkillStore): Effect.Effect<ReadonlyArray<DialogCommand>> =>
   Effect.map(skills.catalogue, ({ skills: known }) => [
     { name: "skills", help: "List the skills", run: showSkills(skills) },

@@ -1,9 +1,9 @@
 /**
- * The clipboard of this machine, by the program that the system has for it: `pbcopy`, `clip.exe`, `wl-copy`, `xclip`,
- * `xsel` for a text, which goes to its standard input; `pngpaste`, `wl-paste`, `xclip` for a picture, which comes from
- * its standard output. A program that is not installed, fails or takes longer than {@link patience} counts as none.
+ * The clipboard of this machine, accessed by an installed program: `pbcopy`, `clip.exe`, `wl-copy`, `xclip` or `xsel`
+ * receives text on its standard input; `pngpaste`, `wl-paste` or `xclip` writes a picture to its standard output. A
+ * program that is not installed, fails or takes longer than {@link patience} is skipped.
  *
- * A terminal that knows OSC 52 needs none of them for a text; `/copy` does both. No terminal hands on a picture.
+ * A terminal that supports OSC 52 copies text without a program; `/copy` uses both. No terminal transfers pictures.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -19,30 +19,30 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Environment } from "../../base/config/Environment.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 
-/** The clipboard. */
+/** Access to the clipboard. */
 export interface Clipboard {
-  /** Copies the text with a clipboard program; `undefined` if no program is available. */
+  /** Copies a text with a clipboard program and returns its name; `undefined` if no program is available. */
   readonly put: (text: string) => Effect.Effect<string | undefined>
   /**
-   * Writes the picture on the clipboard to a file that lives as long as the scope of the clipboard; `undefined` if the
-   * clipboard does not contain a picture.
+   * Writes the picture on the clipboard to a file that is deleted with the scope of the clipboard, and returns its
+   * path; `undefined` if the clipboard does not contain a picture.
    */
   readonly picture: Effect.Effect<string | undefined>
-  /** True if the terminal is one of `tmux`. */
+  /** True if the terminal runs inside `tmux`. */
   readonly isInTmux: boolean
 }
 
-/** Time that a program has. */
+/** Time limit of a clipboard program. */
 const patience = Duration.seconds(2)
 
 interface ClipboardProgram {
   readonly name: string
   readonly args: ReadonlyArray<string>
-  /** Variable without which it is of no use. */
+  /** Environment variable that the program requires. */
   readonly variable?: string
 }
 
-/** Programs in the order in which they are tried. */
+/** Clipboard programs in the order in which they are tried. */
 const programs: ReadonlyArray<ClipboardProgram> = [
   { name: "pbcopy", args: [] },
   { name: "clip.exe", args: [], variable: "WSL_DISTRO_NAME" },
@@ -51,19 +51,19 @@ const programs: ReadonlyArray<ClipboardProgram> = [
   { name: "xsel", args: ["--clipboard", "--input"], variable: "DISPLAY" }
 ]
 
-/** Programs that write the picture on the clipboard, as PNG. */
+/** Programs that write the picture on the clipboard to stdout, as PNG. */
 const picturePrograms: ReadonlyArray<ClipboardProgram> = [
   { name: "pngpaste", args: ["-"] },
   { name: "wl-paste", args: ["--no-newline", "--type", "image/png"], variable: "WAYLAND_DISPLAY" },
   { name: "xclip", args: ["-selection", "clipboard", "-t", "image/png", "-o"], variable: "DISPLAY" }
 ]
 
-/** Bytes of a picture at most. */
+/** Maximum size of a picture, in bytes. */
 const mostBytes = 20 * 1024 * 1024
 
 const signature = [0x89, 0x50, 0x4e, 0x47]
 
-/** The PNG that a program writes; undefined for anything else. */
+/** Returns the PNG that a program writes, or `undefined` if its output is not a PNG. */
 const readPicture = ({ args, name }: ClipboardProgram) =>
   Effect.gen(function* () {
     const { spawn } = yield* ChildProcessSpawner
@@ -102,7 +102,7 @@ const copyWithProgram = ({ args, name }: ClipboardProgram, text: string) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Makes the clipboard; files of pictures go with the scope. */
+/** Creates the clipboard. Picture files are deleted when the scope closes. */
 export const make: Effect.Effect<
   Clipboard,
   never,

@@ -1,9 +1,9 @@
 /**
- * Agents of submissions, on the machine that submits and on the runner that has them.
+ * Agents of submissions, on the machine that submits them and on the runner that runs them.
  *
  * A runner makes a runtime from its own settings, overridden by the settings of the submission, and retains it while
- * runs use it. All of its runtimes share one session store and the state of keys. If something is missing (a key, a
- * tool), the run fails with one line that names the machine.
+ * runs use it. All runtimes of a runner share one session store and the state of API keys. If something is missing (a
+ * key, a tool), the run fails with one line that names the machine.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ import { hermes } from "./Hermes.ts"
 import type { Start } from "../runtime/ProgramStart.ts"
 import { Program, type Service as ProgramService } from "./Program.ts"
 
-/** Keeps the agent of this machine's settings for the runners, and returns its digest. */
+/** Stores the agent of this machine's settings for the runners, and returns its digest. */
 export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
   const fs = yield* FileSystem.FileSystem
   const { prefillMessagesFile: path } = settings
@@ -50,22 +50,22 @@ export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values
 
 type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
 
-/** A runtime for runs, with the choices of its agent. */
+/** A runtime, with the options of its agent's runs. */
 export interface AgentRuntime {
   readonly services: Context.Context<Runtime>
   readonly settings: Values
   readonly agentFile: AgentFile | undefined
 }
 
-/** Parts of a runner that the runtimes of all its agents share. */
+/** Services that the runtimes of all agents of a runner share. */
 export interface SharedServices {
   readonly script: string | undefined
   readonly store: NonNullable<Start["store"]>
-  /** Marks of keys, and who can be asked. */
+  /** Layer with the states of API keys and the approval mode of unattended runs. */
   readonly surroundings: Layer.Layer<never>
 }
 
-/** Tools that a submission names and this runner has not, as a refusal. */
+/** Fails if a submission names tools that this runner does not have. */
 export const refuseUnknown = Effect.fnUntraced(function* (
   names: ReadonlyArray<string>,
   { services, settings }: AgentRuntime
@@ -81,7 +81,7 @@ export const refuseUnknown = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the function that opens the agent of a submission by its digest, or the runner's own. */
+/** Creates the function that opens the agent of a submission by its digest, or the runner's own agent. */
 export const make = Effect.fnUntraced(function* (own: Values, { script, store, surroundings }: SharedServices) {
   const program = yield* Program
   const fs = yield* FileSystem.FileSystem
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   )
 
   const runtimes = yield* RcMap.make({ lookup: buildRuntime, idleTimeToLive: "5 minutes" })
-  // A submission may name the model, so that a runner without one is of use; a run that names none is refused.
+  // A submission may name the model, so the runner does not need a configured model. A run without a model is refused.
   const missing =
     script === undefined
       ? ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment })
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
     missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
   const open = (digest: string | undefined) => (digest === undefined ? ofRunner : RcMap.get(runtimes, digest))
 
-  /** The agent of a turn, with the tools that its file names. */
+  /** Opens the agent of a turn, with the tools named in its agent file. */
   const ofTurn: DurableRun.AgentOpener = (digest) =>
     Effect.gen(function* () {
       const opened = yield* open(digest)

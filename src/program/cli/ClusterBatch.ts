@@ -1,9 +1,9 @@
 /**
- * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner does
- * it in its own directory, by the agent of the submission.
+ * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner runs
+ * the row in its own directory with the agent of the submission.
  *
- * An attempt has one name, so a batch run that is interrupted and resumed finds the rows that the runners did
- * meanwhile.
+ * Each attempt has a fixed name, so a batch run that is interrupted and resumed finds the rows that runners completed
+ * in the meantime.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -28,12 +28,12 @@ import type * as BatchRun from "../../research/batch/BatchRun.ts"
 import type * as RowPool from "../../research/batch/RowPool.ts"
 import * as ClusterAgents from "./ClusterAgents.ts"
 
-/** Kind of the requests. */
+/** Request kind for rows of a batch. */
 export const kind = "batch row"
 
 /**
- * Versions of the form of a row that are read; another one is refused. The second has seeds and limits, and is for rows
- * that have one.
+ * Supported versions of the row format; other versions are rejected. Version 2 adds seeds and limits, and is used only
+ * for rows that have them.
  */
 const formVersions = [1, 2] as const
 
@@ -75,12 +75,12 @@ const toFailedOutcome = (error: unknown): Cluster.Outcome => ({
   isPassing: false
 })
 
-/** A row that a runner could not do now. */
+/** A temporary failure of a runner to run a row. */
 class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFailed")("RowFailed", {
   message: Schema.String
 }) {}
 
-/** Reads a row of the form that this version knows. */
+/** Decodes a row in a format that this version supports. */
 const readInput = Effect.fnUntraced(function* (input: string) {
   const { version } = Json.readFields(Json.parseOrKeep(input))
   if (!formVersions.some((known) => known === version)) {
@@ -96,9 +96,7 @@ const readInput = Effect.fnUntraced(function* (input: string) {
   )
 })
 
-/**
- * Runs a row with the agent of its submission, in a directory below `folder`. The batch decides how to handle failures.
- */
+/** Runs a row with the agent of its submission, in a directory below `folder`. The batch handles failures. */
 export const makeRowHandler =
   (
     open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
@@ -178,17 +176,17 @@ const toRowResult = ({
   })
 }
 
-/** A batch whose rows others do. */
+/** A batch whose rows are run by a cluster. */
 export interface Submission {
   readonly runName: string
   readonly directory: string
   readonly settings: Values
   readonly agentFile: AgentFile | undefined
-  /** Seconds of an attempt at a row. */
+  /** Time limit of an attempt at a row, in seconds. */
   readonly rowTimeout: number | undefined
 }
 
-/** Makes the function that has rows done by the runners of a cluster, as long as the scope lives. */
+/** Creates the function that submits rows to the runners of a cluster. It can be used until the scope closes. */
 export const makeRowSubmitter = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   { agentFile, directory, rowTimeout, runName, settings }: Submission
@@ -197,7 +195,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
   const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url, 4)))
   const { outcomes, submit } = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
   const agent = yield* Effect.provide(ClusterAgents.storeSubmittedAgent(settings, agentFile), database)
-  // Two runs of one name in different directories are two runs.
+  // Runs with the same name in different directories are different runs.
   const prefix = `batch-${runName}-${Digest.toHex(directory, 8)}`
   const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
   const look = Effect.gen(function* () {

@@ -1,6 +1,4 @@
-/**
- * `hermes cluster`: several runner processes over one Postgres database.
- */
+/** `hermes cluster`: several runner processes that share one Postgres database. */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -75,5 +73,5 @@ const submit = Command.make("submit", submitFlags, (flags) =>
   ])
 )
 
-/** The command. */
+/** The command `hermes cluster`. */
 export const command = Command.make("cluster").pipe(Command.withSubcommands([runner, status, drain, submit]))

@@ -1,8 +1,8 @@
 /**
  * Actions of `hermes cluster`.
  *
- * A runner says on stderr what happens; nothing is on stdout. Ctrl+C and SIGTERM hand its runs over to the other
- * runners; `drain` lets them finish first, for `cluster.drain_timeout_seconds` at most.
+ * A runner reports its progress on stderr and writes nothing to stdout. Ctrl+C and SIGTERM hand its runs over to the
+ * other runners; `drain` lets the runs finish first, for at most `cluster.drain_timeout_seconds`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -38,7 +38,7 @@ import * as SafeText from "./render/SafeText.ts"
 
 const isClusterError = Schema.is(Cluster.ClusterError)
 
-/** The database of the cluster, for a look or a word. */
+/** Runs an effect with the database of the cluster. */
 const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E | Cluster.ClusterError, R>) =>
   Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(
     Effect.catchIf(isClusterError, (error) => Effect.fail(ClusterSettings.toClusterFailure(error)))
@@ -50,7 +50,7 @@ const loaded = Effect.gen(function* () {
   return { settings, url: yield* ClusterSettings.requireDatabaseUrl(settings) }
 })
 
-/** Does runs until it is told to end. */
+/** Runs a runner until it is asked to end. */
 export const startRunner = Effect.fn("hermes cluster runner")(
   function* (flags: RunnerFlags) {
     const output = yield* Output
@@ -61,7 +61,7 @@ export const startRunner = Effect.fn("hermes cluster runner")(
     if (concurrency < 1) return yield* makeUsageFailure(`--concurrency ${concurrency} is too small: pass 1 or more`)
     const home = yield* Home
     const paths = yield* Path.Path
-    // One pool of connections for everything that is the cluster's own.
+    // One connection pool is shared by all services of the cluster.
     const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url)))
     const mode = Layer.succeed(InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
     const marks = Layer.succeedContext(yield* Layer.build(Layer.provide(ClusterMarks.layer, database)))
@@ -125,10 +125,10 @@ const formatDuration = (seconds: number): string => {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
-/** Failed runs that `status` names. */
+/** Maximum number of failed runs listed by `status`. */
 const mostFailures = 5
 
-/** Shows the cluster. */
+/** Prints the status of the cluster. */
 export const showStatus = Effect.fn("hermes cluster status")(
   function* ({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
     const { settings, url } = yield* loaded

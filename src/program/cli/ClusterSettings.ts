@@ -16,7 +16,7 @@ import { type Failure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 
-/** Address of the database, or the line that says how to give one. */
+/** Returns the address of the database, or fails with a line that says how to configure it. */
 export const requireDatabaseUrl = ({ cluster: { databaseUrl } }: Values): Effect.Effect<Redacted.Redacted, Failure> =>
   databaseUrl === undefined
     ? Effect.fail(
@@ -28,14 +28,15 @@ export const requireDatabaseUrl = ({ cluster: { databaseUrl } }: Values): Effect
     : Effect.succeed(databaseUrl)
 
 /**
- * A database that cannot be used is bad input where its address or version is, and work that was not done otherwise.
+ * Converts a database error to a failure of the command. An unusable address or version is bad input; other errors are
+ * failed work.
  */
 export const toClusterFailure = ({ message }: ClusterError): Failure =>
   /cluster\.database_url|newer version|of version|refuses the login|does not answer/.test(message)
     ? makeUsageFailure(message)
     : makeWorkFailure(message)
 
-/** The command itself reports settings that cannot be read. */
+/** Errors in the settings are ignored here, because the command itself reports them. */
 const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOptions(flags))).pipe(
   Effect.map(({ settings }) => settings),
   Effect.catch(() => Effect.provide(Settings, Config.layerFromFile()))
@@ -55,7 +56,7 @@ const makeClusterJobs = (url: Redacted.Redacted): Layer.Layer<CronJobs.CronJobs,
     )
   ).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(toClusterFailure(error)))))
 
-/** The scheduled jobs of the home directory, or of the cluster if the settings say so. */
+/** Layer of the scheduled jobs, which are stored in the home directory, or in the cluster if the settings select it. */
 export const scheduledJobs = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* lenient

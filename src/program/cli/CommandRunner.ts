@@ -1,5 +1,5 @@
 /**
- * From a command line to an exit code.
+ * Runs a command line and returns an exit code.
  *
  * Source: `hermes-product.md` §1.1, `style.md` F13.
  */
@@ -26,7 +26,10 @@ import type { Program } from "./Program.ts"
 
 const maxSuggestions = 3
 
-/** `prefix` stands before each word, and is not part of its likeness. */
+/**
+ * Formats suggestions for a misspelled word. `prefix` is printed before each suggestion and is not part of the
+ * comparison.
+ */
 const formatSuggestion = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {
   const words = findClosest(word, known, maxSuggestions)
   return words.length === 0 ? "" : `did you mean ${joinAlternatives(words.map((word) => prefix + word))}?`
@@ -46,7 +49,7 @@ const describeUnknownFlag = ({ command, option }: CliError.UnrecognizedOption, d
   return `unknown flag ${option}: ${formatSuggestion(name, flags, "--") || `run \`${where} --help\` for a list`}`
 }
 
-/** Expected value as Effect names it, for use inside a sentence. */
+/** Returns the expected value in Effect's wording, for use inside a sentence. */
 const formatExpectation = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 
@@ -84,8 +87,8 @@ const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, pat
 }
 
 /**
- * Error text for an invalid command line: one line for a flag or a value, three for a command that does not exist and
- * has a likely correction. No usage dump.
+ * Returns the error text for an invalid command line: one line for a flag or a value, three lines for an unknown
+ * command with a likely correction. The usage text is not printed.
  */
 const formatUsageError = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
@@ -107,7 +110,7 @@ const formatUsageError = (
   ].join("\n")
 }
 
-/** `-V`, because `-v` is for `--verbose`. */
+/** The version flag is `-V`, because `-v` means `--verbose`. */
 const versionFlag = GlobalFlag.Action({
   flag: Flag.Boolean("version").pipe(
     Flag.withAlias("V"),
@@ -142,13 +145,13 @@ const makePresenter = (
 })
 
 /**
- * Maps a failure of the parser to an exit code: a command line that means nothing was presented, help that was asked
- * for too.
+ * Maps a failure of the parser, which was already printed, to an exit code: 0 for requested help, otherwise the code
+ * for an invalid command line.
  */
 const toExitCode = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
-/** A first word that is not a program command may be a plugin command. */
+/** Runs a plugin command if the first word is not a program command. */
 const runPluginCommand = Effect.fnUntraced(function* ([word = "", ...args]: ReadonlyArray<string>) {
   if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
   const { run } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
@@ -158,7 +161,7 @@ const runPluginCommand = Effect.fnUntraced(function* ([word = "", ...args]: Read
 /** Services that a command line needs. */
 export type ProgramServices = Command.Environment | Output | Program
 
-/** Runs a command line and returns its exit code; errors are on stderr. */
+/** Runs a command line and returns its exit code. Errors are printed to stderr. */
 export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> =>
   Secrets.provideRegistry(runCommandLine(argv))
 

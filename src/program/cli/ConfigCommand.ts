@@ -30,7 +30,9 @@ interface AsJson {
   readonly json: boolean
 }
 
-/** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
+/**
+ * Renders a string unchanged, so that a script can use it. Other values are rendered as YAML, or as JSON if requested.
+ */
 const renderValue = (value: unknown, { json }: AsJson): Effect.Effect<string> => {
   if (json) return Effect.succeed(SafeText.toJson(value, 2))
   return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
@@ -66,7 +68,7 @@ const failUnknownKey = (key: string) =>
     Effect.fail(makeUnknownNameFailure("setting", key, { meant, list: "hermes config show" }))
   )
 
-/** Prints one value; one that is not set is a failure. */
+/** Prints one value. Fails if the value is not set. */
 const get = Command.make(
   "get",
   { key, json },
@@ -108,7 +110,7 @@ const reportProblems = (lines: ReadonlyArray<string>) =>
     Effect.fail(makeSilentFailure(unusable))
   )
 
-/** Reports all problems, one per line. */
+/** Prints all problems of the settings, one per line. */
 const checkSettings = <E extends { readonly message: string }, R>(
   loading: Effect.Effect<Config.LoadedSettings, E, R>
 ) =>
@@ -123,12 +125,12 @@ const checkSettings = <E extends { readonly message: string }, R>(
       )
   })
 
-/** Lets the user's editor change a file, and waits for it. */
+/** Opens a file in the user's editor, and waits until the editor exits. */
 export const editFile = Effect.fnUntraced(function* (path: string) {
   const environment = yield* Environment
   const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
   // The variable may contain arguments, so it is parsed by the shell; the path is passed separately. A bare name is
-  // never resolved in the working tree, where a command may have placed a program.
+  // never resolved in the working tree, where a command may have created a program of that name.
   const command = ChildProcess.make("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], {
     env: { PATH: yield* TrustedPrograms.safePath },
     extendEnv: true,
@@ -142,10 +144,7 @@ export const editFile = Effect.fnUntraced(function* (path: string) {
   if (code !== 0) return yield* makeWorkFailure(`the editor "${editor}" exited with code ${code}: set EDITOR`)
 })
 
-/**
- * Begins a new config.yaml with the line by which editors find the schema at a URL; a file that is there stays as it
- * is.
- */
+/** Creates config.yaml with the line that tells editors the URL of its schema. An existing file is unchanged. */
 export const createConfigFile = Effect.fnUntraced(function* (schema: string | undefined) {
   const home = yield* Home
   yield* home.ensure
@@ -155,7 +154,7 @@ export const createConfigFile = Effect.fnUntraced(function* (schema: string | un
   )
 })
 
-/** Lets the user's editor change the file, and says what is wrong with it then. */
+/** Opens the file in the user's editor, then reports its errors. */
 const edit = Command.make(
   "edit",
   {},

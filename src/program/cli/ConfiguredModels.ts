@@ -1,6 +1,6 @@
 /**
- * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and
- * with the providers that plugins bring.
+ * The configured models, for commands that inspect them without a run. Logins are used as keys, and providers of
+ * plugins are available.
  *
  * Plugins are loaded only if the settings name a provider that is not built in. A route is tested by one call with the
  * smallest output limit that the protocol accepts, without hooks, retries and fallbacks, so that only the route itself
@@ -39,7 +39,7 @@ export interface Models {
   readonly open: OpenRoute.Open
 }
 
-/** Way to find the logins: `look` at them, or `renew` them for use. */
+/** Access to logins: `look` only reads them, `renew` refreshes them for use. */
 type LoginAccess = "look" | "renew"
 
 const loadPluginProviders = Effect.fnUntraced(function* (
@@ -52,7 +52,7 @@ const loadPluginProviders = Effect.fnUntraced(function* (
   return providers
 })
 
-/** Works with them; `read` says how logins are found, where one may matter. */
+/** Runs an effect with the configured models. `read` selects how logins are accessed, if the provider uses them. */
 export const use = <A, E, R>(
   settings: Values,
   read: LoginAccess,
@@ -80,7 +80,7 @@ export const use = <A, E, R>(
     })
   )
 
-/** Works with the route that answers, as `read` finds the logins. */
+/** Runs an effect with the route of the main model. `read` selects how logins are accessed. */
 export const withRoute = <A, E, R>(
   read: LoginAccess,
   work: (route: Route, models: Models) => Effect.Effect<A, E, R>,
@@ -94,13 +94,13 @@ export const withRoute = <A, E, R>(
     )
   )
 
-/** Ignores the configured model: another provider may not have it. */
+/** Returns the settings without the configured model, which another provider may not offer. */
 export const withAnyModel = (settings: Values): Values => ({
   ...settings,
   model: { ...settings.model, default: settings.model.default ?? "any" }
 })
 
-/** OpenAI's Responses API takes no smaller limit. */
+/** Returns the smallest output limit that the protocol accepts. OpenAI's Responses API requires at least 16 tokens. */
 const getLeastOutput = ({ apiMode }: Route): number => (apiMode === "codex_responses" ? 16 : 1)
 
 const sendPing = Effect.fnUntraced(function* (route: Route, { open }: Models) {
@@ -126,7 +126,7 @@ const toFailure =
     )
   }
 
-/** Asks for the shortest answer. */
+/** Tests a route by requesting the shortest possible answer. */
 export const probeRoute = Effect.fnUntraced(function* (route: Route, models: Models) {
   const started = yield* Clock.currentTimeMillis
   const answered = yield* Effect.result(
@@ -144,11 +144,11 @@ export const probeRoute = Effect.fnUntraced(function* (route: Route, models: Mod
   return { model, millis, tokens: usage.outputTokens.total ?? 0 }
 })
 
-/** A route that is being set up: nothing of the file counts for it. */
+/** A route that is being set up. The values of the configuration file do not apply to it. */
 interface Candidate {
   readonly provider: string
   readonly baseUrl: string | undefined
-  /** Empty where the provider needs none, or the environment holds it. */
+  /** API key; empty if the provider needs no key or the environment contains it. */
   readonly key: string
   readonly model?: string
 }
@@ -168,16 +168,16 @@ const makeCandidateLayer = ({ baseUrl, key, model, provider }: Candidate) =>
     )
   )
 
-/** Names of the models that a route lists; empty if it does not provide a list. */
+/** Returns the names of the models that a route lists, or an empty list if it does not provide one. */
 export const listModelNames = (candidate: Candidate) =>
   withRoute("renew", (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
     Effect.map((models) => models.map(({ id }) => id)),
-    // The request that tests the model reports a wrong key.
+    // A wrong key is reported later by the request that tests the model.
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.provide(makeCandidateLayer(candidate))
   )
 
-/** Tries a route; one sentence about its answer, or the failure. */
+/** Tests a route. Returns a sentence about its answer, or fails with the error. */
 export const tryRoute = (candidate: Candidate) =>
   withRoute("renew", (route, models) =>
     Effect.map(probeRoute(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)

@@ -54,11 +54,11 @@ const draft = {
   )
 }
 
-/** A mistake of the user, or of the files. */
+/** Converts an error of the scheduled jobs to a failure of the command: a mistake of the user, or a file error. */
 export const toCronFailure = (error: CronError): Failure =>
   error._tag === "CronRefused" ? makeUsageFailure(error.message) : makeWorkFailure(error.message)
 
-/** Works on the scheduled jobs. */
+/** Runs an effect with the scheduled jobs. */
 const withJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>
   CronJobs.CronJobs.use(work).pipe(Effect.mapError(toCronFailure), Effect.provide(scheduledJobs))
 
@@ -80,7 +80,7 @@ const describeJob = (job: Job): string => {
     .join("\n")
 }
 
-/** Prints the jobs. */
+/** Prints the scheduled jobs. */
 const listJobs = Effect.fn("hermes cron list")(function* ({ all, json }: Flags.Parsed<typeof listFlags>) {
   const listed = yield* withJobs(({ list }) => list)
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
@@ -116,14 +116,14 @@ const formatNextRun = (job: Job): string => {
   return `${job.id} ${job.name}: ${next === undefined ? "no next run" : `next run ${next}`}`
 }
 
-/** Refuses changes of jobs by a process that a job started. */
+/** Fails if a process started by a scheduled job tries to change jobs. */
 const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
   process[insideVariable] === undefined
     ? Effect.void
     : makeUsageFailure("a scheduled job cannot change jobs: do the work now, or report what should be scheduled")
 )
 
-/** Mentions a scheduler that is not running. */
+/** Prints a note if no scheduler is running. */
 const mentionTicker = Effect.gen(function* () {
   const home = yield* Home
   const last = yield* JobFiles.readLastLook(home)
@@ -210,7 +210,7 @@ const remove = Command.make(
   }, Effect.provide(CommandSettings.surroundings))
 ).pipe(Command.withAlias("rm"), Command.withDescription("Remove a job; its result files are kept"))
 
-/** Gives jobs the provider and model that the settings mean now. */
+/** Updates jobs to the provider and model in the current settings. */
 const resnap = Command.make(
   "resnap",
   { job: Argument.optional(job) },
@@ -231,7 +231,7 @@ const resnap = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
 
-/** Reports whether a scheduler is running, and the next job. */
+/** Prints whether a scheduler is running, and the next job. */
 const status = Command.make(
   "status",
   { json },
@@ -289,7 +289,7 @@ const serve = Command.make("serve", scenario, (flags) => Effect.flatMap(loadRuns
   Command.withDescription("Run due jobs every minute until stopped")
 )
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the jobs. */
 export const command = Command.make("cron", listFlags, listJobs).pipe(
   Command.withSubcommands([list, create, edit, pause, resume, remove, status, resnap, runNow, tick, serve])
 )

@@ -1,9 +1,9 @@
 /**
- * Actions of `hermes cron run | tick | serve`: runs jobs, each in a runtime of its own for the provider and model that
- * it remembers.
+ * Actions of `hermes cron run | tick | serve`: runs jobs, each in a separate runtime with the provider and model stored
+ * in the job.
  *
- * The settings are read again for each job. If they cannot be read, the clock continues with the defaults, and each job
- * reports the error. Results are written to stdout, failures to stderr; the exit code is 1 if a job failed.
+ * The settings are read again for each job. If they cannot be read, the scheduler continues with the defaults, and each
+ * job reports the error. Results are written to stdout, failures to stderr; the exit code is 1 if a job failed.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
  */
@@ -44,7 +44,7 @@ type RunSources = Pick<Start, "script" | "store">
 const toJobBlocked = (error: unknown): JobFiles.JobBlocked =>
   new JobFiles.JobBlocked({ message: ErrorLine.fromError(error).line })
 
-/** A runtime for each job. */
+/** Creates a runtime for each job. */
 const makeJobAgents = (options: Config.Options, own: RunSources) =>
   Layer.effect(
     JobAgent,
@@ -96,7 +96,7 @@ const toTickSettings = (
   maxParallel: cron.maxParallelJobs
 })
 
-/** Settings that cannot be read are each job's to tell of, once. */
+/** Loads the settings, or the defaults if they cannot be read. Each job reports the error itself. */
 const loadLenientSettings = (options: Config.Options) =>
   Config.load(options).pipe(
     Effect.map(({ settings }) => settings),
@@ -111,7 +111,7 @@ const formatResult = ({ job, output, text }: DeliveredResult, isWrapped: boolean
   return [title, "-".repeat(Math.min(60, title.length)), clean, ...whole, ""].join("\n")
 }
 
-/** Shared parts of all ways of running jobs. */
+/** Provides the services that all ways of running jobs share. */
 const withJobServices = <A, E, R>(
   own: RunSources,
   work: (settings: JobTick.Settings, values: Values) => Effect.Effect<A, E, R>
@@ -150,7 +150,7 @@ const recordLook = Effect.fnUntraced(function* (settings: JobTick.Settings) {
   yield* Effect.catch(JobFiles.recordLook(settings.places, now), ({ message }) => Effect.logWarning(message))
 })
 
-/** Runs what is due. */
+/** Runs the jobs that are due. */
 export const tick = Effect.fn("hermes cron tick")(function* (own: RunSources) {
   const runs = yield* withJobServices(own, (settings) =>
     Effect.andThen(recordLook(settings), Effect.catchTag(JobTick.runOnce(settings), "CronStoreError", toCronFailure))
@@ -158,7 +158,7 @@ export const tick = Effect.fn("hermes cron tick")(function* (own: RunSources) {
   if (runs.some(isFailure)) return yield* makeSilentFailure(failed)
 })
 
-/** Runs what is due, every minute. */
+/** Runs the jobs that are due, every minute. */
 export const serve = Effect.fn("hermes cron serve")(function* (own: RunSources) {
   yield* printNote("Checking for due jobs every minute. Press Ctrl+C to stop.")
   return yield* withJobServices(own, (settings) =>

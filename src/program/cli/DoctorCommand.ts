@@ -1,5 +1,5 @@
 /**
- * `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
+ * `hermes doctor`: checks everything that a run needs. It changes nothing and shows no secrets.
  *
  * Sources are shown by name: the setting, variable or flag that supplied the address and the key of each route. The
  * states of keys and breakers come from a router with the same settings as in a run; no network request is made.
@@ -45,18 +45,18 @@ const makeFinding =
   (level: Finding["level"]) =>
   (subject: string, text: string): Finding => ({ level, subject, text })
 
-/** It is as it should be. */
+/** Creates a finding without a problem. */
 const ok = makeFinding("ok")
 
-/** It works, and could be better. */
+/** Creates a finding about something that works but could be improved. */
 const warning = makeFinding("warning")
 
-/** It does not work. */
+/** Creates a finding about something that does not work. */
 const problem = makeFinding("problem")
 
 const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
 
-/** A finding as a line. */
+/** Renders a finding as a line. */
 const renderFinding = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
 
 type Keys = RouteStatus["keys"]
@@ -81,7 +81,9 @@ const describeRoute = (
   return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
 }
 
-/** The sources of address and key, of children too; a setting that belongs to another route is told. */
+/**
+ * Checks the sources of the address and the key, also for sub-agents. Reports a setting that belongs to another route.
+ */
 const checkSources = (
   settings: Values,
   { entries }: ConfiguredRoutes.Chain,
@@ -166,10 +168,10 @@ const checkRoutes = Effect.fnUntraced(function* (settings: Values) {
   ]
 })
 
-/** A Node that is too old never comes this far. */
+/** Describes the program and the version of Node. An unsupported version of Node fails before this point. */
 const describeProgram = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
 
-/** The directory itself, or the nearest one above it that is there. */
+/** Returns the directory, or its nearest existing parent. */
 const findExistingDirectory = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -188,7 +190,7 @@ const home = Effect.gen(function* () {
   return ok("home", nearest === root ? root : `${root} (created by the first run)`)
 })
 
-/** Secrets that others can read, or commands of tools. */
+/** Checks for secrets that other users or commands of tools can read. */
 const secrets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { env } = yield* Home
@@ -210,7 +212,7 @@ const secrets = Effect.gen(function* () {
     : [...variables, warning("secrets", `other users can read ${env}: run \`chmod 600 ${env}\``)]
 })
 
-/** The wall around commands. */
+/** Checks the sandbox around commands. */
 const checkSandbox = Effect.fnUntraced(function* (values: Values) {
   const { level, text } = yield* ConfiguredEnvironment.checkStatus(values, {
     environment: yield* Environment,
@@ -231,13 +233,13 @@ const settings = Effect.gen(function* () {
     ...warnings.map((text) => warning("settings", text))
   ]
   return {
-    // With settings that no run starts with there is no model to look at.
+    // If the settings are invalid, no run starts, so there is no model to check.
     values: refusals.length === 0 ? settings : undefined,
     findings: found.length === 0 ? [ok("settings", ignoreUserConfig ? "config.yaml is ignored" : "valid")] : found
   }
 })
 
-/** Opens the session store, or one in a temporary directory, so that SQLite is always tested. */
+/** Opens the session store, or a new store in a temporary directory, so that SQLite is always tested. */
 const sessions = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -259,7 +261,7 @@ const sessions = Effect.gen(function* () {
   Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
 )
 
-/** With problems it fails. */
+/** The command fails if it finds problems. */
 export const command = Command.make(
   "doctor",
   {},

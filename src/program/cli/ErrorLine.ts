@@ -1,5 +1,5 @@
 /**
- * Error texts: one line that states the problem and the remedy, without secrets, and the exit code.
+ * Converts errors to one line that states the problem and the remedy, without secrets, and to an exit code.
  *
  * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §6.
  */
@@ -15,13 +15,13 @@ import { failed, Failure, unusable } from "./Failure.ts"
 
 interface ExitLine {
   readonly code: number
-  /** Empty when everything was said already. */
+  /** Empty if the error was already reported. */
   readonly line: string
 }
 
 /**
- * A text as one line without secrets and control sequences. Outside of a fiber the secrets of the runtime are to be
- * given.
+ * Formats a text as one line without secrets and control sequences. Outside of a fiber, the caller must pass the
+ * secrets of the runtime.
  */
 export const toSafeLine = (text: string, secrets = getCurrentRegistry()): string =>
   Redaction.redactText(SafeText.toLine(SafeText.toPlainText(text)), secrets)
@@ -72,7 +72,10 @@ const describeReason = (reason: AiError.AiErrorReason): string => {
   }
 }
 
-/** A missing key is not a configuration error: the request was valid, but the work cannot be done. */
+/**
+ * Returns true if an error is about a missing key. It is not a configuration error: the request was valid, but the work
+ * cannot be done.
+ */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
 const toConfigLine = ({ message, path }: ConfigError, secrets: Registry): ExitLine => {
@@ -86,7 +89,10 @@ const isInput = (error: unknown): boolean =>
   error instanceof SessionNotFound ||
   (error instanceof PluginError && error.input === true)
 
-/** An unexpected error is reported by its message, and is a failure of the program. */
+/**
+ * Converts an error to a line and an exit code. An unexpected error is reported by its message, as a failure of the
+ * program.
+ */
 export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitLine => {
   if (error instanceof Failure) return { code: error.code, line: toSafeLine(error.message, secrets) }
   if (error instanceof ConfigError) return toConfigLine(error, secrets)
@@ -95,9 +101,9 @@ export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitL
   return { code, line: toSafeLine(error instanceof Error ? error.message || error.name : String(error), secrets) }
 }
 
-/** {@link fromError} for a cause that is not an interruption. */
+/** Converts a cause like {@link fromError}. The cause must not be an interruption. */
 export const fromCause = (cause: Cause.Cause<unknown>, secrets = getCurrentRegistry()): ExitLine =>
   fromError(Cause.squash(cause), secrets)
 
-/** The line as written to stderr. */
+/** Renders the line as it is written to stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

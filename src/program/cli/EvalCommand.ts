@@ -1,6 +1,4 @@
-/**
- * `hermes eval`: a configuration on the rows of a dataset, scored, and two configurations against each other.
- */
+/** `hermes eval`: runs a configuration on the rows of a dataset and scores it, and compares two configurations. */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -36,7 +34,7 @@ const run = {
   replay: Flags.makeText("replay", "PATH", "Answer from a recording instead of a model")
 }
 
-/** Flags of `hermes eval run`. */
+/** Values of the flags of `hermes eval run`. */
 export type RunFlags = Flags.Parsed<Omit<typeof run, "dataset">> & { readonly dataset: string }
 
 const makeResultsArgument = (name: string) =>

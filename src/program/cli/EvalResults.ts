@@ -1,5 +1,5 @@
 /**
- * Results of evaluations on the disk, and the actions of `hermes eval show` and `compare`.
+ * Results of evaluations on disk, and the actions of `hermes eval show` and `compare`.
  *
  * A results directory contains `results.jsonl` (the attempts), `evaluation.json` (the configuration), `report.json` and
  * `report.html`.
@@ -21,7 +21,7 @@ import * as OutputFile from "./OutputFile.ts"
 import { printLine, printWarnings, renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** Folder of results in the working directory. */
+/** Folder of results, relative to the working directory. */
 export const folder = "eval-results"
 /** Files of a results directory. */
 export const files = {
@@ -37,12 +37,12 @@ export interface Evaluation {
   readonly name: string
   readonly dataset: string
   readonly digest: string
-  /** Model, agent file and rules: two attempts with different ones are not of one configuration. */
+  /** Model, agent file and rules. Attempts with different values belong to different configurations. */
   readonly configuration: Json.Fields
   readonly attempts: ReadonlyArray<RowJournal.RowKey>
 }
 
-/** Parses the values of `--k`. */
+/** Parses the values of `--k`, for which pass@k is computed. */
 export const parsePassCounts = (text: string | undefined) => {
   if (text === undefined) return Effect.undefined
   const values = Flags.splitNames(text).map(Number)
@@ -51,7 +51,7 @@ export const parsePassCounts = (text: string | undefined) => {
     : Effect.fail(makeUsageFailure(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
 }
 
-/** Warns of values of k for which no row has enough attempts. */
+/** Prints a warning about values of k for which no row has enough attempts. */
 export const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { passAtK }: EvalReport.Report) =>
   printWarnings(
     (ks ?? [])
@@ -59,7 +59,7 @@ export const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { pas
       .map((k) => `pass@${k} needs ${k} attempts per row, but no row has that many: pass --runs ${k}`)
   )
 
-/** The directory of a name: one that exists, else the one in the folder of results. */
+/** Finds the results directory with a name: an existing path, otherwise a directory in the folder of results. */
 const findResultsDirectory = Effect.fnUntraced(function* (name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -68,7 +68,7 @@ const findResultsDirectory = Effect.fnUntraced(function* (name: string) {
   return isOwn ? own : paths.resolve(getWorkingDirectory(), folder, name)
 })
 
-/** Reads an attempt of an evaluation. Evaluations of earlier versions name attempts by their ids alone. */
+/** Reads an attempt of an evaluation. Earlier versions identify attempts only by their ids. */
 const toAttemptKey = (value: unknown): RowJournal.RowKey => {
   const { digest, id } = Json.readFields(value)
   return typeof id === "string"
@@ -76,7 +76,7 @@ const toAttemptKey = (value: unknown): RowJournal.RowKey => {
     : { id: Json.readWord(value), digest: undefined }
 }
 
-/** Reads the evaluation of a directory; `undefined` if it cannot be read. */
+/** Reads the evaluation of a directory; returns `undefined` if it cannot be read. */
 export const readEvaluation = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -98,7 +98,7 @@ export const readEvaluation = Effect.fnUntraced(function* (directory: string) {
   return evaluation
 })
 
-/** Attempts of a directory that belong to its last run: those that have a result, and all of them. */
+/** Reads the attempts of the last run in a directory: the attempts with a result, and all attempts. */
 export const readAttempts = Effect.fnUntraced(
   function* (
     journal: RowJournal.Journal,
@@ -123,17 +123,17 @@ export const readAttempts = Effect.fnUntraced(
   Effect.mapError(({ message }) => makeWorkFailure(message))
 )
 
-/** Opens the attempts of a directory. */
+/** Opens the journal of attempts in a directory. */
 export const openJournal = (directory: string) =>
   Effect.mapError(RowJournal.open({ directory }), ({ message }) => makeUsageFailure(message))
 
-/** Names of the values that two configurations do not share. */
+/** Returns the names of the values that differ between two configurations. */
 export const findDifferences = (before: Json.Fields, now: Json.Fields): ReadonlyArray<string> =>
   Array.from(new Set([...Object.keys(before), ...Object.keys(now)])).filter(
     (key) => JSON.stringify(before[key]) !== JSON.stringify(now[key])
   )
 
-/** The facts of a report as a table. */
+/** Renders the figures of a report as a table. */
 export const renderFacts = (report: EvalReport.Report): string =>
   renderTable(EvalPage.listFacts(report).map(([name, value]) => [name, SafeText.toLine(value)]))
 
@@ -158,7 +158,7 @@ const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Repo
         `${SafeText.toLine(name)}: ${withoutResult} of ${attempts} attempts have no result yet and count as failed`
       ])
 
-/** Shows results. */
+/** Prints results. */
 export const show = Effect.fn("hermes eval show")(function* ({
   json,
   k,

@@ -1,6 +1,4 @@
-/**
- * The rules of `hermes eval run` from its flags: scorers, judges and fields.
- */
+/** Reads the rules of `hermes eval run` from its flags: scorers, judges and fields. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as EvalRun from "../../research/eval/EvalRun.ts"
@@ -21,7 +19,7 @@ const readScorers = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   return scorers
 })
 
-/** Reads the judges; those with the name of another one get a number. */
+/** Reads the judges. A judge with the name of an earlier judge gets a number. */
 const readJudges = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const judges: Array<JudgeScorer.Judge> = []
   for (const text of texts) {
@@ -37,11 +35,11 @@ const readJudges = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   )
 })
 
-/** Returns true if a judge scores. */
+/** Returns true if a judge is one of the scorers. */
 export const hasJudge = ({ scorers }: Pick<EvalRun.Rules, "scorers">): boolean =>
   scorers.some(({ kind }) => kind === "judge")
 
-/** Reads the rules that the flags name. */
+/** Reads the rules named by the flags. */
 export const readRules = Effect.fnUntraced(function* (flags: RunFlags): Effect.fn.Return<EvalRun.Rules, Failure> {
   yield* checkCounts({
     runs: flags.runs,

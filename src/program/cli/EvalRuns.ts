@@ -1,6 +1,6 @@
 /**
- * Action of `hermes eval run`. The same command resumes with the missing attempts; other rules, or another model, need
- * another results directory.
+ * Action of `hermes eval run`. Running the same command again resumes with the missing attempts. Different rules or a
+ * different model require another results directory.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -40,7 +40,7 @@ import * as RunOptions from "./RunOptions.ts"
 
 const toSafeName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-").replaceAll(/^[-.]+|-+$/g, "") || "model"
 
-/** Fails if a directory has results of another configuration. Returns the evaluation that it has. */
+/** Fails if a directory contains results of another configuration. Returns the existing evaluation. */
 const requireSameConfiguration = Effect.fnUntraced(function* (directory: string, now: Json.Fields) {
   const before = yield* EvalResults.readEvaluation(directory)
   const changed = before === undefined ? [] : EvalResults.findDifferences(before.configuration, now)
@@ -62,7 +62,7 @@ const shownFailures = 20
 
 type Runtime = Effect.Success<ReturnType<typeof RunnerRuntime.open>>
 
-/** An evaluation with all that its command line names. */
+/** An evaluation, with all inputs named by its command line. */
 interface EvalJob {
   readonly flags: RunFlags
   readonly rules: EvalRun.Rules
@@ -75,7 +75,7 @@ interface EvalJob {
   readonly directory: string
 }
 
-/** Reads the rows that can be scored, and warns about the others. */
+/** Reads the rows that can be scored, and prints warnings about the other rows. */
 const readRows = Effect.fnUntraced(function* (flags: RunFlags, rules: EvalRun.Rules) {
   const read = yield* RunnerCommand.readDataset(flags.dataset, {
     idField: flags.idField,
@@ -124,7 +124,7 @@ const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
   return job
 })
 
-/** The configuration: attempts with different ones cannot be in one directory. */
+/** Returns the configuration of an evaluation. Attempts with different configurations cannot share a directory. */
 const describeConfiguration = (
   { flags, rules }: EvalJob,
   model: string,
@@ -137,7 +137,7 @@ const describeConfiguration = (
   scorers: rules.scorers.map(Scorer.formatName),
   judges: EvalRules.hasJudge(rules) ? rules.judges.map((judge) => judge.name) : [],
   criteria: rules.criteria ?? null,
-  // Absent if not requested, as in results written before these flags existed.
+  // Omitted if not requested, as in results written before these flags existed.
   ...Object.fromEntries(
     Object.entries({
       seed: flags.seed,
@@ -148,7 +148,7 @@ const describeConfiguration = (
   )
 })
 
-/** Fails if a judge has no model, before an attempt is paid for. */
+/** Fails if a judge has no model, before the first attempt is paid for. */
 const requireJudges = ({ rules }: EvalJob, { auxiliary }: Runtime) =>
   Effect.forEach(
     EvalRules.hasJudge(rules) ? rules.judges : [],
@@ -163,7 +163,7 @@ const requireJudges = ({ rules }: EvalJob, { auxiliary }: Runtime) =>
     { discard: true }
   )
 
-/** Writes the evaluation of the directory, and notes rows that changed since the last run. */
+/** Writes the evaluation of the directory, and reports rows that changed since the last run. */
 const writeEvaluation = Effect.fnUntraced(function* (
   { dataset, directory, flags, name, rules }: EvalJob,
   configuration: Json.Fields,
@@ -200,7 +200,7 @@ const selectTools = Effect.fnUntraced(function* ({ agentFile, settings }: EvalJo
   )
 })
 
-/** Makes the function that runs one attempt in a temporary directory. Attempts do not see each other's files. */
+/** Makes the function that runs one attempt in a temporary directory. Attempts cannot see each other's files. */
 const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Runtime) {
   const fs = yield* FileSystem.FileSystem
   const { seed } = job.flags
@@ -237,7 +237,7 @@ const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Ru
   return runAttempt
 })
 
-/** Reports failed attempts, and writes the report and its page. */
+/** Reports failed attempts, and writes the report and its HTML page. */
 const reportSummary = Effect.fnUntraced(function* (
   { directory, flags, name, passCounts }: EvalJob,
   evaluation: EvalResults.Evaluation,

@@ -1,10 +1,10 @@
 /**
- * Failure of a command: the exit code, and the line that says why.
+ * Failure of a command: the exit code and the error line.
  *
- * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input cannot
- * be used; whatever the subcommand, an unknown name and an output path that cannot be written are such. `130` and its
- * neighbours: a signal ended it (`hermes-product.md` §1.3). Commands make a `Failure` by the functions here, which
- * choose the code by the kind of mistake.
+ * `1`: the work failed or is incomplete. `2`: the command line, the configuration or another input cannot be used; in
+ * every subcommand this includes an unknown name and an output path that cannot be written. `130` and similar codes: a
+ * signal ended the command (`hermes-product.md` §1.3). Commands create a `Failure` with the functions of this module,
+ * which select the exit code.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,29 +14,29 @@ import type * as Scope from "effect/Scope"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 
-/** Without a message everything was said already. */
+/** A failure of a command. Its message is empty if the error was already printed. */
 export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Failure")("Failure", {
   code: Schema.Int,
   message: Schema.String
 }) {}
 
-/** Failed, or partly done. */
+/** Exit code for failed or incomplete work. */
 export const failed = 1
 
-/** A command line, a configuration or an input that cannot be used. */
+/** Exit code for a command line, a configuration or an input that cannot be used. */
 export const unusable = 2
 
-/** A command line that means nothing, in a line that says what to write instead. */
+/** Creates a failure for an invalid command line. The message says what to write instead. */
 export const makeUsageFailure = (message: string): Failure => new Failure({ code: unusable, message })
 
-/** Work that was asked for rightly and could not be done. */
+/** Creates a failure for a valid request that could not be completed. */
 export const makeWorkFailure = (message: string): Failure => new Failure({ code: failed, message })
 
-/** Words as alternatives: `a`, `a or b`, `a, b or c`. */
+/** Joins words as alternatives: `a`, `a or b`, `a, b or c`. */
 export const joinAlternatives = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
-/** A name of nothing that there is: `list` is the command that lists the names. */
+/** Creates a failure for an unknown name. `list` is the command that lists the known names. */
 export const makeUnknownNameFailure = (
   kind: string,
   name: string,
@@ -56,23 +56,26 @@ export const makeUnknownNameFailure = (
   )
 }
 
-/** A path that the user named for output, and that takes none. */
+/** Creates a failure for an output path that cannot be written. */
 export const toUnwritableFailure =
   (path: string) =>
   (error: PlatformError): Failure =>
     makeUsageFailure(`${path} cannot be written: ${describeReason(error)}`)
 
-/** An ending about which everything was said. */
+/** Creates a failure without a message, for errors that were already printed. */
 export const makeSilentFailure = (code: number): Failure => new Failure({ code, message: "" })
 
-/** The exit code of a run that is being interrupted: 128 and the number of the signal, SIGINT's when there was none. */
+/**
+ * Exit code of a run that is being interrupted: 128 plus the number of the signal, or plus the number of SIGINT if
+ * there was no signal.
+ */
 export const InterruptCode = Context.Reference<() => number>("hermes-effect/cli/InterruptCode", {
   defaultValue: () => () => 130
 })
 
 /**
- * Waits for a signal that asks the program to end (Ctrl+C), for a command that lasts until then: the command continues
- * in the place of being interrupted, and its exit code counts. A second signal ends the program at once.
+ * Waits for a signal that asks the program to end (Ctrl+C). A command that runs until such a signal then finishes
+ * normally instead of being interrupted, and determines the exit code. A second signal ends the program at once.
  */
 export const EndSignal = Context.Reference<Effect.Effect<void, never, Scope.Scope>>("hermes-effect/cli/EndSignal", {
   defaultValue: () => Effect.never

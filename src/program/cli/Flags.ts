@@ -1,5 +1,5 @@
 /**
- * The flags of the program. Of one that is given twice the last counts, so that a shell alias can be overridden.
+ * The flags of the program. If a flag is given twice, the last value applies, so that a shell alias can be overridden.
  *
  * Source: `hermes-product.md` §1.1 and §1.2.
  */
@@ -9,7 +9,7 @@ import type { AgentFile } from "../../base/config/AgentFile.ts"
 import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import type * as Config from "../../base/config/Config.ts"
 
-/** The last value of a flag, undefined when it is not given. */
+/** Returns the last value of a flag, or `undefined` if the flag is not given. */
 export const takeLast = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(
     Flag.withDescription(description),
@@ -17,7 +17,7 @@ export const takeLast = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<
     Flag.map((values) => values.at(-1))
   )
 
-/** A flag with a text behind it. */
+/** Creates a flag with a text value. */
 export const makeText = (
   name: string,
   metavar: string,
@@ -28,7 +28,7 @@ export const makeText = (
   return takeLast(alias === undefined ? flag : Flag.withAlias(flag, alias), description)
 }
 
-/** A flag with a text behind it that may be given several times. */
+/** Creates a flag with a text value that may be given several times. */
 export const makeTexts = (
   name: string,
   metavar: string,
@@ -39,22 +39,22 @@ export const makeTexts = (
   return Flag.atLeast(alias === undefined ? flag : Flag.withAlias(flag, alias), 0)
 }
 
-/** A flag with a whole number behind it. */
+/** Creates a flag with an integer value. */
 export const makeInteger = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
   takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
 
-/** A flag with a number behind it. */
+/** Creates a flag with a numeric value. */
 export const makeNumber = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
   takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
 
-/** A flag with one of several words behind it. */
+/** Creates a flag whose value is one of several words. */
 export const makeChoice = <const Names extends ReadonlyArray<string>>(
   name: string,
   names: Names,
   description: string
 ): Flag.Flag<Names[number] | undefined> => takeLast(Flag.Literals(name, names), description)
 
-/** A flag that is there or not. */
+/** Creates a flag without a value. */
 export const makeSwitch = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
   const flag = Flag.withoutNegation(Flag.Boolean(name))
   return Flag.map(
@@ -129,16 +129,16 @@ export const chat = {
   replay: makeText("replay", "PATH", "Answer from a recording instead of a model")
 }
 
-/** The values of a record of flags. */
+/** Type of the values of a record of flags. */
 export type Parsed<F> = { readonly [K in keyof F]: F[K] extends Flag.Flag<infer A> ? A : never }
 
-/** The values of {@link globals}. */
+/** Values of {@link globals}. */
 export type Globals = Parsed<typeof globals>
 
-/** The values of {@link chat}. */
+/** Values of {@link chat}. */
 export type Chat = Parsed<typeof chat>
 
-/** The names of a list as flags take it: `a,b`. */
+/** Splits a comma-separated list of names: `a,b`. */
 export const splitNames = (list: string): ReadonlyArray<string> =>
   list
     .split(",")
@@ -159,7 +159,7 @@ const toSettingsFlags = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.F
   { name: "--mode", key: "approvals.default_mode", value: flags.mode }
 ]
 
-/** Options for loading the settings under these flags, and under the agent file that they name. */
+/** Returns the options for loading the settings with these flags and the agent file named by them. */
 export const toConfigOptions = (
   flags: Globals & Partial<Chat> & { readonly agentFile?: AgentFile | undefined }
 ): Config.Options => ({

@@ -1,14 +1,17 @@
 /**
- * The command `hermes`: the flags shared by every command, and all commands, each in a separate file with its flags and
- * its action. A file is loaded when the command line names its command; for the others, help needs only the name and
- * the description. The default command is `chat`.
+ * The command `hermes`: the flags shared by every command, and all subcommands. Each subcommand is in a separate file
+ * with its flags and its action. The file is loaded only if the command line names the subcommand; help needs only the
+ * name and the description. The default command is `chat`.
  */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import * as Flags from "./Flags.ts"
 
-/** As an Effect, gives the {@link Flags.Globals} of the command line to the handlers of its commands. */
+/**
+ * The command `hermes`. As an Effect, it returns the {@link Flags.Globals} of the command line to the handlers of its
+ * subcommands.
+ */
 export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
   Command.withDescription(
@@ -23,7 +26,7 @@ export const hermes = Command.make("hermes", Flags.chat).pipe(
 
 const loadChat = () => import("./ChatCommand.ts")
 
-/** A command of the program, loaded if it is named. */
+/** Creates a command of the program that is loaded only if the command line names it. */
 const makeEntry = <const Name extends string, Input, ContextInput, E, R>(
   name: Name,
   description: string,
@@ -105,12 +108,12 @@ const entries = [
   makeEntry("doctor", "Check the installation and explain how to fix problems", () => import("./DoctorCommand.ts"))
 ] as const
 
-/** The words that are commands. */
+/** Names of the commands. */
 export const commandNames: ReadonlyArray<string> = entries.map(({ name }) => name)
 
 /**
- * The command `hermes` for a command line, of which it takes the names of commands. Completions are made of all
- * commands.
+ * Creates the command `hermes` for a command line, and loads the commands that it names. Shell completions are
+ * generated from all commands.
  */
 export const makeRootCommand = (argv: ReadonlyArray<string>) => {
   const all = argv.some((token) => token.startsWith("--completions"))

@@ -1,5 +1,5 @@
 /**
- * `hermes hooks`: the user's programs that run on events, and the payloads of events.
+ * `hermes hooks`: manages the user's programs that run on events, and shows the payloads of events.
  *
  * Source: `hermes-contract.md` §3.7.
  */
@@ -35,7 +35,7 @@ import * as SafeText from "./render/SafeText.ts"
 const event = Argument.String("event").pipe(Argument.withDescription("Event such as pre_tool_call"))
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** The configured hooks. No approval is requested: the command only shows which hooks may run. */
+/** Reads the configured hooks. No approval is requested, because the command only shows which hooks may run. */
 const configured = Effect.gen(function* () {
   const home = yield* Home
   const environment = yield* Environment
@@ -110,7 +110,7 @@ const describeTrial = ({ consent, matches, ran, said }: ShellHooks.TriedHook): s
   return `${describeOutcome(ran)}; it says ${said === undefined ? "nothing" : JSON.stringify(said)}`
 }
 
-/** Runs the hooks of an event on a made-up one. */
+/** Runs the hooks of an event with a sample payload. */
 const test = Command.make(
   "test",
   {
@@ -128,7 +128,7 @@ const test = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Run the hooks of an event with sample data"))
 
-/** Forgets that a command was approved. */
+/** Removes the approval of a hook command. */
 const revoke = Command.make(
   "revoke",
   { command: Argument.String("command").pipe(Argument.withDescription("Command as written in the configuration")) },
@@ -140,7 +140,7 @@ const revoke = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Revoke the approval of a command"))
 
-/** Runs every hook. The exit code is 1 if there is a problem. */
+/** Tests every hook by running it. The exit code is 1 if there is a problem. */
 const doctor = Command.make(
   "doctor",
   { json },
@@ -209,7 +209,7 @@ const schema = Command.make(
   })
 ).pipe(Command.withDescription("Print the JSON Schema of one event, or of all events"))
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the hooks. */
 export const command = Command.make("hooks", { json }, listHooks).pipe(
   Command.withSubcommands([list, test, revoke, doctor, schema])
 )

@@ -32,12 +32,12 @@ import { formatQuantity, renderPairs, abbreviateCount } from "./render/UsageText
 import * as Width from "./render/Width.ts"
 import { forReading, withStore } from "./SessionChoice.ts"
 
-/** Figures of a period. Times are epoch milliseconds. */
+/** Usage figures of a period. Times are in epoch milliseconds. */
 export interface Insights {
   readonly days: number
   readonly since: number
   readonly until: number
-  /** Minutes east of UTC that the days are counted by. */
+  /** Time zone of the days, in minutes east of UTC. */
   readonly utcOffset: number
   readonly figures: Aggregates
 }
@@ -47,7 +47,7 @@ const minuteMillis = 60_000
 
 type GatheredSessions = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, SpokenCounts> }
 
-/** All sessions of the store, and the messages of a period. */
+/** Reads all sessions of the store, and the messages of a period. */
 const readSessions = (period: Period) =>
   Effect.gen(function* (): Effect.fn.Return<GatheredSessions, SessionStoreError, SessionActivity | SessionStore> {
     const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
@@ -70,7 +70,7 @@ const formatDollars = (cost: number | undefined): string => {
   return cost > 0 && cost < 0.01 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`
 }
 
-/** Every day of the period, also those on which nothing happened. */
+/** Lists every day of the period, including days without activity. */
 const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<TextCharts.Point> => {
   const known = new Map(figures.days.map((one) => [one.day, SessionFacts.countTokens(one.tokens)]))
   return Array.from({ length: days }, (_, index) => {
@@ -79,7 +79,7 @@ const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArr
   })
 }
 
-/** Largest number of days with something on each, one after another. */
+/** Returns the largest number of consecutive days with activity. */
 const countStreak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Point>): number =>
   days.reduce(
     ({ best, now }, { name }) => {
@@ -89,7 +89,7 @@ const countStreak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts
     { best: 0, now: 0 }
   ).best
 
-/** Hours of the day with the most model calls. */
+/** Lists the hours of the day with the most model calls. */
 const listPeakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   hours
     .map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
@@ -121,10 +121,10 @@ const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
     return { name: weekdays[number] ?? "", value, note: String(value) }
   })
 
-/** Rows of the largest lists. */
+/** Maximum numbers of rows in the lists. */
 const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
 
-/** A number for each session, to one place behind the point. */
+/** Formats the average of a number per session, with one decimal. */
 const formatAverage = (count: number, sessions: number): string =>
   (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
 
@@ -137,7 +137,7 @@ const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<re
         `${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
     ])
 
-/** The lines of the insights, none wider than the room. */
+/** Renders the insights as lines that fit the given width. */
 export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
   const { columns, paint } = room
   const { days, figures, utcOffset } = insights
@@ -280,11 +280,11 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
   return lines.map((text) => (Width.measure(text) > columns ? Width.cut(text, columns) : text))
 }
 
-/** Columns that are used, whatever the terminal has. */
+/** Minimum width of the report in columns, even on a narrower terminal. */
 const narrowest = 40
 const widest = 140
 
-/** Figures of the last days up to today, from the store of the home directory. */
+/** Gathers the figures of the last days, including today, from the store of the home directory. */
 const gatherInsights = Effect.fnUntraced(function* (days: number, source: string | undefined) {
   const now = yield* Clock.currentTimeMillis
   const period = toPeriod(days, now)
@@ -304,7 +304,7 @@ const gatherInsights = Effect.fnUntraced(function* (days: number, source: string
 
 const describeEmpty = (days: number): string => `There are no sessions in the last ${formatQuantity(days, "day")}.`
 
-/** The insights of the last days as lines, for `/insights`. */
+/** Renders the insights of the last days as lines, for `/insights`. */
 export const renderLines = Effect.fnUntraced(function* (days: number, room: TextCharts.Room) {
   const found = yield* gatherInsights(days, undefined)
   return found.figures.sessions === 0
@@ -312,16 +312,16 @@ export const renderLines = Effect.fnUntraced(function* (days: number, room: Text
     : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
 })
 
-/** Days that are shown unless another number is given. */
+/** Number of days shown by default. */
 export const defaultDays = 30
 
-/** The longest period in days. */
+/** Maximum length of a period, in days. */
 export const mostDays = 3650
 
-/** True for a number of days that can be shown. */
+/** Returns true if a number of days can be shown. */
 export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
 
-/** `hermes insights`: a report of the stored sessions. */
+/** `hermes insights`: prints a usage report of the stored sessions. */
 export const command = Command.make(
   "insights",
   {
@@ -348,7 +348,7 @@ export const command = Command.make(
     const { streams } = yield* Output
     const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
     const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
-    // Names are harmless already, and colours would not come through.
+    // The text is already safe to print, and `printLine` would remove its colours.
     if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
     yield* printLine(text)
   })

@@ -1,6 +1,6 @@
 /**
- * `hermes chat` on a terminal: makes the interactive session of the settings, with the slash commands that plugins
- * bring, and leaves with its exit code.
+ * `hermes chat` on a terminal: creates the interactive session from the settings, with the slash commands of plugins,
+ * and exits with its exit code.
  *
  * Source: `hermes-contract.md` §3.5 (`register_command`).
  */
@@ -58,10 +58,10 @@ import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import { askForSession } from "./SessionQuestion.ts"
 
-/** Time limit of a command. */
+/** Time limit of a plugin command. */
 const deadline = Duration.seconds(30)
 
-/** The names of the program's own commands. */
+/** Names of the program's own commands. */
 export const reserved: ReservedNames = {
   commands: [...BuiltinCommands.commands.flatMap(listNames), ...ChatSkills.commandNames, "memory"],
   cliCommands: []
@@ -100,15 +100,15 @@ export const toDialogCommands = (given: ReadonlyArray<Command>): ReadonlyArray<D
 
 const historyFile = "history.jsonl"
 
-/** Asks whether a program of the configuration may run. */
+/** Asks whether a program named in the configuration may run. */
 const confirmHook = Effect.gen(function* () {
   const context = yield* Effect.context<Prompt.Environment>()
   const { streams } = yield* Output
   const own = yield* Terminal.Terminal
-  // Text that plugins print meanwhile goes elsewhere; a question of the program's own does not.
+  // Text that plugins print in the meantime is redirected. The program's own question is printed to the terminal.
   const terminal = Terminal.make({ ...own, display: (text) => Effect.sync(() => streams.answer.write(text)) })
   return ((hook, consent) => {
-    // Names of secrets hide nothing here: a part of a command that is hidden would be approved unseen.
+    // Values are not masked because of their variable names: a hidden part of a command would be approved unseen.
     const command = VisibleText.showLine(Redaction.redactKeys(hook.command))
     const message =
       `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ` +
@@ -121,8 +121,8 @@ const confirmHook = Effect.gen(function* () {
 })
 
 /**
- * Asks about a folder that brings files of its own, or in which programs would start; without a yes it has no effect on
- * either.
+ * Asks whether to trust a folder that contains project files or in which programs would be started. Without the user's
+ * consent, the files have no effect and no program is started in the folder.
  */
 const askForFolder = Effect.gen(function* () {
   const trust = yield* FolderTrust.make
@@ -142,7 +142,10 @@ const askForFolder = Effect.gen(function* () {
     yield* Effect.mapError(trust.trust(project), ({ message }) => makeUsageFailure(message))
 })
 
-/** Notifications as the settings want them; none on a terminal that would show what it is sent. */
+/**
+ * Returns the notification options of the settings. Notifications are off on a terminal that would print their escape
+ * sequences.
+ */
 const makeNotifyOptions = (
   { display }: Pick<Values, "display">,
   terminal: string | undefined,
@@ -156,7 +159,7 @@ const makeNotifyOptions = (
         title: display.terminalTitle ? `${folder} · hermes` : undefined
       }
 
-/** The user's editor for a text, by way of a file that only the user can read. */
+/** Opens a text in the user's editor, using a file that only the user can read. */
 const textEditor = Effect.gen(function* () {
   const context = yield* Effect.context<ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path>()
   const editDraft = (text: string) =>
@@ -178,7 +181,7 @@ const textEditor = Effect.gen(function* () {
   return editDraft
 })
 
-/** Themes of the settings, and the way to keep another choice. */
+/** Returns the themes of the settings, and the function that saves another theme. */
 const makeThemeOptions = Effect.fnUntraced(function* (settings: Values["display"]) {
   const { process } = yield* Environment
   const background = Theme.readBackground(process)
@@ -208,7 +211,7 @@ const runConversation = Effect.fnUntraced(function* (
   const input = yield* RunOptions.prepare(flags, settings)
   const skills = yield* SkillStore
   const memory = yield* MemoryCommand.store
-  // Asked for once before the session begins, so that a wrong name is an error of the command line.
+  // Skills are loaded once before the session begins, so that an unknown name is an error of the command line.
   yield* ChatSkills.preloadSkills(skills, flags, session.id)
   const isLinear = flags.plain || environment.process["TERM"] === "dumb"
   const { display } = settings
@@ -275,7 +278,7 @@ const firstRun = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
   yield* firstRun(Flags.toConfigOptions(flags))
 }, Effect.provide(CommandSettings.surroundings))
 
-/** Runs a conversation in the terminal until the user leaves it. The exit code says how it ended. */
+/** Runs a conversation in the terminal until the user leaves it. Returns the exit code. */
 export const run = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
   const program = yield* Program
   yield* firstRun(flags)
@@ -294,7 +297,7 @@ export const run = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
     )
     yield* SessionChoice.mentionFolder(session.known)
     yield* RunOptions.mentionKept(flags, session.known)
-    // The set-up was offered, and a note says who answers.
+    // The set-up was already offered, and a note already names the source of answers.
     const start = {
       ...flags,
       unconfigured: "standIn",

@@ -1,6 +1,4 @@
-/**
- * Log entries as lines for stderr: its level, its message, no secrets, no control sequences.
- */
+/** Renders log entries as lines for stderr: the level and the message, without secrets and control sequences. */
 import type { LogLevel } from "effect/LogLevel"
 import * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
@@ -11,7 +9,7 @@ const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fa
 
 const formatPart = (part: unknown): string => (part instanceof Error ? part.message : Json.toText(part))
 
-/** Ends with a line break. */
+/** Renders a log entry, with a line break at the end. */
 export const render = (level: LogLevel, message: unknown, secrets = getCurrentRegistry()): string => {
   const text = (Array.isArray(message) ? message : [message])
     .map(formatPart)

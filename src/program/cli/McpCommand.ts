@@ -1,5 +1,5 @@
 /**
- * `hermes mcp`: the MCP servers whose tools runs get, and this agent as one for other programs.
+ * `hermes mcp`: the MCP servers whose tools are available to runs, and this agent as an MCP server for other programs.
  *
  * Source: `hermes-product.md` §1.6 and §2.4.
  */
@@ -32,7 +32,7 @@ const describeLocation = ({ args, command, url }: ServerConfig.Section): string 
   url ?? [command ?? "?", ...args].join(" ")
 
 /**
- * Prints the servers of the settings, with the sandbox of those that are started here. Values of variables and headers
+ * Prints the configured servers, with the sandbox of servers that run on this machine. Values of variables and headers
  * are not shown.
  */
 const listServers = Effect.fn("hermes mcp list")(function* ({ json }: { readonly json: boolean }) {
@@ -61,7 +61,7 @@ const listServers = Effect.fn("hermes mcp list")(function* ({ json }: { readonly
 
 const list = Command.make("list", { json }, listServers).pipe(Command.withDescription("List configured servers"))
 
-/** `NAME=VALUE` texts as a record. */
+/** Parses `NAME=VALUE` texts to a record. */
 const parsePairs = Effect.fnUntraced(function* (flag: string, texts: ReadonlyArray<string>) {
   const out: Record<string, string> = {}
   for (const text of texts) {
@@ -151,7 +151,7 @@ const programs = Effect.gen(function* () {
 
 const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
 
-/** Finds the server with a name, which must require a login, and its address. */
+/** Finds the server with a name and its address. Fails if the server does not use a login. */
 const findLoginServer = Effect.fnUntraced(function* (name: string) {
   const section = yield* findSection(name)
   const config = yield* Effect.mapError(ServerConfig.fromSection(name, section), ({ message }) =>
@@ -163,7 +163,7 @@ const findLoginServer = Effect.fnUntraced(function* (name: string) {
   return { config, http: { ...transport, oauth: transport.oauth ?? {} } }
 })
 
-/** Logs in at a server by a browser. */
+/** Logs in to a server in a browser. */
 const login = Command.make(
   "login",
   { name },
@@ -204,7 +204,7 @@ const login = Command.make(
   )
 ).pipe(Command.withDescription("Log in to a server in the browser"))
 
-/** Forgets the login at a server. */
+/** Deletes the login of a server. */
 const logout = Command.make(
   "logout",
   { name },
@@ -227,7 +227,7 @@ const logout = Command.make(
   )
 ).pipe(Command.withDescription("Log out of a server"))
 
-/** Connects a server and prints what it has. */
+/** Connects to a server and prints its tools and other contents. */
 const test = Command.make(
   "test",
   { name, json },

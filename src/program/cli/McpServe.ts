@@ -1,11 +1,11 @@
 /**
- * Action of `hermes mcp serve`: the agent as a tool `hermes_ask` of an MCP server on stdin and stdout, and with it
- * those read-only tools that were asked for.
+ * Action of `hermes mcp serve`: offers the agent as a tool `hermes_ask` of an MCP server on stdin and stdout, together
+ * with the requested read-only tools.
  *
- * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues one that exists. A
- * call of another tool goes the way of a model's call: hooks, middleware, approvals, fences and redaction. A tool that
- * may write is offered through the agent alone. stdout belongs to the protocol: whatever else is printed goes
- * to stderr. The server ends with its input.
+ * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues an existing session.
+ * A call of another tool is processed like a call of the model: with hooks, middleware, approvals, fences and
+ * redaction. Tools that may write are available only through the agent. stdout belongs to the protocol; all other
+ * output goes to stderr. The server ends when its input ends.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -35,10 +35,13 @@ import { selectTools } from "./RunOptions.ts"
 
 const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
-/** The server runs unattended: calls that need an approval are denied, unless the settings say otherwise. */
+/**
+ * Returns the mode of an unattended server: calls that need an approval are denied, unless the settings specify
+ * otherwise.
+ */
 const makeUnattendedMode = (settings: Values) => makeUnattended("mcp server", settings.approvals.unattendedMode)
 
-/** The id of a session that exists, and is the client's; nothing when none was given. */
+/** Returns the id of an existing session that belongs to the client, or `undefined` if no id was given. */
 const findOwnSession = Effect.fnUntraced(function* (
   store: Store,
   client: string | undefined,
@@ -90,7 +93,7 @@ const makeAskTool = (
     )
 })
 
-/** Makes the agent a tool of the given tools, for the client of each key, over the services in the context. */
+/** Creates the tool `hermes_ask` with the given tools, for the client of each key, from the services in the context. */
 export const makeClientAskTool = Effect.fnUntraced(function* (tools: Selection) {
   const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
   return (client: string | undefined) =>
@@ -131,7 +134,7 @@ const offerChosenTools = Effect.fnUntraced(function* (
   })
 })
 
-/** Serves the agent, and the read-only tools that are named, to an MCP client over standard streams. */
+/** Serves the agent and the named read-only tools to an MCP client over standard streams. */
 export const serve = Effect.fn("hermes mcp serve")(
   function* (own: { readonly tools: string | undefined }) {
     const { protect, streams } = yield* Output

@@ -1,15 +1,15 @@
 /**
- * `hermes memory` and `/memory`: shows what is remembered over sessions, lets the user correct it, and chooses an
- * external memory.
+ * `hermes memory` and `/memory`: shows the memory shared by sessions, lets the user edit it, and selects an external
+ * memory.
  *
  * **Details**
  *
- * `edit` opens a copy of the entries in the user's editor, or takes a text from stdin. A result that cannot be kept (an
- * entry that looks like an injected instruction, more characters than fit, entries that were changed meanwhile) changes
- * nothing; an edited text is kept in a file that the error names.
+ * `edit` opens a copy of the entries in the user's editor, or takes a text from stdin. A text that cannot be stored (an
+ * entry that looks like an injected instruction, too many characters, or entries that were changed in the meantime)
+ * changes nothing. An edited text is saved to a file that the error names.
  *
- * `setup` writes the choice of an external memory, one that an enabled plugin brings, into `config.yaml`
- * (`memory.provider`); `off` removes it. The built-in memory and its entries stay.
+ * `setup` writes the selected external memory, which an enabled plugin provides, to `config.yaml` (`memory.provider`);
+ * `off` removes it. The built-in memory and its entries are unchanged.
  *
  * Source: `hermes-product.md` §1.6, §1.8.
  */
@@ -39,12 +39,12 @@ import * as SafeText from "./render/SafeText.ts"
 
 const titles: Readonly<Record<MemoryStore.Target, string>> = { memory: "Notes of the agent", user: "About the user" }
 
-/** The memory of the settings and of the home directory. */
+/** Opens the memory of the home directory with the limits of the settings. */
 export const store = Effect.gen(function* () {
   return yield* MemoryStore.makeFromSettings(yield* Settings, yield* Home)
 })
 
-/** A file of the memory in lines. */
+/** Renders a memory file as lines. */
 const renderTarget = (
   target: MemoryStore.Target,
   entries: ReadonlyArray<string>,
@@ -67,7 +67,7 @@ const readTargets = (memory: MemoryStore.Service, targets: ReadonlyArray<MemoryS
 
 const off = "The memory is turned off: set memory.memory_enabled or memory.user_profile_enabled"
 
-/** Targets that are in use, or the one that was named. */
+/** Returns the named target, or all targets in use. */
 const selectTargets = Effect.fnUntraced(function* (
   memory: MemoryStore.Service,
   wanted: MemoryStore.Target | undefined
@@ -117,8 +117,8 @@ const show = Command.make("show", { json, target: Argument.atLeast(target, 0) },
 ).pipe(Command.withDescription("Show the entries"))
 
 /**
- * The text that the user wants in the place of `before`: of the editor, or of stdin. `kept` names the file of an edited
- * text.
+ * Reads the text that replaces `before`, from the editor or from stdin. `kept` is the path at which an edited text is
+ * saved.
  */
 const readNewText = Effect.fnUntraced(function* (target: MemoryStore.Target, before: string) {
   const { terminal } = yield* Output
@@ -225,17 +225,17 @@ const status = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Show which parts of the memory are enabled, and the external memory"))
 
-/** The external memory that the settings mean. */
+/** The external memory selected by the settings. */
 const chosen = CommandSettings.provide(Effect.map(Settings, ({ memory }) => memory.provider))
 
-/** The environment decides, whatever the file says. */
+/** Creates a failure for a setting that an environment variable overrides. */
 const makeOverruledFailure = (key: string, left: string) =>
   makeWorkFailure(
     `${key} is ${JSON.stringify(SafeText.toLine(left))} by HERMES_MEMORY__PROVIDER: remove it from the ` +
       "environment or from .env"
   )
 
-/** Names of the external memories that enabled plugins bring. */
+/** Names of the external memories provided by enabled plugins. */
 const brought = Effect.gen(function* () {
   const settings = yield* Settings
   const { provider: _, ...memory } = settings.memory
@@ -248,7 +248,7 @@ const brought = Effect.gen(function* () {
   return Array.from(new Set(memoryProviders.map(({ name }) => name)))
 })
 
-/** The one that the user means. */
+/** Returns the external memory selected by the user. */
 const chooseProvider = Effect.fnUntraced(function* (given: string | undefined, names: ReadonlyArray<string>) {
   if (given !== undefined) {
     return names.includes(given)
@@ -306,12 +306,12 @@ const turnOff = Command.make(
   })
 ).pipe(Command.withDescription("Stop using an external memory: remove memory.provider from config.yaml"))
 
-/** Without a word behind it: the entries. */
+/** Without a subcommand, shows the entries. */
 export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(
   Command.withSubcommands([show, edit, status, setup, turnOff])
 )
 
-/** `/memory` of a conversation. */
+/** Creates the command `/memory` of a conversation. */
 export const makeDialogCommand = (memory: MemoryStore.Service): DialogCommand => ({
   name: "memory",
   help: "Show the memory across sessions",

@@ -18,7 +18,10 @@ import { Program } from "./Program.ts"
 import { printLine } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** The stack as an agent gets it: plugins in load order, then the entries of the settings and of the agent file. */
+/**
+ * Collects the middleware in the order of an agent: plugins in load order, then the entries of the settings and of the
+ * agent file.
+ */
 const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
   const program = yield* Program
   const { middleware } = yield* Effect.provide(

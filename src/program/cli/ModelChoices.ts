@@ -23,13 +23,13 @@ import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as Routes from "../../models/routing/Routes.ts"
 import { type Failure, makeWorkFailure } from "./Failure.ts"
 
-/** A model with the route that reaches it. */
+/** A model, with the route on which it is called. */
 export interface ModelChoice {
-  /** The router's own choice, with its fallbacks, when absent. */
+  /** Route of the model; `undefined` for the router's own choice with its fallbacks. */
   readonly route: Route | undefined
   readonly model: string
   readonly provider: string
-  /** Source of the choice, in a word: configured, fallback, listed. */
+  /** Source of the choice: configured, fallback or listed. */
   readonly origin: string
   readonly window: number | undefined
 }
@@ -40,7 +40,7 @@ export interface ModelChoices {
   readonly save: (choice: ModelChoice) => Effect.Effect<string, ConfigError | Failure>
 }
 
-/** Time that an endpoint has to list its models. */
+/** Time limit for an endpoint to list its models. */
 const patience = Duration.seconds(5)
 
 export const make: Effect.Effect<

@@ -1,8 +1,8 @@
 /**
- * `hermes model`: which model answers, which there are, another one, and whether it answers at all.
+ * `hermes model`: shows, lists, selects and tests models.
  *
- * On a terminal it leads through the set-up of another model (`ModelSetup`). `login` and `logout` are about the tokens
- * of a ChatGPT subscription, in place of a key; nothing is written before the login has come about.
+ * On a terminal it guides the user through the set-up of another model (`ModelSetup`). `login` and `logout` manage the
+ * tokens of a ChatGPT subscription, which replace an API key. Nothing is written before the login succeeds.
  *
  * Source: `hermes-llm.md` §2, §10.1, §12.3, §16, §17.2.
  */
@@ -40,7 +40,7 @@ interface AsJson {
   readonly json: boolean
 }
 
-/** Provides the settings, with the flags applied, and model data. */
+/** Creates the layer with the settings, with the flags applied, and the model data. */
 const makeSurroundings = (flags: Flags.Globals) =>
   layerHome.pipe(Layer.provideMerge(Config.layerAll(Flags.toConfigOptions(flags))))
 
@@ -170,7 +170,7 @@ const list = Command.make(
     ).pipe(withModels)
 ).pipe(Command.withDescription("List the models of the provider, or of another one with --provider"))
 
-/** Makes a model the main one, if the settings can mean it. */
+/** Makes a model the main model, if the settings can express it. */
 const set = Command.make(
   "set",
   { model: Argument.String("model").pipe(Argument.withDescription("Model name as the provider lists it")) },
@@ -193,7 +193,7 @@ const set = Command.make(
   })
 ).pipe(Command.withDescription("Set the main model; its provider and address with --provider and --base-url"))
 
-/** Asks the model for the shortest answer. */
+/** Tests the model by requesting the shortest possible answer. */
 const test = Command.make("test", { json }, ({ json }) =>
   ConfiguredModels.withRoute(
     "renew",
@@ -229,7 +229,7 @@ const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
       )
 )
 
-/** Says every minute that it still waits. */
+/** Prints every minute that the command is still waiting. */
 const patience = Effect.gen(function* () {
   for (let left = 14; left > 0; left--) {
     yield* Effect.sleep("1 minute")
@@ -261,7 +261,7 @@ const login = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Log in to ChatGPT with a code, for the models of openai-codex"))
 
-/** Forgets the login. */
+/** Deletes the login. */
 const logout = Command.make(
   "logout",
   {},
@@ -274,11 +274,13 @@ const logout = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Log out of ChatGPT"))
 
-/** Tests whether the settings choose neither a model nor the stand-in. */
+/** Returns true if the settings select neither a model nor the stand-in. */
 const isUnset = (model: Values["model"]): boolean =>
   model.default === undefined && model.provider !== Offline.route.provider
 
-/** Shows the model and, on a terminal, asks for another one. Without a terminal it fails if no model is configured. */
+/**
+ * Shows the model and, on a terminal, asks for another model. Without a terminal it fails if no model is configured.
+ */
 export const command = Command.make(
   "model",
   { json },

@@ -1,6 +1,6 @@
 /**
- * The questions that set up the model that answers: provider, key, model. Then one tiny request is made; only a model
- * that answered is saved.
+ * The questions that set up a model: provider, key and model name. The model is then tested with one small request, and
+ * saved only if it answered.
  *
  * **Details**
  *
@@ -31,10 +31,10 @@ import * as SafeText from "./render/SafeText.ts"
 
 const attempts = 3
 
-/** The variable that holds the key of an endpoint of the user's own. */
+/** Variable that contains the key of a custom endpoint. */
 const endpointKey = "CUSTOM_ENDPOINT_API_KEY"
 
-/** Makes one question; an empty answer means `otherwise`, if it is given. */
+/** Creates a question. An empty answer means `otherwise`, if it is given. */
 const makeQuestion = (
   what: string,
   otherwise: string | undefined,
@@ -45,17 +45,17 @@ const makeQuestion = (
     validate: (given) => check(given.trim() === "" ? (otherwise ?? "") : given.trim())
   })
 
-/** A list to choose from, the first choice marked. */
+/** Creates a selection list with the first choice marked. */
 const makeSelection = <const A>(
   message: string,
   choices: ReadonlyArray<{ readonly title: string; readonly value: A }>
 ) => Prompt.AutoComplete({ message, choices, maxPerPage: 8, filterPlaceholder: "type to search" })
 
-/** Variables that may hold the provider's key already. */
+/** Finds the environment variable that already contains the provider's key. */
 const findKeyVariable = ({ keyVariables }: Directory.Entry) =>
   Effect.map(Environment, ({ get }) => keyVariables.find((name) => get(name) !== undefined))
 
-/** Lists the configured provider first, then the providers with a known key. */
+/** Asks for the provider. The configured provider is listed first, then the providers with a known key. */
 const chooseProvider = Effect.fnUntraced(function* (current: string, hasOffline: boolean) {
   const known = yield* Effect.forEach(
     Directory.entries.filter(({ name }) => name !== Offline.route.provider),
@@ -132,7 +132,8 @@ const chooseModel = Effect.fnUntraced(function* (models: ReadonlyArray<string>, 
 })
 
 /**
- * Keeps the key where the provider's other users look for it; the endpoint of a user has one of its own. Says where.
+ * Saves the key in the variable that other users of the provider read. A custom endpoint has a separate variable.
+ * Returns the place of the key.
  */
 const saveKey = Effect.fnUntraced(function* ({ keyVariables, name }: Directory.Entry, key: string) {
   if (key === "") return undefined
@@ -149,7 +150,7 @@ const saveKey = Effect.fnUntraced(function* ({ keyVariables, name }: Directory.E
   return variable
 })
 
-/** Asks, tries and saves. With `hasOffline` the stand-in is among the providers. */
+/** Asks the questions, tests the model and saves it. With `hasOffline` the stand-in is one of the providers. */
 export const runSetup = Effect.fnUntraced(function* ({ hasOffline }: { readonly hasOffline: boolean }) {
   const { model: current } = yield* Settings
   const provider = yield* chooseProvider(Directory.findProvider(current.provider)?.name ?? "", hasOffline)
@@ -184,7 +185,10 @@ export const runSetup = Effect.fnUntraced(function* ({ hasOffline }: { readonly 
   return yield* makeWorkFailure("no model answered, so nothing was changed. Check the key and the model name.")
 })
 
-/** Sets up a model before the first conversation if none is configured. The conversation starts in any case. */
+/**
+ * Sets up a model before the first conversation if none is configured. The conversation starts even if the set-up is
+ * cancelled.
+ */
 export const firstRun = (options: Config.Options) =>
   Effect.gen(function* () {
     if (ConfiguredRoutes.findMissingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined)

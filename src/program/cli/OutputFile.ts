@@ -1,12 +1,13 @@
-/**
- * Files that a user asks for by `--output`.
- */
+/** Writes files that a user requests with `--output`. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Random from "effect/Random"
 import { type Failure, toUnwritableFailure } from "./Failure.ts"
 
-/** Finds the regular file at a path, following links, with its mode; `undefined` if there is no such file. */
+/**
+ * Returns the real path and the mode of the regular file at a path, following links; `undefined` if there is no such
+ * file.
+ */
 const findRegularFile = Effect.fnUntraced(
   function* (path: string) {
     const fs = yield* FileSystem.FileSystem
@@ -18,8 +19,8 @@ const findRegularFile = Effect.fnUntraced(
 )
 
 /**
- * Writes a file that only its owner may read; one that is there keeps its mode, and its content until the new one is
- * whole. One that could not be written whole and was not there before is removed.
+ * Writes a file that only its owner may read. An existing file retains its mode, and its content until the new content
+ * is complete. An incomplete new file is removed.
  */
 export const write = Effect.fnUntraced(function* (
   path: string,
@@ -37,7 +38,7 @@ export const write = Effect.fnUntraced(function* (
   yield* fs.writeFile(beside, bytes, { flag: "wx", mode: known.mode }).pipe(
     Effect.andThen(fs.rename(beside, known.target)),
     Effect.onError(() => Effect.ignore(fs.remove(beside))),
-    // In a directory of others a file may be writable and nothing beside it.
+    // In a directory of another user, a file may be writable although no file can be created beside it.
     Effect.catchIf(
       (error) => error.reason._tag === "PermissionDenied",
       () => direct

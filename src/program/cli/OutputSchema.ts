@@ -1,6 +1,6 @@
 /**
- * `--output-schema FILE`: an answer that is JSON and fits a schema, for scripts. One answer that does not is sent back
- * once.
+ * `--output-schema FILE`: requires an answer in JSON that matches a schema, for scripts. The first answer that does not
+ * match is sent back once for correction.
  *
  * **Details**
  *
@@ -23,20 +23,20 @@ import * as Json from "../../base/domain/Json.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import { type Failure, makeUsageFailure } from "./Failure.ts"
 
-/** A schema that answers have to fit. */
+/** A schema that answers must match. */
 export interface OutputSchema {
-  /** Adds to a prompt what the answer has to be. */
+  /** Adds the required answer format to a prompt. */
   readonly ask: (prompt: RunInput["prompt"]) => RunInput["prompt"]
-  /** Returns the JSON of an answer, or what is wrong with it. */
+  /** Returns the JSON of an answer, or a description of its error. */
   readonly read: (answer: string) => Result.Result<string, string>
-  /** The message that asks once more. */
+  /** Returns the message that asks for a corrected answer. */
   readonly correction: (problem: string) => string
 }
 
-/** Maximum characters of a problem reported to the model. */
+/** Maximum length of a problem reported to the model, in characters. */
 const longest = 2_000
 
-/** Returns the text in a code fence, where an answer is one. */
+/** Returns the text inside a code fence if the answer is one fence, otherwise the answer. */
 const stripFence = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
 
 /** Reads a schema. A file that is not a valid schema is a usage error. */
@@ -60,7 +60,7 @@ export const load = Effect.fnUntraced(function* (
         `is not a valid JSON Schema: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`
       )
   })
-  // An imported schema decodes JSON and needs no services.
+  // An imported schema decodes JSON and requires no services.
   const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
   const wanted = `Answer with one JSON value that fits this JSON Schema, and with nothing else:\n${JSON.stringify(given)}`
   return {

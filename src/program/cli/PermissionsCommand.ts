@@ -51,14 +51,14 @@ const listRules = Effect.fn("hermes permissions list")(
       yield* printLine(renderTable(shown.map(({ list, source, text }) => [list, text, source].map(SafeText.toLine))))
     else if (problems.length === 0)
       yield* printLine("No rules. Write them to `permissions` in config.yaml, in the lists deny, ask and allow.")
-    // The lines about them are in the log already.
+    // The lines about the problems were already logged.
     if (problems.length > 0) return yield* makeSilentFailure(unusable)
   },
   Effect.provide(FolderTrust.layer),
   CommandSettings.provide
 )
 
-/** A call in the form of a rule; other text is a command line. */
+/** Parses a call written in the form of a rule. Other text is a command line. */
 const parseCall = (text: string): { readonly tool: string; readonly args: ToolArguments } => {
   const [, tool, inside = ""] =
     /^([A-Za-z_][\w.-]*)\((.*)\)$/s.exec(text.trim()) ?? /^(mcp__[\w.-]+)$/.exec(text.trim()) ?? []
@@ -83,7 +83,7 @@ const parseCall = (text: string): { readonly tool: string; readonly args: ToolAr
   }
 }
 
-/** A decision, and its reason in a line. */
+/** A decision and its reason. */
 interface DecisionExplanation {
   readonly decision: "deny" | "ask" | "allow"
   readonly reason: string
@@ -92,7 +92,7 @@ interface DecisionExplanation {
 const formatRule = ({ list, problem, source, text }: Permissions.PlacedRule): string =>
   problem === undefined ? `permissions.${list}: ${text} (${source})` : `permissions.${list} cannot be read (${source})`
 
-/** The entry of `command_allowlist` that a call is approved by. */
+/** Finds the entry of `command_allowlist` that approves a call. */
 const findAllowEntry = (
   entries: ReadonlyArray<string>,
   target: ApprovalTarget.ApprovalTarget,
@@ -123,7 +123,7 @@ interface JudgedCall {
   readonly tool: string
   readonly target: ApprovalTarget.ApprovalTarget
   readonly judgement: Permissions.Judgement
-  /** Reasons to ask about its hosts. */
+  /** Reasons why the hosts of the call need an approval. */
   readonly hosts: ReadonlyArray<string>
 }
 
@@ -199,7 +199,7 @@ const call = Argument.String("call").pipe(
   )
 )
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the rules. */
 export const command = Command.make("permissions", { json }, listRules).pipe(
   Command.withSubcommands([
     Command.make("list", { json }, listRules).pipe(

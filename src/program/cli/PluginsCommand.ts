@@ -1,9 +1,9 @@
 /**
- * `hermes plugins`: which plugins there are, and which of them are used. None of its actions runs code of a plugin.
+ * `hermes plugins`: lists and manages plugins. None of its actions runs code of a plugin.
  *
  * The file also contains two parts of other commands: program commands provided by plugins (`hermes name …`, searched
- * only if the program does not have a command of that name and the user has enabled plugins), and the notice about
- * plugins that `--ignore-user-config` leaves out.
+ * only if the program has no command of that name and the user has enabled plugins), and the notice about plugins that
+ * `--ignore-user-config` excludes.
  *
  * Source: `hermes-contract.md` §3.5 (`register_cli_command`) and §3.6, the NeMo Relay document, `hermes-product.md`
  * §1.1.
@@ -41,7 +41,7 @@ const name = Argument.String("name").pipe(
 )
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** Plugins that are here, under settings of plugins. */
+/** Finds the installed plugins according to the plugin settings. */
 export const discoverPlugins = Effect.fnUntraced(function* ({ packages }: Values["plugins"]) {
   const home = yield* Home
   const { get } = yield* Environment
@@ -61,7 +61,7 @@ interface ListedPlugin {
   readonly status: Enablement.Status
 }
 
-/** Everything that is here. */
+/** All installed plugins with their status. */
 const known = Effect.gen(function* () {
   const {
     settings: { plugins }
@@ -76,7 +76,7 @@ const known = Effect.gen(function* () {
   }))
 })
 
-/** The plugin of a name; several with one name are told apart by their keys. */
+/** Finds the plugin with a name. Plugins with the same name are distinguished by their keys. */
 const findPlugin = Effect.fnUntraced(function* (name: string) {
   const all = yield* known
   const named = all.filter(({ candidate }) => candidate.names.includes(name))
@@ -121,7 +121,7 @@ const makeListFilter =
     (!user || source === "user" || source === "git") &&
     (!withoutBundled || source !== "bundled")
 
-/** Prints those that are here. */
+/** Prints the installed plugins. */
 const listPlugins = Effect.fn("hermes plugins list")(function* (listing: Listing) {
   const rows = (yield* known).filter(makeListFilter(listing)).map(toListRow)
   if (listing.json) return yield* printLine(SafeText.toJson(rows, 2))
@@ -137,7 +137,7 @@ const list = Command.make("list", listFlags, listPlugins).pipe(
   Command.withDescription("List plugins and their state")
 )
 
-/** Prints what is known of one. */
+/** Prints the details of a plugin. */
 const info = Command.make(
   "info",
   { name, json },
@@ -167,7 +167,7 @@ const info = Command.make(
 
 type ListName = "enabled" | "disabled"
 
-/** Puts a name into one list and takes it out of the other; whether the first changed. */
+/** Adds a name to one list and removes it from the other. Returns true if the first list changed. */
 const moveName = Effect.fnUntraced(function* (name: string, to: ListName, from: ListName) {
   let isNew = false
   const into = yield* Edit.modify(["plugins", to], (value) => {
@@ -194,7 +194,7 @@ const enablePlugin = Effect.fnUntraced(function* (name: string) {
   }
 })
 
-/** Enables one by the name that was given. */
+/** Enables the plugin with the given name. */
 const enable = Command.make(
   "enable",
   { name },
@@ -204,7 +204,7 @@ const enable = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Enable a plugin from the next session on"))
 
-/** Disables one by the name that was given. */
+/** Disables the plugin with the given name. */
 const disable = Command.make(
   "disable",
   { name },
@@ -215,7 +215,7 @@ const disable = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Disable a plugin (overrides every enable)"))
 
-/** Installs one. */
+/** Installs a plugin. */
 const install = Command.make(
   "install",
   {
@@ -259,7 +259,7 @@ const install = Command.make(
   )
 ).pipe(Command.withDescription("Install a plugin into your plugins directory; none of its code is run"))
 
-/** Writes a new one. */
+/** Creates a new plugin. */
 const create = Command.make(
   "new",
   {
@@ -278,7 +278,7 @@ const create = Command.make(
   )
 ).pipe(Command.withDescription("Write a new typed plugin into your plugins directory"))
 
-/** Updates one that is a checkout. */
+/** Updates a plugin that is a Git checkout. */
 const update = Command.make(
   "update",
   { name },
@@ -301,7 +301,7 @@ const update = Command.make(
 const removePlugin = Effect.fn("hermes plugins remove")(function* ({ name }: { readonly name: string }) {
   const { candidate } = yield* findPlugin(name)
   const directory = yield* Installer.removePlugin(candidate)
-  // Another plugin that gets this name one day is another plugin.
+  // A plugin that is later installed under this name is a different plugin, so the entries are removed.
   for (const entry of candidate.names) {
     yield* Edit.modify(["plugins", "enabled"], (value) =>
       selectTexts(value).includes(entry) ? selectTexts(value).filter((other) => other !== entry) : value
@@ -319,7 +319,7 @@ const uninstall = Command.make("uninstall", { name }, removePlugin).pipe(
   Command.withDescription(`${description} (same as remove)`)
 )
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the plugins. */
 export const command = Command.make("plugins", listFlags, listPlugins).pipe(
   Command.withSubcommands([list, info, enable, disable, install, create, update, remove, uninstall])
 )
@@ -336,9 +336,9 @@ const lost = Effect.gen(function* () {
   )
 }).pipe(Effect.provide(surroundings))
 
-/** Says on stderr which plugins that export what happens are left out. */
+/** Prints a warning to stderr that names the excluded plugins that export telemetry. */
 export const warnAboutIgnoredPlugins = lost.pipe(
-  // The file is ignored, maybe because it cannot be read.
+  // The configuration file is ignored, possibly because it cannot be read.
   Effect.orElseSucceed(() => []),
   Effect.flatMap((candidates) =>
     candidates.length === 0
@@ -354,14 +354,14 @@ export const warnAboutIgnoredPlugins = lost.pipe(
 export const run = Effect.fnUntraced(
   function* (word: string, args: ReadonlyArray<string>, reserved: ReadonlyArray<string>) {
     const program = yield* Program
-    // Errors of the settings are reported by the commands that need them.
+    // Errors in the settings are reported by the commands that need the settings.
     const loaded = yield* Effect.option(Config.load())
     if (Option.isNone(loaded) || loaded.value.settings.plugins.enabled.length === 0) return undefined
     const { settings } = loaded.value
     const names = { reserved: { commands: [], cliCommands: reserved } }
-    // The output of its command is the answer.
+    // The output of the plugin's command is the answer.
     yield* (yield* Output).masked
-    // A command may ask the configured model; one that asks none runs without.
+    // A command may call the configured model. A command that calls no model runs without one.
     const runtime = yield* Effect.catchTag(Layer.build(program.layer(settings, names)), "ConfigError", () =>
       Layer.build(program.layer(settings, { ...names, withoutModel: true }))
     )

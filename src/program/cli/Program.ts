@@ -1,6 +1,6 @@
 /**
- * The port through which commands get a runtime that is made of the user's settings. The program's entry provides it,
- * so that a command loads the runtime only when it needs one.
+ * The service through which commands get a runtime built from the user's settings. The entry point of the program
+ * provides it, so that a command loads the runtime only when needed.
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
@@ -41,10 +41,10 @@ type Services =
 /** Services that a runtime needs. */
 type Needs = Home | Environment
 
-/** The runtime of the program, as commands build it. Tests replace it. */
+/** The function with which commands build the runtime of the program. Tests replace it. */
 export interface Service {
   readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError, Needs>
 }
 
-/** Builds the runtime of a command from settings. */
+/** Service that builds the runtime of a command from settings. */
 export class Program extends Context.Service<Program, Service>()("hermes-effect/cli/Program") {}

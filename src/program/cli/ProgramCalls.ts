@@ -11,24 +11,24 @@ import { Output } from "./ProgramOutput.ts"
 import * as Paint from "./render/Paint.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** Result of a command. */
+/** Result of a program command. */
 export interface CalledProgram {
   readonly code: number
-  /** All that it printed, in order, as lines. */
+  /** All printed text, in order, as lines. */
   readonly text: string
 }
 
 /** Runs a command line of the program. */
 export type ProgramCall = (argv: ReadonlyArray<string>) => Effect.Effect<CalledProgram>
 
-/** Words of an argument: those in quotes are one. */
+/** Splits an argument into words. Words in quotes are one word. */
 export const splitWords = (argument: string): ReadonlyArray<string> =>
   Array.from(
     argument.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g),
     ([, double, single, bare]) => double ?? single ?? bare ?? ""
   )
 
-/** Keeps what a command writes. */
+/** Creates an output that captures the text written by a command. */
 const makeCapturingOutput = (printed: { text: string }, columns: number) => {
   const write = (text: string): void => {
     printed.text += SafeText.sanitise(text)
@@ -46,7 +46,7 @@ const makeCapturingOutput = (printed: { text: string }, columns: number) => {
   })
 }
 
-/** Makes the calls, with the services of the program that they are made in. */
+/** Creates the calls with the services of the calling program. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<ProgramServices>()
   const { streams } = yield* Output

@@ -1,5 +1,5 @@
 /**
- * Output of a command: stdout is the answer and nothing else, stderr is everything said about it.
+ * Output of a command: stdout contains only the answer, and stderr contains all other messages.
  *
  * A closed reader (`hermes … | head`) is not an error: later output is dropped, and the work continues to its end. Any
  * other failure (a full disk) is reported in one line, and the exit code is at least 1.
@@ -12,47 +12,48 @@ import type { Streams } from "./render/Screen.ts"
 import * as Wrap from "./render/Wrap.ts"
 
 export interface Service {
-  /**
-   * Text to stdout, without control sequences: nothing that a model or a tool says drives a terminal or the next
-   * program's.
-   */
+  /** Writes text to stdout without control sequences, so that output of a model or a tool cannot control a terminal. */
   readonly out: (text: string) => Effect.Effect<void>
-  /** Text to stderr, the same. */
+  /** Writes text to stderr without control sequences. */
   readonly err: (text: string) => Effect.Effect<void>
-  /** The same two streams as they are, for a screen that draws on them and for a protocol. */
+  /** The same two streams without filtering, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
   readonly terminal: {
     /** True if stdin is interactive. */
     readonly input: boolean
-    /** Kind of a non-interactive stdin that may contain input; absent for a terminal, a device or a closed stdin. */
+    /**
+     * Kind of a non-interactive stdin that may contain input; `undefined` for a terminal, a device or a closed stdin.
+     */
     readonly piped?: "file" | "pipe" | "socket" | undefined
   }
   /**
-   * As long as the scope lives, whatever else in this process prints to stdout goes to stderr, without secrets:
-   * plugins, libraries. The program does it wherever it makes a runtime; a command that wants it earlier does it
-   * itself.
+   * Redirects all other stdout output in this process (from plugins and libraries) to stderr, without secrets, until
+   * the scope closes. The program does this when it creates a runtime; a command that needs it earlier does it itself.
    */
   readonly protect: Effect.Effect<void, never, Scope.Scope>
-  /** The same, but what is printed to stdout stays there: it is the answer of a plugin's command. */
+  /**
+   * The same as {@link protect}, but text printed to stdout remains on stdout, because it is the answer of a plugin's
+   * command.
+   */
   readonly masked: Effect.Effect<void, never, Scope.Scope>
   /**
-   * As long as the scope lives, what {@link protect} sends to stderr is given to a screen instead, masked, in pieces of
-   * any cut.
+   * Passes the text that {@link protect} redirects to a screen instead of stderr, masked and split at arbitrary
+   * positions, until the scope closes.
    */
   readonly printOn: (show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * As long as the scope lives, calls `last` when the process ends in the middle of the work: a signal that nothing
-   * reacted to in time, a plugin that ends the process. It writes at once, and returns the exit code.
+   * Calls `last` if the process ends in the middle of the work, because of an unhandled signal or a plugin that ends
+   * the process. Applies until the scope closes. `last` writes synchronously and returns the exit code.
    */
   readonly onExit: (last: (code: number) => number) => Effect.Effect<void, never, Scope.Scope>
 }
 
 export class Output extends Context.Service<Output, Service>()("hermes-effect/cli/Output") {}
 
-/** A line to stdout. */
+/** Prints a line to stdout. */
 export const printLine = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
 
-/** Lines of cells side by side, each column as wide as its widest cell. */
+/** Renders rows of cells as lines, with each column as wide as its widest cell. */
 export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const measureColumn = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
   const widths = rows[0]?.map((_, column) => measureColumn(column)) ?? []
@@ -66,7 +67,7 @@ export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string 
     .join("\n")
 }
 
-/** A text as lines of stderr: on a terminal they are broken between words. */
+/** Formats a text as lines for stderr. On a terminal, lines are wrapped between words. */
 const wrapText = ({ streams: { aside, size } }: Service, text: string): string =>
   aside.terminal
     ? text
@@ -76,11 +77,11 @@ const wrapText = ({ streams: { aside, size } }: Service, text: string): string =
         .join("")
     : `${text}\n`
 
-/** A line to stderr. */
+/** Prints a line to stderr. */
 export const printNote = (text: string): Effect.Effect<void, never, Output> =>
   Output.use((output) => output.err(wrapText(output, text)))
 
-/** Warnings to stderr, a line each. */
+/** Prints warnings to stderr, one line each. */
 export const printWarnings = (warnings: ReadonlyArray<string>): Effect.Effect<void, never, Output> =>
   warnings.length === 0
     ? Effect.void

@@ -1,7 +1,4 @@
-/**
- * Progress of many rows while they run: a live line below the messages on a terminal, else a line now and then, and the
- * messages of the run above it.
- */
+/** Progress of many rows while they run: on a terminal a live line below the messages, otherwise an occasional line. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -16,11 +13,11 @@ import * as Screen from "./render/Screen.ts"
 const lineMillis = 10_000
 const frameMillis = 250
 
-/** A display of one run. */
+/** The progress display of a run. */
 export type Display = Effect.Success<ReturnType<typeof make>>
 
 /**
- * Shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the user's word for rows.
+ * Shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the noun printed for rows.
  */
 export const make = Effect.fnUntraced(function* (rows?: string) {
   const { streams } = yield* Output
@@ -46,7 +43,7 @@ export const make = Effect.fnUntraced(function* (rows?: string) {
         return say(BatchProgress.renderText(now, rows))
       }),
     last: () => last,
-    /** Ends the live line. The last progress stays available. */
+    /** Removes the live line. The last progress remains available. */
     clear: Effect.sync(() => {
       isLive = false
       screen.live(Screen.renderNothing)

@@ -27,7 +27,7 @@ import { withStoredSession } from "./SessionChoice.ts"
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** The layers of a session that would begin now. */
+/** The layers of the prompt for a new session. */
 const fresh = Effect.gen(function* () {
   const flags = yield* hermes
   const program = yield* Program

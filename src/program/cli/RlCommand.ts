@@ -1,5 +1,5 @@
 /**
- * `hermes rl`: rollouts for training, and an agent that trains.
+ * `hermes rl`: rollouts for training, and training runs.
  *
  * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
  */

@@ -1,5 +1,6 @@
 /**
- * Actions of `hermes rl` that look: environments, keys and servers, and the episodes that were kept.
+ * Actions of `hermes rl` that only read: they show environments, check keys and servers, and list and export stored
+ * episodes.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,7 +26,7 @@ import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** Lists environments. */
+/** Prints the available environments. */
 export const listEnvironments = Effect.fn("hermes rl environments")(function* ({ json }: { readonly json: boolean }) {
   const { list } = EnvironmentCatalogue
   if (json) return yield* printLine(SafeText.toJson(list, 2))
@@ -33,7 +34,7 @@ export const listEnvironments = Effect.fn("hermes rl environments")(function* ({
   yield* printNote("A dataset (tasks.jsonl) or a module (./env.ts#name) is named by its path.")
 })
 
-/** One finding of the check. */
+/** A finding of the check. */
 interface Finding {
   readonly what: string
   readonly isFine: boolean
@@ -46,7 +47,7 @@ const checkKeys = (environment: Environment["Service"]): ReadonlyArray<Finding> 
     return { what: name, isFine: true, text: isSet ? "set" : "not set (only needed for your own service)" }
   })
 
-/** Asks the model for one word, and looks what came with it. */
+/** Requests one word from the model, and checks which token data came with the answer. */
 const probeTokens = Effect.fnUntraced(function* (settings: Values, script: string | undefined) {
   const program = yield* Program
   const layer = RolloutModel.layer({ defaults: { sampling: { max_tokens: 16 } } }).pipe(
@@ -107,7 +108,7 @@ export const check = Effect.fn("hermes rl check")(function* ({
   if (findings.some(({ isFine }) => !isFine)) return yield* makeSilentFailure(failed)
 }, Effect.provide(CommandSettings.surroundings))
 
-/** Reference of the directory of episodes. */
+/** Reference to the directory of episodes. */
 interface RolloutsReference {
   readonly rollouts: string | undefined
 }
@@ -118,7 +119,7 @@ const withEpisodes = <A, R>({ rollouts }: RolloutsReference, work: Effect.Effect
     const paths = yield* Path.Path
     const fs = yield* FileSystem.FileSystem
     const given = rollouts === undefined ? paths.join(home.root, "rollouts") : paths.resolve(rollouts)
-    // The output of a run has its episodes below it.
+    // The output directory of a run contains an `episodes` directory.
     const below = paths.join(given, "episodes")
     const directory = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below : given
     if (rollouts !== undefined && !(yield* Effect.orElseSucceed(fs.exists(directory), () => false)))
@@ -135,7 +136,7 @@ const read = Effect.gen(function* () {
   return yield* Effect.forEach(yield* episodes.ids, episodes.get)
 })
 
-/** Lists episodes. */
+/** Prints the stored episodes. */
 export const list = Effect.fn("hermes rl list")(function* ({
   json,
   ...stored
@@ -161,7 +162,7 @@ export const list = Effect.fn("hermes rl list")(function* ({
   }
 }, Effect.provide(CommandSettings.surroundings))
 
-/** Exports episodes. */
+/** Exports the stored episodes. */
 export const exportRollouts = Effect.fn("hermes rl export")(function* ({
   format,
   output,

@@ -1,6 +1,6 @@
 /**
- * Action of `hermes rl rollout`: an environment in a runtime of its own. Nothing is compacted or remembered, and the
- * sessions are kept with the output instead of in the home directory.
+ * Action of `hermes rl rollout`: runs an environment in a separate runtime. Sessions are not compacted, memory is off,
+ * and the sessions are stored with the output instead of in the home directory.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -48,7 +48,7 @@ export interface RolloutFlags {
   readonly script: string | undefined
 }
 
-/** Settings shared by every rollout: transcripts only grow, and the runs are unattended. */
+/** Settings shared by every rollout: transcripts are never shortened, and the runs are unattended. */
 const fixed: ReadonlyArray<Config.Flag> = [
   { name: "hermes rl", key: "compression.enabled", value: false },
   { name: "hermes rl", key: "context.engine", value: "compressor" }
@@ -100,11 +100,11 @@ interface RolloutJob {
   readonly safeMode: boolean
   readonly atropos: string | undefined
   readonly savesTrajectories: boolean
-  /** Options that are not part of the contract. */
+  /** Options of this implementation that are not part of the contract. */
   readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
 }
 
-/** Rolls an environment out into a directory. */
+/** Runs the rollouts of an environment and writes them to a directory. */
 export const rollOut = Effect.fnUntraced(function* ({
   atropos,
   directory,
@@ -169,10 +169,10 @@ export const rollOut = Effect.fnUntraced(function* ({
   )
 }, Effect.scoped)
 
-/** The settings of rollouts under the shared flags. */
+/** Loads the settings of rollouts, overridden by the shared flags. */
 export const rolloutSettings = RunnerRuntime.loadSettings(fixed)
 
-/** Checks the flags that need no other input. Returns the toolset distribution, if one is named. */
+/** Checks the flags that need no other input. Returns the toolset distribution if a flag names it. */
 const checkFlags = Effect.fnUntraced(function* (flags: RolloutFlags) {
   yield* RunnerCommand.checkCounts({
     groups: flags.groups,
@@ -191,7 +191,7 @@ const checkFlags = Effect.fnUntraced(function* (flags: RolloutFlags) {
   return distribution
 })
 
-/** Makes the function that prints a line for each group, and warns once about rollouts without tokens. */
+/** Creates the function that prints a line for each group, and warns once about rollouts without tokens. */
 const makeGroupReporter = (output: Output["Service"]) => {
   let isWarned = false
   return (report: GroupReport) =>
@@ -230,7 +230,7 @@ const toRolloutOptions = (
   }
 }
 
-/** Rolls out an environment. */
+/** Runs `hermes rl rollout`. */
 export const runRollout = Effect.fn("hermes rl rollout")(
   function* (flags: RolloutFlags) {
     const distribution = yield* checkFlags(flags)

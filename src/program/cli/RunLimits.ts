@@ -2,8 +2,8 @@
  * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the
  * same meaning.
  *
- * A row that reached its own limit of tokens or money ends as at its last model call and is written; one that reached
- * its time fails. A limit of the run interrupts the rows in flight and begins no other.
+ * A row that reaches its token or cost limit ends as at its last model call and is written; a row that reaches its time
+ * limit fails. A limit of the run interrupts the rows in flight and starts no others.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -15,7 +15,7 @@ import { type Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import type * as ProgressDisplay from "./ProgressDisplay.ts"
 
-/** Flags of a command that runs rows, which it calls by a name of its own. */
+/** Creates the flags of a command that runs rows. `row` is the command's noun for a row. */
 export const makeFlags = (row: string, seed: string) => ({
   rowTimeout: Flags.makeNumber("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
   rowTokens: Flags.makeInteger("row-tokens", "N", `Token limit of a ${row}; no model call starts after it`),
@@ -29,7 +29,7 @@ export const makeFlags = (row: string, seed: string) => ({
 /** Values of {@link makeFlags}. */
 export type Values = Flags.Parsed<ReturnType<typeof makeFlags>>
 
-/** Limits as those take them who run rows. */
+/** Limits in the form used by code that runs rows. */
 export interface RunLimits extends Pick<RowPool.Options<never, never, never>, "limits" | "timeout"> {
   /** Limits of the agent in one row. */
   readonly budget: Limits | undefined
@@ -40,7 +40,7 @@ const makeTooSmallFailure = (name: string, value: number, least: number): Failur
 
 const toDuration = (value: number | undefined) => (value === undefined ? undefined : Duration.seconds(value))
 
-/** Checks the values of the flags. */
+/** Checks and converts the values of the flags. */
 export const read = Effect.fnUntraced(function* ({
   maxCost,
   maxTime,
@@ -71,7 +71,8 @@ export const read = Effect.fnUntraced(function* ({
 })
 
 /**
- * Shows progress, and says once when no token of a run with a limit of money has a price: the limit cannot hold then.
+ * Shows progress. Prints one warning if a run has a cost limit but no tokens have a known price, because the limit
+ * cannot be applied then.
  */
 export const watchProgress = (
   { limits }: Pick<RunLimits, "limits">,

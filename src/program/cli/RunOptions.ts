@@ -1,8 +1,8 @@
 /**
- * Options of every run of the command line besides its prompt: tools, limits and label; and the notice before the first
- * one.
+ * Options of every command-line run except its prompt: tools, limits and label. Also prints the notice before the first
+ * run.
  *
- * The flag, the platform's list or the general list of toolsets chooses from the tools that there are.
+ * The tools are selected by the flag, the platform's list or the general list of toolsets.
  *
  * Source: `hermes-product.md` §1.4 and §2.2.
  */
@@ -19,11 +19,11 @@ import { type Failure, makeUsageFailure } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
 import { printNote, type Output } from "./ProgramOutput.ts"
 
-/** Toolsets that a run selects. */
+/** Returns the toolsets selected for a run. */
 const selectToolsets = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
   flags.toolsets === undefined ? (settings.platformToolsets["cli"] ?? settings.toolsets) : settings.toolsets
 
-/** Says what of the choice means nothing. */
+/** Selects the tools of a run, and prints warnings about unknown names. */
 export const selectTools = Effect.fnUntraced(function* (
   flags: Pick<Flags.Globals, "toolsets">,
   settings: Values
@@ -54,7 +54,7 @@ export const selectTools = Effect.fnUntraced(function* (
   return selection
 })
 
-/** Returns the tools named by an agent file, or `undefined` if it does not name any. An unknown name is an error. */
+/** Returns the tools named by an agent file, or `undefined` if the file names no tools. An unknown name is an error. */
 export const selectAgentTools = (
   agent: AgentFile | undefined,
   sets: Toolsets.RegisteredToolsets,
@@ -74,7 +74,7 @@ export const selectAgentTools = (
       )
 }
 
-/** The flags of `hermes chat`, and the agent file that they name. */
+/** The flags of `hermes chat`, and the agent file named by them. */
 export type ChatFlags = Flags.Globals & Flags.Chat & { readonly agentFile?: AgentFile | undefined }
 
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
@@ -90,7 +90,7 @@ const mentionStandIn = Effect.fnUntraced(function* (
   if (provider === Offline.route.provider && !isMeant) yield* printNote(`Note: ${Offline.notice}`)
 })
 
-/** Makes the options of a run of flags and settings. Fails with a usage error for a flag that cannot be used. */
+/** Creates the options of a run from flags and settings. Fails with a usage error if a flag cannot be used. */
 export const prepare = Effect.fnUntraced(function* (
   flags: ChatFlags,
   settings: Values
@@ -112,7 +112,7 @@ export const prepare = Effect.fnUntraced(function* (
   }
 })
 
-/** Says which flags about the system prompt do nothing, because a session keeps the one that it began with. */
+/** Prints which flags for the system prompt have no effect because a session retains its original prompt. */
 export const mentionKept = (
   flags: Pick<Flags.Globals, "ignoreRules" | "passSessionId">,
   known: Session | undefined

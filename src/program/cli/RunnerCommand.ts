@@ -1,9 +1,9 @@
 /**
- * The frame of the commands that run many rows without a user (`batch run`, `eval run`, `swe run`, `rl rollout`):
- * checks of their flags, warnings, the end of the work, its interruption, and the exit code.
+ * Shared parts of the commands that run many rows without a user (`batch run`, `eval run`, `swe run`, `rl rollout`):
+ * flag checks, warnings, reports, interruption and exit codes.
  *
- * Exit code 1: a row failed or rows are left. 2: nothing can be run. Ctrl+C ends a command with one message; results
- * are kept, and the same command continues.
+ * Exit code 1: a row failed or did not run. Exit code 2: nothing can be run. Ctrl+C ends a command with one message.
+ * Results are kept, and running the same command again continues.
  *
  * Source: `hermes-product.md` §5.1 and §5.3, `ARCHITECTURE.md` §6.
  */
@@ -27,11 +27,11 @@ export const checkMinimum = (flag: string, value: number | undefined, least: num
     ? Effect.fail(makeUsageFailure(`--${flag} ${value} is too small: pass ${least} or more`))
     : Effect.void
 
-/** Fails if one of the flags, by their names, is below 1. */
+/** Fails if one of the named flags is below 1. */
 export const checkCounts = (flags: Readonly<Record<string, number | undefined>>): Effect.Effect<void, Failure> =>
   Effect.forEach(Object.entries(flags), ([flag, value]) => checkMinimum(flag, value, 1), { discard: true })
 
-/** Prints the first warnings one by one, and one more that counts the rest. */
+/** Prints the first warnings individually, and one line with the number of the others. */
 export const printFirstWarnings = (
   texts: ReadonlyArray<string>,
   limit: number,
@@ -42,7 +42,7 @@ export const printFirstWarnings = (
     ...(texts.length > limit ? [describeRest(texts.length - limit)] : [])
   ])
 
-/** Reads a dataset, and warns about its lines that are not rows. */
+/** Reads a dataset, and prints warnings about lines that are not rows. */
 export const readDataset = Effect.fnUntraced(function* (path: string, options: Parameters<typeof Dataset.read>[1]) {
   const dataset = yield* Effect.mapError(Dataset.read(path, options), ({ message }) => makeUsageFailure(message))
   yield* printWarnings(Dataset.renderProblems(dataset.problems).map((text) => SafeText.toLine(text)))
@@ -58,7 +58,7 @@ export const loadAgentFile = (reference: string | undefined) =>
         ({ choose }) => choose(reference, true)
       )
 
-/** Creates a directory of results that only its owner can read. */
+/** Creates a results directory that only its owner can read. */
 export const makeResultsDirectory = Effect.fnUntraced(function* (directory: string, flag: string) {
   const fs = yield* FileSystem.FileSystem
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) =>
@@ -66,9 +66,9 @@ export const makeResultsDirectory = Effect.fnUntraced(function* (directory: stri
   )
 })
 
-/** The end of a run that {@link superviseWork} watches. */
+/** Handlers for the end of a run supervised by {@link superviseWork}. */
 interface Supervision<A, E, R> {
-  /** Live lines of the run, removed before anything is printed about its end. */
+  /** Display of the run, cleared before the report is printed. */
   readonly display: Pick<ProgressDisplay.Display, "clear"> | undefined
   /** Message about an interruption; nothing is printed if it is `undefined`. */
   readonly describeInterruption: (code: number) => string | undefined
@@ -76,7 +76,10 @@ interface Supervision<A, E, R> {
   readonly conclude: (result: A) => Effect.Effect<void, E, R>
 }
 
-/** Runs the work of a command until its report is printed. An interruption ends it with the exit code of the signal. */
+/**
+ * Runs the work of a command until its report is printed. An interruption ends the command with the exit code of the
+ * signal.
+ */
 export const superviseWork = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   work: Effect.Effect<A, E, R>,
   { conclude, describeInterruption, display }: Supervision<A, E2, R2>
@@ -94,7 +97,7 @@ export const superviseWork = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), handleEnd))
 })
 
-/** Prints the result of a command, as JSON if that is requested. An undefined text is not printed. */
+/** Prints the result of a command, as JSON if requested. An `undefined` text is not printed. */
 export const printResult = (
   isJson: boolean,
   toJson: () => unknown,
@@ -105,7 +108,7 @@ export const printResult = (
   return text === undefined ? Effect.void : printLine(text)
 }
 
-/** Fails if the run stopped before its last row, with a message if there is one, or if a row failed. */
+/** Fails if the run stopped before its last row, with a message if one is given, or if a row failed. */
 export const checkOutcome = (
   { failures, stopped }: Pick<RowPool.Summary, "failures" | "stopped">,
   describeStop?: (reason: string) => string

@@ -1,6 +1,6 @@
 /**
- * The runtime of commands that run many tasks without a user (`hermes swe`, `hermes eval`), and the place of the
- * commands that check them.
+ * The runtime of commands that run many tasks without a user (`hermes swe`, `hermes eval`), and the environment of the
+ * commands that check results.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -44,7 +44,7 @@ const toWorkspaceSettings = (settings: Values): Values => {
   }
 }
 
-/** Opens the place of commands that the settings choose. */
+/** Opens the command environment selected by the settings. */
 const openCommandEnvironment = Effect.fnUntraced(function* (settings: Values) {
   const { layer } = yield* ConfiguredEnvironment.choose(settings, {
     environment: yield* Environment,
@@ -53,7 +53,7 @@ const openCommandEnvironment = Effect.fnUntraced(function* (settings: Values) {
   return Context.get(yield* Layer.build(layer ?? layerLocal), CommandEnvironment)
 })
 
-/** Fails with one line where the settings name neither a model nor the stand-in, before anything is made. */
+/** Fails with one line if the settings select neither a model nor the stand-in, before anything is created. */
 export const requireModel = Effect.fnUntraced(function* (
   settings: Values,
   { replay, script }: Pick<Start, "replay" | "script">
@@ -65,7 +65,7 @@ export const requireModel = Effect.fnUntraced(function* (
   if (missing !== undefined) return yield* missing
 })
 
-/** Opens a runtime, and beside it the place of commands that check what was done. */
+/** Opens a runtime, and the environment of the commands that check its results. */
 export const open = Effect.fnUntraced(function* (
   given: Values,
   start: Pick<Start, "agentFile" | "database" | "replay" | "script">
@@ -73,7 +73,7 @@ export const open = Effect.fnUntraced(function* (
   const program = yield* Program
   const settings = toWorkspaceSettings(given)
   const { backend, dockerBinary, dockerImage } = settings.terminal
-  // Before a token is spent.
+  // The image is fetched before any tokens are spent.
   if (backend === "docker")
     yield* Effect.flatMap(
       Effect.promise(() => import("../../places/Container.ts")),
@@ -92,7 +92,7 @@ export const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Keeps other processes from the results of a run, for as long as the scope lives. */
+/** Locks the results of a run against other processes until the scope closes. */
 export const hold = Effect.fnUntraced(function* (results: string) {
   const { database, ensure } = yield* Home
   yield* ensure
@@ -100,5 +100,5 @@ export const hold = Effect.fnUntraced(function* (results: string) {
   yield* Effect.mapError(leases.take(`results of ${results}`), ({ message }) => makeWorkFailure(message))
 })
 
-/** Opens the place of commands without a runtime. */
+/** Opens the command environment without a runtime. */
 export const openEnvironment = (settings: Values) => openCommandEnvironment(toWorkspaceSettings(settings))

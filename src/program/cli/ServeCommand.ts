@@ -1,6 +1,6 @@
 /**
- * `hermes serve`: the agent over HTTP until Ctrl+C, for clients of OpenAI's APIs, of MCP, and of its own sessions; with
- * `--rollouts` chat completions for training instead, whose answers are kept as episodes.
+ * `hermes serve`: serves the agent over HTTP until Ctrl+C, to clients of OpenAI's APIs, of MCP, and of the program's
+ * session API. With `--rollouts` it serves chat completions for training instead, and stores the answers as episodes.
  *
  * Source: `hermes-product.md` §2.2 and §5.5.
  */
@@ -28,7 +28,7 @@ import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as RunOptions from "./RunOptions.ts"
 
-/** Kinds of tokens that are asked for; `auto` decides by the address of the model. */
+/** Kinds of token data that are requested from the model. `auto` decides by the address of the model. */
 const captures = ["auto", "token_ids", "logprobs", "none"] as const
 const divergences = ["refuse", "branch"] as const
 
@@ -64,7 +64,7 @@ const defaultPort = 8642
 
 type KeyServices = Environments.Environment | Environments.Home | FileSystem.FileSystem | Path.Path
 
-/** The owner's key and the path of its file; without a path, the key comes from the environment. */
+/** The owner's key and the path of its file. The path is `undefined` if the key comes from the environment. */
 interface OwnerKey {
   readonly key: Redacted.Redacted<string>
   readonly path: string | undefined
@@ -87,7 +87,7 @@ const readOwnerKey = Effect.fnUntraced(function* (
         )
       : { key: Redacted.make(given), path: undefined, isNew: false }
   }
-  // Clients elsewhere cannot read a key that is only on this machine.
+  // Clients on other machines cannot read a key that is stored only on this machine.
   const refusal = ServerGuard.explainRefusal({ host: host ?? "127.0.0.1", key: undefined }, named)
   if (refusal !== undefined) return yield* makeUsageFailure(refusal)
   const home = yield* Environments.Home
@@ -98,7 +98,8 @@ const readOwnerKey = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells where the key is kept; the key itself once, when it was made, and on a terminal only: other outputs are kept.
+ * Prints where the key is stored. A new key is printed once, and only on a terminal, because other outputs may be
+ * stored.
  */
 const reportKey = Effect.fnUntraced(function* ({ isNew, key, path }: OwnerKey) {
   if (path === undefined) return yield* printNote("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
@@ -107,7 +108,7 @@ const reportKey = Effect.fnUntraced(function* ({ isNew, key, path }: OwnerKey) {
   yield* printNote(`Clients send the key in ${path} as Authorization: Bearer.`)
 })
 
-/** Reads the keys of further clients; one that names no key, or whose key is not there, is an error. */
+/** Reads the keys of further clients. An entry without a key name, or with a key that does not exist, is an error. */
 const namedKeys = Effect.gen(function* () {
   const { keys } = (yield* Settings).server
   const environment = yield* Environments.Environment
@@ -150,7 +151,7 @@ const toListenFailure =
       ? makeUsageFailure(reason)
       : makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
 
-/** Serves the agent of the settings. */
+/** Serves the agent with the configured settings. */
 const serveAgent = Effect.fnUntraced(function* ({
   allowHost,
   allowOrigin,

@@ -1,6 +1,6 @@
 /**
- * Subcommands of `hermes sessions` that find, copy, remove and look after sessions: search, fork, delete, import,
- * stats, optimize, repair.
+ * Subcommands of `hermes sessions` that find, copy, remove and maintain sessions: search, fork, delete, import, stats,
+ * optimize, repair.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -39,7 +39,7 @@ const session = Argument.String("session").pipe(
 const json = Flags.makeSwitch("json", "Print JSON")
 const yes = Flags.makeSwitch("yes", "Do not ask", "y")
 
-/** A message that fits a search, as it may be shown. */
+/** A message that matches a search, in a form that may be shown. */
 interface FoundMessage {
   readonly session: string
   readonly title: string | null
@@ -49,8 +49,8 @@ interface FoundMessage {
 }
 
 /**
- * Texts of the hits. A key that stands around the words is only seen in the whole message: an excerpt of the store is
- * not shown.
+ * Creates the excerpts of the hits. A key around the words is only recognized in the whole message, so the store's own
+ * excerpts are not shown.
  */
 const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyArray<Hit>) {
   const store = yield* SessionStore
@@ -60,7 +60,7 @@ const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyA
   for (const { messageId, role, sessionId } of hits) {
     if (!titles.has(sessionId)) titles.set(sessionId, Option.getOrUndefined(yield* store.get(sessionId))?.title)
     const title = titles.get(sessionId)
-    // A message that cannot be read has no excerpt; the hit is still told.
+    // A message that cannot be read has no excerpt; the hit is still reported.
     const [message] = yield* Effect.orElseSucceed(
       store.messages(sessionId, { from: messageId, to: messageId + 1 }),
       (): ReadonlyArray<Prompt.Message> => []
@@ -81,7 +81,7 @@ const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyA
   return found
 })
 
-/** Finds messages. */
+/** Searches messages. */
 const search = Command.make(
   "search",
   {
@@ -103,7 +103,7 @@ const search = Command.make(
   },
   Effect.fn("hermes sessions search")(function* ({ json, limit = defaultHits, role, session, sort, words }) {
     if (limit < 1) return yield* makeUsageFailure("--limit must be 1 or more")
-    // Words of a quoted argument stay together only where the user quoted them in the query.
+    // Words of a quoted argument are a phrase only if the query itself contains quotes.
     const query = words.join(" ")
     const searchMessages = (only: Session | undefined) =>
       SessionSearch.use(({ search }) =>
@@ -150,7 +150,7 @@ const forkSession = Effect.fnUntraced(function* (source: Session, step: number |
     originals,
     position: history.length,
     changed: [],
-    // A conversation of its own is found and listed, also when it was a sub-agent's.
+    // The copy is an independent conversation, so it is found and listed even if the original belongs to a sub-agent.
     source: hiddenSources.includes(source.source) ? "cli" : source.source,
     title
   })
@@ -187,7 +187,7 @@ const fork = Command.make(
 const describeSession = ({ id, messageCount, title }: Session): string =>
   `${id}${title === undefined ? "" : ` "${Redaction.redactText(title)}"`} (${formatQuantity(messageCount, "message")})`
 
-/** Removes one session. */
+/** Deletes a session. */
 const remove = Command.make(
   "delete",
   { session, yes },
@@ -210,7 +210,7 @@ const remove = Command.make(
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Delete an unused session with its sub-agents and run records"))
 
-/** Adds exported sessions. */
+/** Imports exported sessions. */
 const importCommand = Command.make(
   "import",
   {
@@ -266,7 +266,7 @@ const formatDay = (at: number | undefined): string =>
 const formatShare = (part: number, whole: number): string =>
   whole === 0 ? "0%" : `${Math.round((part / whole) * 100)}%`
 
-/** Prints counts and sizes. */
+/** Prints the number and the sizes of sessions. */
 const stats = Command.make(
   "stats",
   { json },
@@ -335,7 +335,7 @@ const stats = Command.make(
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Show the number and sizes of sessions"))
 
-/** Gives free space back. */
+/** Releases free space of the database. */
 const optimize = Command.make(
   "optimize",
   {},

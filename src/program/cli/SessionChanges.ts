@@ -1,5 +1,5 @@
 /**
- * `hermes sessions diff` and `hermes sessions undo`: the files that the runs of a session changed.
+ * `hermes sessions diff` and `hermes sessions undo`: show and revert the file changes of a session's runs.
  *
  * Source: `hermes-product.md` §1.7 and §1.8.
  */
@@ -33,7 +33,7 @@ const session = Argument.String("session").pipe(
 )
 const run = Flags.makeText("run", "NUMBER", "Only this run, by its number in --list")
 
-/** Undo over the environment that the settings choose, and the contents that are kept. */
+/** Layer for undoing changes with the configured environment and the recorded file contents. */
 const layer = Layer.unwrap(
   Effect.gen(function* () {
     const home = yield* Home
@@ -49,7 +49,7 @@ const layer = Layer.unwrap(
 /** Services of a command other than the store services. */
 type Surroundings = Environment | Home | Output | Settings | Platform
 
-/** The runs of the conversation of a session. */
+/** Reads the runs of a session's conversation. */
 const readHistory = ({ id }: Session) =>
   Effect.flatMap(
     SessionStore.use((store) => store.newest(id)),

@@ -1,6 +1,7 @@
 /**
- * Session of a prompt: a new one, or the one that `--resume` or `--continue` means. `latest` is the newest session of
- * the folder that the program was started in; a session of another folder is named by its id, and told.
+ * Session of a prompt: a new session, or the session selected by `--resume` or `--continue`. `latest` is the newest
+ * session of the folder in which the program was started. A session of another folder is selected by its id, and a note
+ * names its folder.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -23,14 +24,14 @@ import type * as Flags from "./Flags.ts"
 import { printNote, type Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** Session that a command works in. */
+/** Session in which a command works. */
 export interface ChosenSession {
   readonly id: Ids.SessionId
-  /** Stored session; undefined for a new one. */
+  /** Stored session; `undefined` for a new session. */
   readonly known: SessionStore.Session | undefined
 }
 
-/** Services of the store of the home directory. */
+/** Services of the session store in the home directory. */
 type StoreServices =
   | RunRecord
   | SessionActivity
@@ -39,7 +40,7 @@ type StoreServices =
   | SessionSearch
   | SessionStore.SessionStore
 
-/** Last argument of {@link withStore} and {@link withStoredSession} for work that writes nothing. */
+/** Last argument of {@link withStore} and {@link withStoredSession} for work that does not write. */
 export const forReading = true
 
 /**
@@ -54,13 +55,14 @@ export const withStore = <A, E>(
   Effect.gen(function* () {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
-    // A path that cannot be examined is the store's to complain about.
+    // If the path cannot be examined, the store reports the error.
     const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
     return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database, readOnly })) : otherwise
   })
 
 /**
- * Reads the folder that the program was started in, as sessions belong to it: the project around it, by its repository.
+ * Reads the folder to which sessions started here belong: the project around the working directory, identified by its
+ * repository.
  */
 export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> =
   Effect.gen(function* () {
@@ -69,7 +71,7 @@ export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSy
     return { path, holds: (directory) => Effect.map(findOwnProject(directory), (project) => project === path) }
   })
 
-/** Works with the stored session that a reference means. */
+/** Runs an effect with the stored session selected by a reference. */
 export const withStoredSession = <A, E>(
   reference: string,
   work: (session: SessionStore.Session) => Effect.Effect<A, E, StoreServices>,
@@ -86,7 +88,7 @@ export const withStoredSession = <A, E>(
     )
   )
 
-/** Opens a stored session, in the part of its conversation that is newest. */
+/** Opens the newest part of a stored session's conversation. */
 export const openStored = (
   reference: string
 ): Effect.Effect<ChosenSession, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
@@ -100,7 +102,7 @@ export const openStored = (
     })
   )
 
-/** `fresh` is the id of a new session. */
+/** Returns the session selected by the flags. `fresh` is the id of a new session. */
 export const choose = (
   flags: Pick<Flags.Globals, "continue" | "resume">,
   fresh: Ids.SessionId
@@ -109,7 +111,7 @@ export const choose = (
   return reference === undefined ? Effect.succeed({ id: fresh, known: undefined }) : openStored(reference)
 }
 
-/** Returns the folder of a session that is not of this one; undefined for one of this folder. */
+/** Returns the folder of a session that belongs to another folder, or `undefined` if it belongs to this folder. */
 export const findOtherFolder = (
   { holds }: SessionStore.SessionFolder,
   { cwd }: Pick<SessionStore.Session, "cwd">
@@ -118,7 +120,7 @@ export const findOtherFolder = (
     ? Effect.succeed("no recorded folder")
     : Effect.map(holds(cwd), (isHere) => (isHere ? undefined : SafeText.toLine(cwd)))
 
-/** Says where the tools of a session of another folder work. */
+/** Prints where the tools of a session of another folder work. */
 export const mentionFolder = Effect.fnUntraced(function* (
   known: SessionStore.Session | undefined
 ): Effect.fn.Return<void, never, FileSystem.FileSystem | Home | Output | Path.Path> {
@@ -127,7 +129,7 @@ export const mentionFolder = Effect.fnUntraced(function* (
   if (other === undefined) return
   if (known.cwd === undefined)
     return yield* printNote(`Note: session ${known.id} has no recorded folder; its tools work in this folder`)
-  // One that is gone is told where the session is opened.
+  // A missing folder is reported when the session is opened.
   const files = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false))
     yield* printNote(`Note: session ${known.id} belongs to another folder; its tools work in ${other}`)

@@ -1,6 +1,6 @@
 /**
- * The question of `--continue` and `--resume latest` in a folder that has no session: one of another folder, or a new
- * one. Nothing is resumed unasked that would write somewhere else.
+ * The question of `--continue` and `--resume latest` in a folder without sessions: a session of another folder, or a
+ * new session. A session that would write to another folder is never resumed without asking.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -17,13 +17,13 @@ import { printNote } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 
-/** Sessions that are looked through for those to list. */
+/** Maximum number of sessions that are read to build the list. */
 const mostRead = 200
 
-/** Folders that are listed, each with its newest session. */
+/** Maximum number of folders that are listed, each with its newest session. */
 const mostListed = 20
 
-/** Reads the newest session of each folder, the newest first. */
+/** Reads the newest session of each folder, newest first. */
 const readNewest = Effect.map(
   SessionStore.use((store) => store.list({ limit: mostRead })),
   (list) => {
@@ -43,8 +43,8 @@ const formatTitle = (session: Session, now: number): string =>
   ].join(" · ")
 
 /**
- * Asks where to go on when this folder has no session; `fresh` is the id of a new one. Leaving the question is the
- * error.
+ * Asks which session to continue if this folder has no sessions. `fresh` is the id of a new session. Cancelling the
+ * question fails with the original error.
  */
 export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound, fresh: SessionId) {
   const { process } = yield* Environment
@@ -59,7 +59,7 @@ export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound
   yield* printNote(`This folder has no session (${SafeText.toLine(error.folder)}).`)
   const chosen = yield* Prompt.AutoComplete<SessionId | undefined>({
     message: "Go on with",
-    // Enter alone writes nowhere else.
+    // The default choice does not write to another folder.
     choices: [
       { title: "a new session in this folder", value: undefined },
       ...sessions.map((session) => ({ title: formatTitle(session, now), value: session.id }))

@@ -1,5 +1,5 @@
 /**
- * `hermes sessions`: the stored conversations.
+ * `hermes sessions`: manages the stored conversations.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -50,7 +50,7 @@ interface Filter {
   readonly limit: number | undefined
 }
 
-/** `2026-11-22 00:16`, in the machine's zone. */
+/** Formats a time in the machine's time zone: `2026-11-22 00:16`. */
 const formatTime = (millis: number): string => {
   const parts = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
   const padNumber = (n: number): string => String(n).padStart(2, "0")
@@ -117,7 +117,7 @@ const list = Command.make("list", { source, limit, json }, listNewest).pipe(
   Command.withDescription("List the newest sessions")
 )
 
-/** Columns of a tool's arguments or result. */
+/** Maximum number of columns shown of a tool's arguments or result. */
 const previewColumns = 120
 
 const renderPart = (part: Prompt.Part): string => {
@@ -178,7 +178,7 @@ const show = Command.make(
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Show the messages of a session"))
 
-/** Gives a session a title. */
+/** Sets the title of a session. */
 const rename = Command.make(
   "rename",
   {
@@ -203,7 +203,7 @@ interface ExportedSessions {
   readonly content: string | Uint8Array
 }
 
-/** A document of sessions in a format. */
+/** Renders sessions as one document in a format. */
 const renderDocument = Effect.fnUntraced(function* (format: Format, sessions: ReadonlyArray<Session>) {
   if (format === "jsonl")
     return (yield* Effect.forEach(sessions, SessionExport.readSession))
@@ -215,7 +215,7 @@ const renderDocument = Effect.fnUntraced(function* (format: Format, sessions: Re
   return format === "md" ? SessionDocument.renderMarkdown(all) : SessionDocument.renderHtml(all)
 })
 
-/** An archive with a document for each session. */
+/** Creates an archive with a document for each session. */
 const makeArchive = (format: Format, sessions: ReadonlyArray<Session>) =>
   Stream.mkUint8Array(
     SessionExport.writeArchive(
@@ -274,7 +274,7 @@ const exportCommand = Command.make(
 
 const formatCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
 
-/** Removes old sessions. */
+/** Deletes old sessions. */
 const pruneCommand = Command.make(
   "prune",
   {

@@ -1,8 +1,8 @@
 /**
- * One query: a live session of one message, shown by a view, and an exit code that says how it ended.
+ * One query: a live session with one message, displayed by a view. The exit code depends on how the run ended.
  *
- * The session id is written to stderr before the answer. The view always receives its ending, and an error is one line
- * on stderr. Output of plugins to stdout goes to stderr.
+ * The session id is written to stderr before the answer. The view always receives the ending of the run, and an error
+ * is printed as one line on stderr. Output of plugins to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
  */
@@ -71,20 +71,20 @@ const describeRemedy = (result: RunResult): string => {
   }
 }
 
-/** Tells why a run is not a completed one and how to go on, in a line; undefined for a completed run. */
+/** Returns a line that says why a run is incomplete and how to continue it, or `undefined` for a completed run. */
 export const describeEnding = (result: RunResult): string | undefined =>
   isCompleted(result) ? undefined : `${ExitText.describeCause(result)}: ${describeRemedy(result)}`
 
-/** A run that a signal ended. */
+/** Returns the line for a run that was ended by a signal. */
 const describeInterruption = (sessionId: string): string =>
   `interrupted: continue with \`${formatResumeCommand({ sessionId })}\``
 
-/** A run that was under way when the process was ended by something else than a signal. */
+/** Returns the line for a run during which the process was ended by something other than a signal. */
 const describeCutOff = (sessionId: string): string =>
   "the process was ended during the run by a plugin or a library: continue with " +
   `\`${formatResumeCommand({ sessionId })}\``
 
-/** Only the final text is shown. */
+/** Returns true if only the final text is shown. */
 const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && format !== "stream-json"
 
 const chooseView = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
@@ -104,19 +104,19 @@ const makeLogLayer = ({ note }: View.View): Layer.Layer<never> =>
         Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))
       ])
 
-/** Facts of the run so far, for an early end. */
+/** Facts about the run so far, for an early end. */
 interface RunProgress {
   sessionId: string
   usage: Usage.Usage
   cost: Cost.Total
-  /** The route that answered last, or that was to. */
+  /** The route that answered last, or that was selected to answer. */
   route: View.RunSummary["route"]
   begun: boolean
   /** Result of the run, if it ended. Later events do not change it. */
   result: RunResult | undefined
-  /** The ending that was reported; `undefined` until then. */
+  /** The ending that was reported to the view; `undefined` before the report. */
   told: View.RunSummary | undefined
-  /** Report of `--usage-file` that was written last. */
+  /** The last written report of `--usage-file`. */
   report: string | undefined
 }
 
@@ -145,19 +145,22 @@ const summariseEnding = (
   return { exitCode: code, sessionId, text: "", usage, cost: Cost.toSpent(cost), route, error: line }
 }
 
-/** Readers of the events of a query. */
+/** Receivers of the events of a query. */
 interface EventSinks {
   readonly onEvent: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   readonly onUsageAfter: (events: ReadonlyArray<UsageReported>) => Effect.Effect<void>
 }
 
-/** The code of `-z`: a completed run without a text failed, and every other ending is told from that. */
+/**
+ * Returns the exit code of `-z`: `failed` for a completed run without text, and `unusable` for an incomplete run.
+ * Higher codes are unchanged.
+ */
 const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
   if (exitCode > unusable) return exitCode
   return error === undefined ? (text.trim() === "" ? failed : 0) : unusable
 }
 
-/** Runs an unattended live session of one message and returns it with the result of its turn. */
+/** Runs one message in an unattended live session. Returns the session and the result of the turn. */
 const runTurn = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   settings: Values,
@@ -200,7 +203,7 @@ const runTurn = Effect.fnUntraced(function* (
   )
   const reading = yield* Effect.forkScoped(Effect.orDie(read))
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
-  // Closed before its reader, which shows how a turn ends that is interrupted.
+  // The session is closed before its reader, so that the reader shows how an interrupted turn ends.
   yield* Effect.addFinalizer(() => live.close)
   const sendPrompt = Effect.fnUntraced(function* (prompt: RunInput["prompt"]) {
     ended = yield* Deferred.make<RunResult, AgentError>()
@@ -211,8 +214,8 @@ const runTurn = Effect.fnUntraced(function* (
 })
 
 /**
- * Requires an answer that matches a schema. The model is asked once more if it does not match; fails with the remaining
- * errors.
+ * Requires an answer that matches a schema. If the answer does not match, the model is asked once more. Fails with the
+ * errors of the second answer.
  */
 const requireFittingAnswer = Effect.fnUntraced(function* (
   schema: OutputSchema,
@@ -234,14 +237,14 @@ const requireFittingAnswer = Effect.fnUntraced(function* (
       )
 })
 
-/** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
+/** Waits for background processes that have to report their end, for at most the time in the settings. */
 const waitForProcesses = ({ background }: LiveSession.LiveSession, { terminal }: Values): Effect.Effect<unknown> =>
   Effect.timeoutOption(background.settled, Duration.seconds(terminal.oneshotCompletionWaitSeconds))
 
-/** Seconds that a program waits for a review of the conversation before it ends. */
+/** Maximum time that the program waits for a review of the conversation before it exits, in seconds. */
 export const reviewSeconds = 20
 
-/** A review of the conversation gets a little time, after the answer was given by `finishRun`. */
+/** Waits a short time for a review of the conversation, after `finishRun` has printed the answer. */
 const waitForReview = Effect.fnUntraced(function* (
   { background }: LiveSession.LiveSession,
   finish: Effect.Effect<unknown>
@@ -256,7 +259,7 @@ const waitForReview = Effect.fnUntraced(function* (
   if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.toLine(notice)}\n`).join(""))
 })
 
-/** Writes the answer to a file; one that cannot be written is a failure, as a script reads it there. */
+/** Writes the answer to a file. Fails if the file cannot be written, because a script expects the answer there. */
 const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((files) =>
     Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) =>
@@ -264,7 +267,7 @@ const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, F
     )
   )
 
-/** Runs one query and prints its answer in the format of the flags. The exit code says how the run ended. */
+/** Runs one query and prints its answer in the format of the flags. Returns the exit code of the run. */
 export const run = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   prompt: RunInput["prompt"],
@@ -306,14 +309,14 @@ export const run = Effect.fnUntraced(function* (
       if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined))
         known.route = event
       if (event._tag === "RunStarted" && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
-      // The session was compacted and continues there.
+      // The session was compacted and continues in another session.
       if (event._tag === "RunFinished" && event.sessionId !== known.sessionId && !isScripted)
         started = output.err(`session_id: ${event.sessionId}\n`)
     }
     return Effect.andThen(started, view.events(events))
   }
 
-  /** Takes what work in the background spends after the answer into the report. */
+  /** Adds the usage of background work after the answer to the report. */
   const onUsageAfter = (events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
     Effect.sync(() => events.forEach(account.add))
 
@@ -408,7 +411,7 @@ export const run = Effect.fnUntraced(function* (
         )
       : Effect.as(reportUsage(known.told), known.told.exitCode)
 
-  /** The ending of a run that was cut by the end of the process, reported while there is still time. */
+  /** Reports the ending of a run that is cut off by the end of the process. */
   const endEarly = (code: number): number => {
     if (known.told !== undefined) {
       Effect.runSync(reportUsage(known.told))

@@ -1,6 +1,6 @@
 /**
- * `hermes skills`: the skills that there are, bringing them in from a folder, a repository, a tarball or an npm
- * package, and changes of them that a review of a conversation proposed. Nothing of a skill is run.
+ * `hermes skills`: lists skills, installs them from a folder, a repository, a tarball or an npm package, and manages
+ * changes proposed by reviews of conversations. No code of a skill is run.
  *
  * Source: `hermes-product.md` §1.6.
  */
@@ -37,7 +37,7 @@ const json = Flags.makeSwitch("json", "Print JSON")
 const yes = Flags.makeSwitch("yes", "Do not ask", "y")
 const name = Argument.String("name").pipe(Argument.withDescription("Name of a skill, or category/name"))
 
-/** The skills of the settings, of the home directory, and of plugins that are in use; no code of these is run. */
+/** Opens the skills of the settings, of the home directory, and of plugins in use. No code of the plugins is run. */
 const store = Effect.gen(function* () {
   const settings = yield* Settings
   const skills = yield* ConfiguredSkills.make(settings, { environment: yield* Environment, home: yield* Home })
@@ -55,7 +55,7 @@ const store = Effect.gen(function* () {
   return skills
 })
 
-/** Name of a skill as users give it: `tea:brew` is `brew` of the plugin `tea`. */
+/** Formats the name of a skill as users write it: `tea:brew` is `brew` of the plugin `tea`. */
 const formatSkillName = ({ name, path, source }: SkillIndex.Skill): string =>
   source === "plugin" ? path.replace(/^([\w.-]+)\/(?=[\w.-]+$)/, "$1:") : name
 
@@ -94,7 +94,7 @@ const list = Command.make("list", { json }, listSkills).pipe(
   Command.withDescription("List skills and their state")
 )
 
-/** The one that a name means. */
+/** Finds the skill with a name. */
 const findSkill = Effect.fnUntraced(function* (skills: SkillStore.Service, name: string) {
   const listed = yield* skills.listed
   const found = listed.filter(({ skill }) => [skill.path, skill.name, formatSkillName(skill)].includes(name))
@@ -219,7 +219,10 @@ const describePlan = ({ bytes, facts, files, name, remarks, warnings }: SkillIns
     .join("\n")
 }
 
-/** Clones repositories with `git`, from an address or, if there is no such folder, from `owner/repo` on GitHub. */
+/**
+ * Creates the function that clones repositories with `git`, from a URL or, if no folder has that name, from
+ * `owner/repo` on GitHub.
+ */
 const makeCloner = (isFolder: boolean) => (source: string, directory: string) => {
   if (Git.isUrl(source)) return Git.cloneRepository(source, source, directory)
   return !isFolder && /^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)
@@ -334,7 +337,7 @@ const remove = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withAlias("rm"), Command.withDescription("Remove a skill from your skills directory"))
 
-/** A proposed change in words: a line, and the texts that it brings. */
+/** Describes a proposed change: a line, and the new texts. */
 const describeProposal = ({ change }: SkillProposals.Proposal): ReadonlyArray<string> => {
   const { action, name } = change
   const file = "file" in change && change.file !== undefined ? `/${change.file}` : ""
@@ -377,7 +380,7 @@ const id = Argument.String("id").pipe(
   Argument.withDescription("Id of a proposal, as `hermes skills proposed` shows it")
 )
 
-/** The proposal of an id. */
+/** Finds the proposal with an id. */
 const findProposal = Effect.fnUntraced(function* ({ proposals }: SkillStore.Service, id: string) {
   const all = yield* proposals.list
   const found = all.find((one) => one.id === id)
@@ -429,7 +432,7 @@ const dismiss = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Dismiss a proposed skill change"))
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the skills. */
 export const command = Command.make("skills", { json }, listSkills).pipe(
   Command.withSubcommands([list, show, install, check, remove, proposed, accept, dismiss])
 )

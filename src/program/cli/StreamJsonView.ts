@@ -1,16 +1,16 @@
 /**
  * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
  *
- * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then always one `result`. The `text` of
- * the result is the concatenation of all deltas, including the text of steps that called tools, separated by a blank
- * line. If text that was shown is retracted, a line of the type `text_replaced` contains the whole text so far as its
- * `text`, which replaces all earlier deltas, and the `step_id` at which the difference starts. A run that ended early
- * has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`. A call that was refused before
- * it could run has a `tool_use` without `input`. The result contains the cost of the run in addition to its `tokens`,
- * as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type `fallback` (`from`,
- * `to`, `reason`), and the `result` names the `model` and `provider` that answered. Child agents are reported by lines
- * of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call by a `file_change` line;
- * the document contains neither.
+ * The lines are `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, and always one `result` at
+ * the end. The `text` of the result is the concatenation of all deltas, including the text of steps that called tools,
+ * separated by a blank line. If text that was shown is retracted, a line of the type `text_replaced` contains the whole
+ * text so far as its `text`, which replaces all earlier deltas, and the `step_id` at which the difference starts. A run
+ * that ended early has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`. A call that was
+ * refused before it could run has a `tool_use` without `input`. The result contains the cost of the run in addition to
+ * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type
+ * `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that answered. Sub-agents are
+ * reported by lines of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call is reported by a
+ * `file_change` line; the document contains neither.
  *
  * Source: `hermes-product.md` §1.5.
  */
@@ -26,15 +26,15 @@ import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { View } from "./View.ts"
 
-/** Characters of a tool's result in its line. */
+/** Maximum number of characters of a tool's result in its line. */
 const maxOutput = 5000
 
-/** A line without its time. */
+/** A line without its timestamp. */
 type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
 
 const cutOutput = (output: string): string => TextCut.shorten(output, maxOutput)
 
-/** A line about a child agent. */
+/** Creates a line about a sub-agent. */
 const makeSubagentFact = (
   subtype: "start" | "progress" | "stop",
   { subagentId }: { readonly subagentId: string }

@@ -1,5 +1,5 @@
 /**
- * `hermes swe`: tasks of software engineering, each in a workspace of its own, with the patch and its score.
+ * `hermes swe`: software engineering tasks, each in a separate workspace, with the patch and its score.
  *
  * Source: `hermes-product.md` §5.3.
  */
@@ -43,13 +43,13 @@ const evaluate = {
   predictions: Flags.makeText("predictions", "PATH", "JSONL with instance_id and model_patch")
 }
 
-/** Flags of `hermes swe run`. */
+/** Values of the flags of `hermes swe run`. */
 export type RunFlags = Flags.Parsed<typeof run>
 
-/** Flags of `hermes swe evaluate`. */
+/** Values of the flags of `hermes swe evaluate`. */
 export type EvaluateFlags = Flags.Parsed<typeof evaluate>
 
-/** Flags that select the tasks and the environment in which they run. */
+/** Values of the flags that select the tasks and the environment in which they run. */
 export type TaskFlags = Flags.Parsed<typeof tasks>
 
 const loadRuns = Effect.promise(() => import("./SweRuns.ts"))

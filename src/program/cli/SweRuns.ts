@@ -1,8 +1,9 @@
 /**
  * Action of `hermes swe run`.
  *
- * A line for each task on stderr as it ends, the table or JSON on stdout. Exit code 0: every task has a result, solved
- * or not; 1: some could not be run. Results of an interrupted run are kept, and the same command continues.
+ * Prints a line for each finished task on stderr, and the table or JSON on stdout. Exit code 0: every task has a
+ * result, solved or not. Exit code 1: some tasks could not be run. Results of an interrupted run are kept, and running
+ * the same command again continues.
  *
  * Source: `hermes-product.md` §5.3.
  */
@@ -55,7 +56,7 @@ const mentionRefusals = (
           "Pass --env sandbox or docker, or --yolo to allow them."
       )
 
-/** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */
+/** Creates a runtime for each image when the first task needs it. All runtimes are closed with the scope. */
 const makeRuntimes = Effect.fnUntraced(function* (
   settings: Values,
   { script, seed }: Pick<RunFlags, "script" | "seed">,
@@ -100,7 +101,7 @@ const makeRuntimes = Effect.fnUntraced(function* (
   })
 })
 
-/** Command that a run begins. */
+/** Returns the commands that start with an event. */
 const listCommands = (event: RunEvent): ReadonlyArray<string> =>
   event._tag === "ToolStarted" && event.name === "terminal"
     ? [Json.readString(Json.readFields(event.params)["command"]) ?? ""]
@@ -111,7 +112,7 @@ const resolveOutput = Effect.fnUntraced(function* (path: string) {
   return SwePool.nameFiles(paths.resolve(getWorkingDirectory(), path.endsWith(".jsonl") ? path : `${path}.jsonl`))
 })
 
-/** A run with all that its command line names. */
+/** A run, with all inputs named by its command line. */
 interface SweJob {
   readonly flags: RunFlags
   readonly limits: RunLimits.RunLimits
@@ -120,7 +121,7 @@ interface SweJob {
   readonly files: SwePool.Files
 }
 
-/** Reads all inputs. The results are locked for other processes as long as the scope lives. */
+/** Reads all inputs. The results are locked against other processes until the scope closes. */
 const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
   const given = yield* RunnerRuntime.loadSettings([
     ...SweTaskFlags.toSettingsFlags(flags),
@@ -135,7 +136,7 @@ const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
   return { tasks, settings, files }
 })
 
-/** Opens the results, and notes which tasks are left out and which run again. */
+/** Opens the results, and prints which tasks are skipped and which run again. */
 const openResults = Effect.fnUntraced(function* ({ files, tasks }: SweJob) {
   const journal = yield* Effect.mapError(SwePool.openJournal(files), ({ message }) => makeUsageFailure(message))
   yield* printWarnings(journal.problems)
@@ -162,7 +163,7 @@ const describeSolved = ({ evaluated, fields }: SweRun.SolvedTask, seconds: numbe
   ].join(", ")
 }
 
-/** Settings of the tasks; `--verbose` reports each command that a task runs. */
+/** Creates the settings of the tasks. With `--verbose`, each command that a task runs is reported. */
 const makeTaskSettings = (
   { flags, limits, settings }: SweJob,
   display: ProgressDisplay.Display,
@@ -186,7 +187,7 @@ const makeTaskSettings = (
   }
 }
 
-/** Prints failed tasks and the result. */
+/** Prints the failed tasks and the result of the run. */
 const reportRun = Effect.fnUntraced(function* (
   { files, flags }: SweJob,
   { rows, summary }: Effect.Success<ReturnType<typeof SwePool.run>>

@@ -1,5 +1,5 @@
 /**
- * Action of `hermes swe evaluate`: scores patches without a model.
+ * Action of `hermes swe evaluate`: scores patches without calling a model.
  *
  * Source: `hermes-product.md` §5.3.
  */
@@ -21,7 +21,7 @@ import type { EvaluateFlags } from "./SweCommand.ts"
 import * as SweTaskFlags from "./SweTaskFlags.ts"
 import * as SweText from "./SweText.ts"
 
-/** Patches of a predictions file by the ids of their tasks. */
+/** Reads the patches of a predictions file, by the ids of their tasks. */
 const readPredictions = Effect.fnUntraced(function* (path: string | undefined) {
   if (path === undefined) return yield* makeUsageFailure("pass the patches with --predictions PATH")
   const { rows } = yield* RunnerCommand.readDataset(path, { required: ["instance_id"], idField: "instance_id" })
@@ -73,7 +73,7 @@ const scoreTask = Effect.fnUntraced(function* (
   }
 })
 
-/** Scores tasks, with a line on stderr for each that ends. */
+/** Scores tasks, and prints a line on stderr for each finished task. */
 const scoreTasks = Effect.fnUntraced(function* (
   tasks: ReadonlyArray<SweTask.SweTask>,
   predictions: Predictions,

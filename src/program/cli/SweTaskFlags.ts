@@ -1,6 +1,4 @@
-/**
- * Flags that `hermes swe run` and `hermes swe evaluate` share: their tasks, and their settings.
- */
+/** Flags shared by `hermes swe run` and `hermes swe evaluate`: the tasks and their settings. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
@@ -16,7 +14,7 @@ import { printNote } from "./ProgramOutput.ts"
 import * as RunnerCommand from "./RunnerCommand.ts"
 import type { TaskFlags } from "./SweCommand.ts"
 
-/** Seconds for a setup or an evaluation, unless a flag says otherwise. */
+/** Default time limit of a setup or an evaluation, in seconds. */
 export const defaultSeconds = 600
 /** Maximum number of unusable tasks reported individually. */
 const shownProblems = 20
@@ -62,7 +60,7 @@ const readDefaults = Effect.fnUntraced(function* (flags: TaskFlags, { terminal: 
   } satisfies SweTask.Defaults as SweTask.Defaults
 })
 
-/** Mentions files of the user's that are not in the commit that a workspace begins with. */
+/** Prints a note about the user's uncommitted files, which a workspace does not contain. */
 const mentionUncommitted = Effect.fnUntraced(function* ({ source }: Pick<SweTask.SweTask, "source">) {
   if (source._tag !== "Commit" || source.commit !== "HEAD") return
   const isUncommitted = yield* Effect.orElseSucceed(WorkingCopy.hasUncommitted(source.repository), () => false)
@@ -73,7 +71,7 @@ const mentionUncommitted = Effect.fnUntraced(function* ({ source }: Pick<SweTask
     )
 })
 
-/** The tasks of the flags; warns about those that cannot be run. */
+/** Loads the tasks selected by the flags, and warns about tasks that cannot be run. */
 export const loadTasks = Effect.fnUntraced(function* (
   flags: TaskFlags & { readonly task?: string | undefined },
   settings: Values

@@ -1,6 +1,4 @@
-/**
- * Results of tasks as text and as JSON.
- */
+/** Formats the results of tasks as text and as JSON. */
 import * as SwePool from "../../research/swe/SwePool.ts"
 import { renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -37,7 +35,7 @@ export const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
 
 const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
-/** Tasks without a result by their status, in words. */
+/** Describes the tasks without a result by their status. */
 const describeUnresolved = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
   const counts = SwePool.withoutResult.flatMap((status) => {
     const count = rows.filter((row) => row.status === status).length
@@ -46,7 +44,7 @@ const describeUnresolved = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
   return counts.length === 0 ? "" : `; without a result and not resolved: ${counts.join(", ")}`
 }
 
-/** The score of all tasks, in a line. */
+/** Formats the score of all tasks as a line. */
 export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
   const { counted, interval, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
   if (counted === 0)

@@ -1,5 +1,5 @@
 /**
- * `hermes tools`: which tools there are, and which of them runs get.
+ * `hermes tools`: lists the tools, and selects the tools available to runs.
  *
  * Without a platform, a toolset is disabled for all runs (`disabled_toolsets`). Enabling it removes it from that list
  * and, unless a selected toolset includes it, adds it to `toolsets`. With a platform, the list of that platform
@@ -29,7 +29,7 @@ interface ListedToolset {
   readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly selected: boolean }>
 }
 
-/** Returns the first sentence. A colon that introduces a list also ends it. */
+/** Returns the first sentence of a tool's description. A colon that introduces a list also ends the sentence. */
 export const summariseDescription = (description: string): string => {
   const flat = description.replaceAll(/\s+/g, " ").trim()
   return (/^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat).replace(/:$/, ".")
@@ -50,7 +50,7 @@ const listToolsets = Effect.fnUntraced(function* (settings: Values) {
   }))
 })
 
-/** Returns the toolsets that have tools, none of which is available. */
+/** Returns the toolsets whose tools are all unavailable. */
 const findMissingToolsets = (sets: ReadonlyArray<ListedToolset>): ReadonlyArray<string> => {
   const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ name }) => name)))
   const own = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
@@ -107,17 +107,17 @@ const list = Command.make("list", listFlags, listAll).pipe(
   Command.withDescription("List toolsets and tools (same as without a command)")
 )
 
-/** Changed toolsets. */
+/** Toolsets that were changed. */
 interface ToolsetChange {
   readonly toolset: ReadonlyArray<string>
   readonly platform: string | undefined
 }
 
-/** Absent rather than empty. */
+/** Returns `undefined` instead of an empty list. */
 const omitEmpty = (names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   names.length === 0 ? undefined : names
 
-/** Toolsets of the plugins that are enabled, which only a runtime knows. */
+/** Lists the toolsets of enabled plugins, which are known only to a runtime. */
 const listRegisteredToolsets = Effect.fnUntraced(function* (settings: Values) {
   const program = yield* Program
   const sets = yield* Effect.provide(
@@ -127,7 +127,7 @@ const listRegisteredToolsets = Effect.fnUntraced(function* (settings: Values) {
   return sets.map(({ toolset }) => toolset)
 })
 
-/** The names, when each is a toolset; a runtime is built only for those that the program itself does not have. */
+/** Returns the names if each is a toolset. A runtime is built only for names that are not built-in toolsets. */
 const checkToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<string>, settings: Values) {
   const servers = Object.keys(settings.mcpServers)
   const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(ServerConfig.formatToolsetName)]
@@ -140,7 +140,7 @@ const checkToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<string>,
     : yield* makeUnknownNameFailure("toolset", unknown, { known, list: "hermes tools" })
 })
 
-/** Tests whether a selected toolset has all tools of this one. */
+/** Returns true if the selected toolsets include all tools of this toolset. */
 const hasAllTools = (chosen: ReadonlyArray<string>, name: string): boolean => {
   const all = new Set(chosen.flatMap((one) => [...Toolsets.listTools(one)]))
   const own = [...Toolsets.listTools(name)]

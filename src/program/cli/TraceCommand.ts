@@ -55,16 +55,16 @@ const json = Flags.makeSwitch("json", "Print JSON")
 interface NamedTrace {
   readonly name: string
   readonly trace: Trace.Trace
-  /** The session that continues a stored session. */
+  /** Session that continues the stored session. */
   readonly next?: string | undefined
 }
 
-/** Names of the files of converted trajectories. */
+/** Name template for the files of converted trajectories. */
 const fileTemplate = "trajectory-{session_id}.json"
 
 /**
- * Reads the trajectory of a stored session, with its pictures in place. Unreadable entries are reported, and the rest
- * is used.
+ * Reads the trajectory of a stored session, with its pictures in place. Unreadable entries are reported, and the other
+ * entries are used.
  */
 const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>
   withStoredSession(
@@ -103,7 +103,7 @@ const readTextFile = Effect.fnUntraced(function* (
   )
 })
 
-/** Lines of a stream that cannot be read are told, and the rest is used. */
+/** Loads a trace. Lines of a stream that cannot be read are reported, and the other lines are used. */
 const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
   reference: string,
   pictures?: Pictures
@@ -128,7 +128,7 @@ const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
   return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
 })
 
-/** Trajectories of the sessions that continue a stored session, in order. */
+/** Loads the trajectories of the sessions that continue a stored session, in order. */
 const loadContinuations = Effect.fnUntraced(function* (first: string | undefined, pictures: Pictures) {
   const found: Array<Atif.Trajectory> = []
   for (let id = first; id !== undefined;) {
@@ -139,10 +139,10 @@ const loadContinuations = Effect.fnUntraced(function* (first: string | undefined
   return found
 })
 
-/** Time within which a program reports that it cannot open the page. */
+/** Time in which a program must report that it cannot open the page. */
 const patience = Duration.seconds(3)
 
-/** Of Linux, macOS and Windows. */
+/** Programs of Linux, macOS and Windows that open a page in the browser. */
 const browsers = ["xdg-open", "open", "explorer.exe"]
 
 const openWithProgram = Effect.fnUntraced(function* (name: string, path: string) {
@@ -153,11 +153,11 @@ const openWithProgram = Effect.fnUntraced(function* (name: string, path: string)
     stdout: "ignore",
     stderr: "ignore",
     detached: true,
-    // `xdg-open` is a script that finds a browser by its name.
+    // `xdg-open` is a script that looks up a browser by its name.
     env: { PATH: yield* TrustedPrograms.safePath },
     extendEnv: true
   })
-  // Its scope is never closed: closing it would end the browser.
+  // The scope is never closed, because closing it would end the browser.
   const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make()).pipe(
     Effect.provideService(Outlives, true)
   )
@@ -169,21 +169,22 @@ const openWithProgram = Effect.fnUntraced(function* (name: string, path: string)
 })
 
 /**
- * Shows a file in the browser: tries the programs in turn, and tells if one of them opened it. A program that fails
- * within {@link patience} did not; one that still runs then is the browser itself, and outlives this command.
+ * Shows a file in the browser. Tries the programs in turn and returns true if one of them opened the file. A program
+ * that fails within {@link patience} did not open it; a program that is still running then is the browser itself, and
+ * outlives this command.
  */
 export const open = Effect.fn("TraceCommand.open")(function* (
   path: string,
   programs: ReadonlyArray<string> = browsers
 ) {
   for (const program of programs) {
-    // A missing program is not a failure of the command: the next one is tried.
+    // A missing program is not a failure of the command: the next program is tried.
     if (yield* Effect.orElseSucceed(openWithProgram(program, path), () => false)) return true
   }
   return false
 })
 
-/** Writes the pictures that documents in a directory name. */
+/** Writes the pictures that the documents in a directory reference. */
 const writePictures = Effect.fnUntraced(function* (
   directory: string,
   trajectories: ReadonlyArray<Atif.Trajectory>,
@@ -203,7 +204,7 @@ const writePictures = Effect.fnUntraced(function* (
   }
 })
 
-/** Every trajectory of a document with its children as documents of their own. */
+/** Returns every trajectory of a document, with child trajectories as separate documents. */
 const flattenTrajectory = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
   ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectory)
@@ -317,7 +318,7 @@ const validateFile = Effect.fnUntraced(function* (file: string) {
   return { file, format: "ATIF", issues }
 })
 
-/** Judges files; fails when one of them has an error. */
+/** Validates files. Fails if one of them has an error. */
 const validate = Command.make(
   "validate",
   { files: Argument.String("file").pipe(Argument.withDescription("ATIF or ATOF files"), Argument.atLeast(1)), json },
@@ -366,7 +367,7 @@ const renderStats = (name: string, stats: TraceStats.Stats): string =>
     ...renderShares("tools", stats.tools)
   ].join("\n")
 
-/** Prints what a trace amounts to. */
+/** Prints statistics of a trace. */
 const stats = Command.make(
   "stats",
   { source, json },
@@ -377,7 +378,7 @@ const stats = Command.make(
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Show calls, tokens, cost, time and errors"))
 
-/** Writes the page of one trace, or of the difference between two. */
+/** Writes an HTML page for one trace, or for the difference between two traces. */
 const view = Command.make(
   "view",
   {

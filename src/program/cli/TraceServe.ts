@@ -1,5 +1,6 @@
 /**
- * Action of `hermes trace serve`: the studio over the sessions of the home directory, on this machine, until Ctrl+C.
+ * Action of `hermes trace serve`: serves the studio for the sessions of the home directory on this machine until
+ * Ctrl+C.
  *
  * A replay runs in this process, in a separate runtime made from the settings as in `hermes chat`. Its approvals follow
  * the rules for unattended programs.
@@ -79,9 +80,7 @@ const startReplay = (wanted: ReplayRun, started: Deferred.Deferred<void, Refusal
     Effect.provide(Effect.scoped(runReplay(wanted, settings, started, heard)), program.layer(settings, {}))
   )
 
-/**
- * Runs sessions again in this process, as long as the scope lives; a run that cannot begin is refused with its reason.
- */
+/** Replays sessions in this process until the scope closes. A run that cannot start is refused with its reason. */
 const replays = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof startReplay>>>()
@@ -112,7 +111,7 @@ const listModels = ({ fallbackModel, fallbackProviders, model }: Values): Readon
     )
   )
 
-/** Serves until a signal asks for the end. */
+/** Serves the studio until a signal asks it to end. */
 export const serve = Effect.fn("hermes trace serve")(
   function* ({ port = 0, write }: ServeFlags) {
     if (port < 0 || port > 65_535)

@@ -1,6 +1,6 @@
 /**
- * Action of `hermes rl train`: the agent of `hermes chat` with the tools and instructions of one that trains, long
- * timeouts and many model calls. Training runs go on until they end or the program does.
+ * Action of `hermes rl train`: the agent of `hermes chat` with training tools and instructions, long timeouts and many
+ * model calls. Training runs continue until they end or the program exits.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -33,7 +33,7 @@ interface TrainFlags {
   readonly script: string | undefined
 }
 
-/** The agent that trains, as an agent file would describe it. */
+/** Creates the agent that trains, in the form of an agent file. */
 const makeTrainerAgent = (iterations: number): AgentFile => {
   const { trainerPrompt, trainerTimeoutSeconds, trainerToolsets } = RolloutSettings
   const name = "hermes rl train"
@@ -54,7 +54,7 @@ const makeTrainerAgent = (iterations: number): AgentFile => {
   }
 }
 
-/** The default service: rollouts are recorded in the home directory. */
+/** Creates the default service, which records rollouts in the home directory. */
 const makeRecorder = (script: string | undefined) =>
   Effect.gen(function* () {
     const home = yield* Home
@@ -98,7 +98,7 @@ const makeRecorder = (script: string | undefined) =>
 
 type Training = Context.Service.Shape<typeof TrainingService.TrainingService>
 
-/** The program with the toolset `rl` beside its own. */
+/** Adds the toolset `rl` to the program's own toolsets. */
 const withTools = (program: Program["Service"], service: Training): Program["Service"] => ({
   layer: (settings, start) =>
     Layer.effectDiscard(Effect.flatMap(ToolRegistry, ({ register }) => register(TrainingTools.toolset))).pipe(
@@ -107,7 +107,7 @@ const withTools = (program: Program["Service"], service: Training): Program["Ser
     )
 })
 
-/** Waits for the training runs that the agent left behind. */
+/** Waits for the training runs that are still running when the agent ends. */
 const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
   const running = (yield* service.runs).filter(({ status }) => status === "running")
   if (running.length === 0) return
@@ -122,7 +122,7 @@ const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
   for (const { directory, run_id: id, status } of yield* service.runs) yield* printNote(`${id} ${status}: ${directory}`)
 })
 
-/** Has the agent work on a task, or in a conversation. */
+/** Runs the agent on a task, or in a conversation. */
 export const train = Effect.fn("hermes rl train")(
   function* ({ interactive, maxIterations, script, task }: TrainFlags) {
     const query = Option.getOrUndefined(task)

@@ -1,5 +1,5 @@
 /**
- * `hermes trust`: the folders whose own files (agent files, skills, plugins, middleware) may have an effect.
+ * `hermes trust`: manages the folders whose files (agent files, skills, plugins, middleware) may take effect.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -25,7 +25,7 @@ const folder = Argument.String("folder").pipe(
 
 const trustStore = Layer.provide(trustLayer, Home.layer)
 
-/** The absolute path of the folder that was named. */
+/** Returns the absolute path of the named folder. */
 const resolveFolder = (folder: string) => Effect.map(Path.Path, (paths) => paths.resolve(getWorkingDirectory(), folder))
 
 const toRow = ({ owner, path, trusted_at }: TrustedFolder): ReadonlyArray<string> =>
@@ -67,5 +67,5 @@ const remove = Command.make(
   }, Effect.provide(trustStore))
 ).pipe(Command.withAlias("rm"), Command.withDescription("Forget a trusted folder"))
 
-/** Without a word behind it: the list. */
+/** Without a subcommand, lists the folders. */
 export const command = Command.make("trust", { json }, listFolders).pipe(Command.withSubcommands([list, add, remove]))

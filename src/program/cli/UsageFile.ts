@@ -1,6 +1,5 @@
 /**
- * The report of `--usage-file`: a JSON file with the tokens and the cost of a run, written in every case, also when it
- * fails.
+ * The report of `--usage-file`: a JSON file with the tokens and the cost of a run, also written if the run fails.
  *
  * **Details**
  *
@@ -10,7 +9,7 @@
  *
  * **Gotchas**
  *
- * The file is written at once, so that it is also there when a signal or a plugin ends the process.
+ * The file is written synchronously, so that it exists even if a signal or a plugin ends the process.
  *
  * Source: `hermes-product.md` §1.4.
  */
@@ -22,16 +21,16 @@ import * as CurrentProcess from "../../base/platform/CurrentProcess.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { RunSummary } from "./View.ts"
 
-/** Tokens and cost of some calls. */
+/** Total tokens and cost of several calls. */
 interface SpentTotals {
   usage: Usage.Usage
   cost: Cost.Total
 }
 
-/** Collects what a run spends. */
+/** Collects the usage of a run. */
 export interface Account {
   readonly add: (event: RunEvent) => void
-  /** The report of a run, as JSON. */
+  /** Returns the report of a run, as JSON. */
   readonly report: (summary: RunSummary) => string
 }
 
@@ -58,7 +57,7 @@ const toCounts = ({ cost, usage }: SpentTotals) => {
   }
 }
 
-/** The account of a run that begins. */
+/** Creates the account of a new run. */
 export const make = (): Account => {
   const own = makeEmptySpent()
   const all = makeEmptySpent()
@@ -97,7 +96,7 @@ export const make = (): Account => {
   }
 }
 
-/** Writes the report to a file that its owner alone reads. Returns the failure, for a warning. */
+/** Writes the report to a file that only its owner can read. Returns the failure as text, for a warning. */
 export const write = (path: string, report: string): string | undefined => {
   try {
     CurrentProcess.writeFileNow(path, report)

@@ -17,20 +17,20 @@ import * as RunText from "./render/RunText.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
 
-/** Facts known before the start. */
+/** Facts about the run that are known before it starts. */
 interface RunHeader {
   readonly model: string
   readonly sessionId: string
 }
 
-/** Options known before the first event. */
+/** Options of a view that are known before the first event. */
 interface ViewOptions {
   readonly display: Values["display"]
-  /** False where the final text may still be replaced, so that nothing of it may be shown before. */
+  /** False if the final text may still be replaced, so that no text may be shown before the end. */
   readonly live: boolean
 }
 
-/** Result of a run, in every case. */
+/** Result of a run, however it ended. */
 export interface RunSummary {
   readonly exitCode: number
   readonly sessionId: string
@@ -38,31 +38,33 @@ export interface RunSummary {
   readonly text: string
   readonly usage: Usage
   readonly cost: Spent
-  /** The route that answered last, or was selected to answer; absent if no request was made. */
+  /** The route that answered last, or was selected to answer; `undefined` if no request was made. */
   readonly route?: { readonly provider: string; readonly model: string } | undefined
-  /** Reason why it is not a completed run. */
+  /** Reason why the run is incomplete; `undefined` for a completed run. */
   readonly error: string | undefined
-  /** The exit of a run that ended early with a result; absent for a completed run and for one that failed. */
+  /** The exit of a run that ended early with a result; `undefined` for a completed or failed run. */
   readonly exit?: RunResult["exit"] | undefined
 }
 
-/** An ending comes in every case, without the rest where the start failed. */
+/**
+ * Receives the events of a run. The ending is always reported, even if the start failed and nothing else was reported.
+ */
 export interface View {
   readonly begin: (beginning: RunHeader) => Effect.Effect<void>
   readonly prepare: (circumstances: ViewOptions) => void
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   readonly end: (ending: RunSummary) => Effect.Effect<void>
-  /** Keeps what is shown of the present up to date, until it is interrupted. */
+  /** Updates the live display until it is interrupted. */
   readonly live?: Effect.Effect<never> | undefined
-  /** Says a line without disturbing what is shown. */
+  /** Prints a line without disturbing the display. */
   readonly note?: ((line: string) => void) | undefined
 }
 
 /**
  * Shows the answer on stdout as it is written, and the activity of the agent on stderr.
  *
- * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks,
- * and a line tells what the run is at.
+ * If stdout is a pipe, the answer is written unchanged. On a terminal, `display.final_response_markdown` selects its
+ * rendering, and a line shows the current activity.
  */
 export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer.terminal): View => {
   const { answer, aside } = streams
@@ -103,8 +105,8 @@ export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !stream
 }
 
 /**
- * The same for screen readers (`--plain`): lines that follow each other, without colours, nothing drawn, Markdown
- * without its marks.
+ * Creates the view for screen readers (`--plain`): the same text as lines in sequence, without colours, drawing and
+ * Markdown markup.
  */
 export const makePlainView = (output: ProgramOutput.Service): View => {
   const { aside, answer, size } = output.streams
@@ -137,10 +139,10 @@ const describeDelay = (event: RunEvent): string | undefined => {
 }
 
 /**
- * `--quiet`: stdout carries the final text and a line break, and nothing before it.
+ * `--quiet`: stdout contains only the final text and a line break.
  *
- * Delays of the answer are told on stderr, a line each: a wait and its reason, a warning, a model that has been silent
- * for half a minute. When all goes well nothing is.
+ * Delays of the answer are reported on stderr, one line each: a wait and its reason, a warning, or a model that has
+ * sent nothing for half a minute. A run without delays prints nothing on stderr.
  */
 export const makeQuietView = ({ err, out }: ProgramOutput.Service): View => ({
   begin: () => Effect.void,

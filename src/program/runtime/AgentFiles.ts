@@ -1,6 +1,4 @@
-/**
- * An agent file as parts of a program's runtime: its middleware, and its sub-agents with their routes.
- */
+/** Converts an agent file to parts of a program's runtime: its middleware, and its sub-agents with their routes. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -52,7 +50,7 @@ const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
   return { ...settings, delegation: { ...limits, ...stated } }
 }
 
-/** Returns the route of a sub-agent, or `undefined` if it does not set one or uses the same as its parent. */
+/** Returns the route of a sub-agent, or `undefined` if it does not set a route or uses the route of its parent. */
 const resolveRoute = (
   configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile
@@ -67,7 +65,7 @@ const resolveRoute = (
       )
     : Result.succeed(undefined)
 
-/** The routes of all sub-agents of a file. */
+/** Resolves the routes of all sub-agents of a file. */
 export const resolveRoutes = (
   configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile | undefined
@@ -81,7 +79,7 @@ export const resolveRoutes = (
     return entries
   })
 
-/** Settings of the agent that a file describes, beside those that it shares with `config.yaml`. */
+/** Returns the settings of the agent described by a file, except those shared with `config.yaml`. */
 export const toAgentSettings = (agent: AgentFile) => ({
   ...(agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt }),
   ...(agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix }),
@@ -90,7 +88,10 @@ export const toAgentSettings = (agent: AgentFile) => ({
 
 const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"] as const
 
-/** The sub-agents of a file. `isReplaced`: something answers in place of every model, and no route is looked for. */
+/**
+ * Creates the sub-agents of a file. If `isReplaced` is true, a substitute answers for every model, and no routes are
+ * resolved.
+ */
 export const makeSubAgents = Effect.fnUntraced(function* <R>(
   configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile | undefined,

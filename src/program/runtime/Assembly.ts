@@ -1,7 +1,4 @@
-/**
- * Puts the layers of a runtime on top of each other, for applications and for the program. Used by `Runtime` and
- * `ProgramRuntime`.
- */
+/** Composes the layers of a runtime, for applications and for the program. Used by `Runtime` and `ProgramRuntime`. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -45,10 +42,10 @@ import * as ToolRegistry from "../../tools/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../../tools/Toolset.ts"
 import * as SideTasks from "./SideTasks.ts"
 
-/** Decides which dangerous calls may run. */
+/** Layer of the service that decides which dangerous calls may run. */
 export type ApprovalsLayer = Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge>
 
-/** The services of a program's runtime. */
+/** Services of a program's runtime. */
 export type Services =
   | Agent.Agent
   | Approvals.Approvals
@@ -66,28 +63,28 @@ export type Services =
   | RunRecord
   | Hooks.Hooks
 
-/** Layers under an agent, besides the lists of the application. */
+/** Layers below an agent, except the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<PathRoots, never, PlacesNeeds>
-  /** Places of long tool results, and of the changes of files. */
+  /** Layer that stores long tool results and file changes. */
   readonly kept: Layer.Layer<never, never, ChildProcesses.Platform | CommandEnvironment.CommandEnvironment>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
-  /** The models that may be asked for side tasks. */
+  /** Models that may be used for side tasks. */
   readonly helpers: SideTasks.SideTaskSources
 }
 
-/** Layer of plugins over the registries that they contribute to. */
+/** Layer of plugins, which requires the registries to which plugins contribute. */
 export type PluginLayer<R = never> = Layer.Layer<
   Plugins,
   never,
   Hooks.Hooks | ToolRegistry.ToolRegistry | FileSystem.FileSystem | Path.Path | R
 >
 
-/** No plugins. */
+/** Layer without plugins. */
 export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
 
-/** Loads plugins, and the code that does that. */
+/** Creates the layer that loads plugins and the plugin loader. */
 export const makePluginLayer = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
   Layer.unwrap(
     Effect.map(
@@ -96,7 +93,7 @@ export const makePluginLayer = <R = never>(options: PluginOptions<R>): PluginLay
     )
   )
 
-/** Adds what an agent works with in the background. */
+/** Adds the background services of an agent. */
 export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
   agent.pipe(
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
@@ -104,18 +101,18 @@ export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
     Layer.provideMerge(Layer.fresh(BackgroundReview.layer))
   )
 
-/** Services that `Agent.make` silently does without; a runtime has them. */
+/** Requires the services that are optional for `Agent.make` but present in every runtime. */
 export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
 
-/** Choice of the external memory: the one from the context, none, or a plugin's memory with this name. */
+/** Choice of the external memory: the memory from the context, no memory, or a plugin's memory with this name. */
 export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
 
-/** The external memory of an agent. */
+/** Returns the external memory of an agent. */
 const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
   if (choice === "none") return undefined
   const own = yield* MemoryProvider
   const [first] = brought
-  // An application that lists a plugin means what it brings.
+  // An application that lists a memory plugin uses its memory, unless the context provides a memory.
   if (choice === "own") return own ?? first
   const { named } = choice
   if (named === undefined) return own
@@ -133,8 +130,8 @@ const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought:
 })
 
 /**
- * Selects the engine that compacts conversations: a plugin's engine if the settings name it, or if an application lists
- * the plugin without naming an engine; otherwise the engine from the context.
+ * Selects the engine that compacts conversations. A plugin's engine is used if the settings name it, or if an
+ * application lists the plugin without naming an engine. Otherwise the engine from the context is used.
  */
 const chooseCompaction = Effect.fnUntraced(function* (
   named: string | undefined,
@@ -154,7 +151,7 @@ const chooseCompaction = Effect.fnUntraced(function* (
   return own
 })
 
-/** An agent under `key` that works with the plugins of its surroundings. */
+/** Creates an agent under `key` that uses the plugins of its context. */
 export const makeAgentLayer = <Self, E, R, Needs>(
   key: Context.Key<Self, Agent.Service<E, R>>,
   agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, ConfigError, Needs>,
@@ -186,7 +183,7 @@ export const makeAgentLayer = <Self, E, R, Needs>(
     )
   )
 
-/** The layers of a runtime in order: each layer can use the layers below it. */
+/** Composes the layers of a runtime in order: each layer can use the layers below it. */
 export const assemble = <
   Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
@@ -217,7 +214,8 @@ export const assemble = <
   },
   { helpers, kept, places, plugged, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
-  // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
+  // Layers are shared by reference, so a new layer is created: two runtimes of one application have separate stores and
+  // approvals.
   const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
     options.store ?? Layer.fresh(SessionStore.layerMemory)
   const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())

@@ -40,8 +40,8 @@ const loadSubAgentTool = (agents: ReadonlyArray<SubAgent>) =>
       )
 
 /**
- * Loads all built-in toolsets, the toolset of the memory over sessions unless the settings turn all of it off, and the
- * tool for the sub-agents of an agent file.
+ * Loads all built-in toolsets, the memory toolset unless the settings disable memory completely, and the tool for the
+ * sub-agents of an agent file.
  */
 export const loadToolsets = Effect.fnUntraced(function* (
   memory: MemoryStores.Service,
@@ -106,7 +106,7 @@ export const connectServers = (
         )
       )
 
-/** Says where MCP servers start that have no directory of their own and may not start here. */
+/** Logs a warning if MCP servers start in an empty directory because the folder is not trusted. */
 export const mentionStart = Effect.fnUntraced(function* (settings: Values) {
   if (DerivedSettings.listServersStartedHere(settings).length === 0) return
   const trust = yield* FolderTrust.make
@@ -119,7 +119,7 @@ export const mentionStart = Effect.fnUntraced(function* (settings: Values) {
   )
 })
 
-/** The plugins of a program: those that its user enabled. */
+/** Creates the layer of the plugins that the user enabled. */
 export const makeUserPluginsLayer = (
   settings: Values,
   cwd: string,
@@ -130,7 +130,7 @@ export const makeUserPluginsLayer = (
       const home = yield* Home
       const environment = yield* Environment
       const { enabled, packages } = settings.plugins
-      // Without one that the user enabled, only those load that need no consent, and those are bundled.
+      // If the user enabled no plugins, only plugins that need no consent are loaded, and those are bundled.
       const mayLoad =
         safeMode !== true &&
         (enabled.length > 0 ||
@@ -160,8 +160,8 @@ type Imported = Effect.Effect<
 >
 
 /**
- * Middleware of `config.yaml`, followed by the middleware of the agent file. The code that imports middleware is loaded
- * only if some is configured.
+ * Loads the middleware of `config.yaml`, followed by the middleware of the agent file. The code that imports middleware
+ * is loaded only if middleware is configured.
  */
 export const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values, agentFile: AgentFile | undefined) {
   const nothing: Imported = Effect.succeed([])
@@ -187,7 +187,7 @@ export const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values,
   return { stack, ofAgent: importAgentMiddleware }
 })
 
-/** Returns the shell hooks of the settings; a hook without consent asks with `confirmHook`. */
+/** Returns the shell hooks of the settings. A hook without consent is confirmed by `confirmHook`. */
 export const makeShellHooks = Effect.fnUntraced(function* (settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home

@@ -1,6 +1,6 @@
 /**
- * The router of a program: routes of the settings, or a substitute that answers in their place (a scenario, a
- * recording, the stand-in). Exchanges with the model are recorded on request.
+ * The router of a program: routes of the settings, or a substitute that answers instead (a scenario, a recording, the
+ * stand-in). Exchanges with the model are recorded on request.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -36,7 +36,7 @@ const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.F
     )
   )
 
-/** Errors inside a file are reported with its name. */
+/** Adds the name of the file to an error in its content. */
 const addFileName =
   (path: string) =>
   ({ message }: ConfigError): ConfigError =>
@@ -70,11 +70,11 @@ const makeRecorder = (path: string | undefined): Effect.Effect<Recorder, ConfigE
         return (provider) => Replay.recordProvider(provider, sink)
       })
 
-/** True when something answers in place of the configured models. */
+/** Returns true if a substitute answers instead of the configured models. */
 export const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
   script !== undefined || replay !== undefined || withoutModel === true
 
-/** Substitute of the configured models, if there is one. */
+/** Creates the substitute for the configured models; `undefined` if no substitute is selected. */
 const makeSubstitute = ({ replay, script, withoutModel }: Substitutes) => {
   if (script !== undefined) return loadScenario(script)
   if (replay !== undefined) return loadRecording(replay)
@@ -84,7 +84,7 @@ const makeSubstitute = ({ replay, script, withoutModel }: Substitutes) => {
 const makeSingleProviderRouter = (provider: ProviderService): Layer.Layer<ModelRouter.ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
-/** The logins of this user, looked for only where one may matter. */
+/** Loads the logins of the user, only if a route may use one. */
 export const loadLogins = (
   settings: Values,
   start: Substitutes
@@ -114,7 +114,7 @@ const makeRouter = Effect.fnUntraced(function* (
   for (const problem of problems) yield* Effect.logWarning(problem)
   for (const line of ConfiguredRoutes.explainChain(settings, entries, delegated)) yield* Effect.logDebug(line)
   const known = OpenRoute.make({ routing: settings.providerRouting })
-  // Side tasks and switches bring routes that the chain has not seen.
+  // Side tasks and model switches open routes to which the chain has not added the guardrail.
   const openGuarded: OpenRoute.Open = (route) =>
     Effect.flatMap(Effect.fromResult(DerivedSettings.addGuardrail(route, settings)), (guarded) =>
       (ProviderSources.findSource(providers, route.provider)?.open ?? known)(guarded)
@@ -148,7 +148,7 @@ const makeRouter = Effect.fnUntraced(function* (
   })
 })
 
-/** Layer of the router of a program. */
+/** Creates the layer of a program's router. */
 export const makeRouterLayer = (
   settings: Values,
   start: Start,

@@ -48,7 +48,7 @@ interface Surroundings {
   readonly configured: Layer.Layer<Home | Environment>
 }
 
-/** The command environment of tools, wrapped as requested by the start. */
+/** Layer of the command environment for tools, wrapped by the function of the start options. */
 const makeCommandLayer = (
   place: ConfiguredEnvironment.Choice["layer"],
   inFront: Start["environment"]
@@ -60,7 +60,7 @@ const makeCommandLayer = (
         Effect.map(CommandEnvironment.CommandEnvironment, inFront)
       ).pipe(Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal)))
 
-/** The session store that the start names; by default the database of the home directory. */
+/** Layer of the session store selected by the start options. Default: the database of the home directory. */
 const makeStoreLayer = (settings: Values, { database, session, store }: Start, home: Surroundings["home"]) => {
   if (store !== undefined) return store
   return database === undefined
@@ -77,7 +77,7 @@ const makeApprovalsLayer = (settings: Values, configured: Surroundings["configur
     Layer.provide([configured, ChildProcesses.layer])
   )
 
-/** Settings of the agent, overridden by the agent file. */
+/** Creates the settings of the agent, overridden by the agent file. */
 const makeAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
   start: Start,
@@ -106,7 +106,7 @@ const makeAgentSettings = Effect.fnUntraced(function* (
 
 type AgentSettings = Effect.Success<ReturnType<typeof makeAgentSettings>>
 
-/** The agent with its middleware; middleware of the start is inside of all other. */
+/** Layer of the agent with its middleware. Middleware of the start options is innermost. */
 const makeConfiguredAgentLayer = (
   settings: Values,
   start: Start,
@@ -130,7 +130,7 @@ const makeChangesLayer = (start: Start, { environment, home }: Surroundings) =>
     ? Layer.empty
     : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
 
-/** The surroundings, if the settings and the limits of the process allow a runtime. */
+/** Returns the surroundings, if the settings and the limits of the process allow a runtime. */
 const checkSurroundings = Effect.fnUntraced(function* (settings: Values) {
   const refusal = Config.findRefusal(settings)
   if (refusal !== undefined) return yield* refusal

@@ -1,6 +1,6 @@
 /**
- * Options of one start of a program besides its settings: for `Runtime.program`, and of the port through which the
- * commands get a runtime. Types alone.
+ * Options of one start of a program besides its settings, used by `Runtime.program` and by the service through which
+ * commands get a runtime. Contains only types.
  */
 import type { ReservedNames } from "../../agent/plugin/Registration.ts"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
@@ -10,36 +10,40 @@ import type * as Middleware from "../../middleware/Middleware.ts"
 import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
 import type * as SessionStore from "../../store/SessionStore.ts"
 
-/** Substitutes of the configured models, and the recording of the exchange. */
+/** Substitutes for the configured models, and the recording of exchanges. */
 export interface Substitutes {
-  /** File with a scenario that answers in place of a model. */
+  /** File with a scenario that answers instead of a model. */
   readonly script?: string | undefined
-  /** File with a recording that answers in place of a model. */
+  /** File with a recording that answers instead of a model. */
   readonly replay?: string | undefined
-  /** The built-in stand-in answers, whatever is configured. */
+  /** True if the built-in stand-in answers, regardless of the configuration. */
   readonly withoutModel?: boolean | undefined
-  /** File that the exchanges with the model are appended to. */
+  /** File to which the exchanges with the model are appended. */
   readonly record?: string | undefined
 }
 
-/** Choices of one start of a program besides its settings. */
+/** Options of one start of a program besides its settings. */
 export interface Start extends Substitutes {
-  /** Agent file whose middleware, prompt and sub-agents count; its settings are among the settings already. */
+  /**
+   * Agent file whose middleware, prompt and sub-agents are used. Its settings are already part of the program's
+   * settings.
+   */
   readonly agentFile?: AgentFile | undefined
   /**
-   * Result of settings that name neither a model nor the built-in stand-in: the layer fails with one line (`refused`,
-   * when absent), or the stand-in answers, for a caller whose user was told so or that asks no model.
+   * Behaviour if the settings name neither a model nor the built-in stand-in: `refused` makes the layer fail with one
+   * line, and `standIn` lets the stand-in answer, for a caller that informed its user or calls no model. Default:
+   * `refused`.
    */
   readonly unconfigured?: "refused" | "standIn" | undefined
-  /** Asks whether a shell hook may run; absent if the user cannot be asked. */
+  /** Asks whether a shell hook may run; `undefined` if the user cannot be asked. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
-  /** Starts new sessions without the user's files: `SOUL.md`, project files, memory. */
+  /** Excludes the user's files from new sessions: `SOUL.md`, project files, memory. */
   readonly ignoreRules?: boolean | undefined
-  /** No plugin is looked for, also none of a directory that the environment names. */
+  /** Disables the search for plugins, including a plugin directory named by the environment. */
   readonly safeMode?: boolean | undefined
-  /** System prompts of new sessions have the session's id. */
+  /** Includes the session id in the system prompts of new sessions. */
   readonly passSessionId?: boolean | undefined
-  /** Names of commands that plugins cannot have. */
+  /** Command names that plugins cannot use. */
   readonly reserved?: ReservedNames | undefined
   /** Stored session that the program continues. */
   readonly session?: SessionId | undefined
@@ -50,14 +54,14 @@ export interface Start extends Substitutes {
    * home directory.
    */
   readonly database?: string | undefined
-  /** Sessions and run record of several processes, in the place of a file. */
+  /** Session store and run record shared by several processes, instead of a file. */
   readonly store?: ReturnType<typeof SessionStore.layerPostgres> | undefined
-  /** Does not record file changes by tools: changes in the program's own workspaces are never undone. */
+  /** Disables the recording of file changes by tools, for workspaces of the program whose changes are never undone. */
   readonly withoutChanges?: boolean | undefined
-  /** Image of the container for a working tree, in the place of the settings' one. */
+  /** Returns the container image for a working tree, which replaces the image of the settings. */
   readonly findImage?: ((tree: string) => string | undefined) | undefined
-  /** Puts something in front of the place where tools work. */
+  /** Wraps the command environment in which tools work. */
   readonly environment?: ((environment: CommandEnvironment.Service) => CommandEnvironment.Service) | undefined
-  /** Middleware inside of all other: it sees the requests that are really sent. */
+  /** Innermost middleware, which receives the requests exactly as they are sent. */
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }

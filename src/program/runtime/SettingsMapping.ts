@@ -28,9 +28,9 @@ import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../../t
 import type { Settings as LoopGuardSettings } from "../../tools/calls/LoopGuard.ts"
 
 /**
- * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a
- * route of this program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names
- * credentials of other programs that commands need.
+ * Selects the environment variables that commands receive. General `AWS_…` variables are included for command line
+ * tools, unless a route of this program signs requests with them, which makes their secrets keys of the program.
+ * `terminal.env_passthrough` names credentials of other programs that commands need.
  */
 export const selectCommandVariables = ({
   auxiliary,
@@ -57,7 +57,7 @@ export const selectCommandVariables = ({
   }
 }
 
-/** Layer of the settings of the built-in tools and of the bounds of their results. */
+/** Layer of the settings of the built-in tools and of the limits of their results. */
 export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
   const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
@@ -78,7 +78,7 @@ export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limi
 }
 
 /**
- * Layer of the ports and options of the tools that reach the network, run scripts or store jobs; each is loaded with
+ * Layer of the services and options of the tools that reach the network, run scripts or store jobs; each is loaded with
  * its tool.
  */
 export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
@@ -105,7 +105,7 @@ export const makeToolPortsLayer = (settings: Values, environment: Environment["S
           Layer.succeed(
             search.WebSearch,
             search.fromEnvironment((name) =>
-              // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
+              // `TAVILY_API_KEY` and `TAVILY_BASE_URL` are used together.
               makeAddressGetter(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name)
             )
           ),
@@ -119,20 +119,20 @@ export const makeToolPortsLayer = (settings: Values, environment: Environment["S
     )
   )
 
-/** Example messages of every call. */
+/** Loads the example messages that are added to every call. */
 const loadPrefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
   readPrefill(prefillMessagesFile, {
     agentHome: home.root,
     userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
   })
 
-/** Bounds of payloads and of listeners. */
+/** Returns the limits of hook payloads and listeners. */
 export const toHookSettings = ({ plugins }: Values): HookSettings => ({
   payloadMaxChars: plugins.payloadMaxChars,
   answerDeadline: plugins.hookCallbackTimeout === 0 ? Duration.infinity : Duration.seconds(plugins.hookCallbackTimeout)
 })
 
-/** Limits of one run besides model calls. */
+/** Returns the limits of one run other than its model calls. */
 const toLimits = ({ agent }: Values): Limits => ({
   tokens: agent.runBudgetTokens,
   dollars: agent.runBudgetDollars,
@@ -140,7 +140,7 @@ const toLimits = ({ agent }: Values): Limits => ({
   toolCalls: agent.runBudgetToolCalls
 })
 
-/** Thresholds at which a run that goes in circles is warned or halted. */
+/** Returns the thresholds at which a run that repeats itself is warned or halted. */
 const toLoopGuardSettings = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
   const toThresholds = ({
     exactFailure,
@@ -155,7 +155,9 @@ const toLoopGuardSettings = ({ toolLoopGuardrails }: Values): LoopGuardSettings 
   }
 }
 
-/** Settings of children, and the model that they ask; where something answers in its place, that answers them too. */
+/**
+ * Returns the settings of sub-agents with their route. If a substitute answers for the models, no route is resolved.
+ */
 const toDelegationSettings = (
   settings: Values,
   { environment, logins }: Omit<ConfiguredRoutes.RouteSources, "settings">,
@@ -179,7 +181,7 @@ const toDelegationSettings = (
     maxSpawnDepth,
     childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
   }
-  // The router, which knows the plugins, finds out if one of them brings these.
+  // The router knows the plugins, and determines whether one of them provides these providers.
   const brought = ConfiguredRoutes.findUnknownProviders(settings)
   return isReplaced
     ? Effect.succeed(limits)
@@ -189,13 +191,13 @@ const toDelegationSettings = (
       )
 }
 
-/** The part of a program that its settings alone do not say. */
+/** The part of a program's configuration that is not in its settings. */
 interface Host {
   readonly environment: Environment["Service"]
   readonly home: Home["Service"]
 }
 
-/** Settings of the program's agent. */
+/** Returns the settings of the program's agent. */
 export const toAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
   { environment, home, logins }: Host & Pick<ConfiguredRoutes.RouteSources, "logins">,
@@ -211,7 +213,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: toLoopGuardSettings(settings),
-    // A scenario or a recording does not contain answers to side requests.
+    // A scenario or a recording does not contain answers to reviews.
     reviews: isReplaced
       ? undefined
       : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
@@ -219,11 +221,14 @@ export const toAgentSettings = Effect.fnUntraced(function* (
   } satisfies AgentSettings
 })
 
-/** Returns the built-in engine with this name, or the default for any other name, including a plugin's engine. */
+/**
+ * Returns the built-in engine with this name. Returns the default for any other name, including the name of a plugin's
+ * engine.
+ */
 const chooseEngine = (name: string): Compaction.Settings["engine"] =>
   Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
-/** Layer of the engine and the bounds of compaction. */
+/** Layer of the engine and the limits of compaction. */
 export const makeCompactionLayer = ({ compression, context }: Values) =>
   Layer.succeed(
     Compaction.CompactionSettings,
@@ -239,7 +244,8 @@ export const makeCompactionLayer = ({ compression, context }: Values) =>
   )
 
 /**
- * Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`.
+ * Layer of the texts about the machine and from the user's files for system prompts. With `--ignore-rules` the user's
+ * files are omitted.
  */
 export const makePromptSourcesLayer = (
   settings: Values,
@@ -252,9 +258,9 @@ export const makePromptSourcesLayer = (
     skills,
     withoutRules
   }: Host & {
-    /** Description of the place where commands run. */
+    /** Description of the environment in which commands run. */
     readonly commands: string | undefined
-    /** Working directory on the remote machine, if commands run on one. */
+    /** Working directory on the remote machine; `undefined` if commands run on this machine. */
     readonly directory: string | undefined
     readonly memory: MemoryStore.Service
     readonly skills: SkillStore.Service
@@ -274,7 +280,8 @@ export const makePromptSourcesLayer = (
   })
 
 /**
- * Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent.
+ * Layer of the path settings of file tools: the roots below which they may write, and the directories of the user and
+ * of the agent.
  */
 export const makePlacesLayer = (
   { security }: Values,

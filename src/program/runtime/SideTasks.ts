@@ -1,7 +1,7 @@
 /**
- * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
- * approvals are made before the router is, so they get a promise of it. Used by `Assembly`, `ProgramRuntime` and
- * `Runtime`.
+ * The side tasks of a runtime: one service that uses its router, hooks and middleware, and the parts that call the
+ * service. Tools and approvals are created before the router, so they receive a promise of the service. Used by
+ * `Assembly`, `ProgramRuntime` and `Runtime`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -49,7 +49,7 @@ export const ownProvider: SideTaskSources = {
   settings: { model: { provider: "auto", streaming: true }, auxiliary: {}, customProviders: [], credentials: {} }
 }
 
-/** Sources from a program's settings, environment and logins. */
+/** Creates sources from a program's settings, environment and logins. */
 export const fromProgram = (
   settings: Values,
   environment: Environment["Service"],
@@ -66,7 +66,7 @@ const makePort = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Ser
   used: Effect.flatMap(Deferred.await(promised), ({ used }) => used)
 })
 
-/** The key that a provider's pool would give; spent where the router has set all of them aside. */
+/** Creates the function that returns a provider's key, or `Spent` if the router has suspended all of its keys. */
 const makePool =
   (
     { logins, settings }: SideTaskSources,
@@ -78,14 +78,14 @@ const makePool =
       if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
       const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
       const login = logins?.get(provider)
-      // The choice asks a provider at its own address: a login that another service issued is not for it.
+      // The provider is called at its own address, so a login issued by another service is not used.
       const key = own ?? (login?.issuer === undefined ? login?.key : undefined)
       return key === undefined ? undefined : { _tag: "Key", key }
     })
 
 /**
- * Charges the run of a session, or the session alone if there is no run. A task without a session is counted only in
- * the totals of its task.
+ * Creates the account of a side task, which charges the run of a session, or only the session if there is no run. A
+ * task without a session is counted only in the task totals.
  */
 const makeAccount =
   (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
@@ -109,8 +109,8 @@ const makeAccount =
     })
 
 /**
- * Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record
- * already.
+ * Records a side task of a stored session that was not requested by a run. Tasks requested by a run are already in the
+ * run's record.
  */
 const recordTask =
   (record: RunRecord["Service"], store: SessionStore["Service"]) =>
@@ -135,10 +135,10 @@ const recordTask =
       return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
     })
 
-/** Name of the side task in which the main provider compacts. */
+/** Name of the side task for compaction by the main provider. */
 const compactTask = "provider_compaction"
 
-/** Compaction by the provider of the main route. */
+/** Creates the compaction that the provider of the main route performs. */
 const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
   ability: Effect.map(
     Effect.orElseSucceed(auxiliary.resolve(compactTask, { provider: "main" }), () => undefined),
@@ -153,7 +153,7 @@ const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.Provid
     })
 })
 
-/** The layers of one runtime; they share the promise, so each runtime has its own. */
+/** Creates the layers of one runtime. They share the promise, so each runtime has separate layers. */
 export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
 
@@ -177,7 +177,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       })
       const auxiliary: Auxiliary.Service = {
         ...made,
-        // The services that middleware needs, wherever a side task is asked for.
+        // Provides the services that middleware needs, wherever a side task is requested.
         call: (task, ask) =>
           Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) =>
             Context.merge(context, own)
@@ -190,7 +190,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
 
   return {
     service: service.pipe(Layer.provide(promised)),
-    /** For tools; an application's own side model goes before. */
+    /** Layer for tools. A side model of the application takes precedence. */
     forTools: Layer.effect(
       SideModel,
       Effect.gen(function* () {
@@ -199,7 +199,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         return own ?? fromAuxiliary(makePort(promise))
       })
     ).pipe(Layer.provide(promised)),
-    /** For agents: the engine that makes conversations smaller, unless the application brings its own. */
+    /** Layer for agents: the compaction engine, unless the application provides one. */
     forAgent: Layer.effect(
       CompactionPort.CompactionPort,
       Effect.gen(function* () {
@@ -215,7 +215,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         )
       })
     ).pipe(Layer.provide(promised)),
-    /** For approvals that ask a judge. */
+    /** Layer for approvals that call a judge. */
     forApprovals: Layer.effect(
       ApprovalJudge,
       Effect.gen(function* () {
@@ -227,7 +227,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
   }
 }
 
-/** Answers questions of plugins as a separate task, under a newly generated session id. */
+/** Answers questions of plugins as a separate task, with a newly generated session id. */
 export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
   Effect.fnUntraced(function* ({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId

@@ -1,6 +1,6 @@
 /**
- * The checkpoint of a batch run: a file with the finished rows and the numbers of each batch, for people and scripts
- * that follow the run. The run itself resumes from its journal.
+ * The checkpoint of a batch run: a file with the finished rows and the counts of each batch, for users and scripts that
+ * monitor the run. The run itself resumes from its journal.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -12,17 +12,17 @@ import type * as Dataset from "./Dataset.ts"
 import type * as RowJournal from "./RowJournal.ts"
 import * as RowPool from "./RowPool.ts"
 
-/** Time between two checkpoints at least; the journal itself is never behind. */
+/** Minimum time between two checkpoints. The journal is always up to date. */
 const checkpointMillis = 1000
 
-/** Facts of a run that its checkpoint names. */
+/** Facts about a run that its checkpoint contains. */
 interface RunFacts {
   readonly dataset: Dataset.Dataset
   readonly runName: string
 }
 
 /**
- * Makes the checkpoint of a run at `path`, written by one writer. `settled` takes each row that is over, and writes the
+ * Makes the checkpoint of a run at `path`. It has a single writer. `settled` records each completed row, and writes the
  * checkpoint after the last row of a batch.
  */
 export const make = Effect.fnUntraced(function* (

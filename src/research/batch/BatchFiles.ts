@@ -5,12 +5,12 @@
  *
  * | file | content |
  * | --- | --- |
- * | `run.json` | what the run was begun with: dataset, rows, distribution, seed, model, known tools |
+ * | `run.json` | parameters of the first start: dataset, rows, distribution, seed, model, known tools |
  * | `batch_<n>.jsonl` | rows, appended and synced one by one; a discarded row is a line with `discarded` |
  * | `attempts.jsonl` | starts and failures of rows |
  * | `state.db` | sessions and run record of all rows, which `hermes batch view` shows |
  * | `checkpoint.json` | indices of completed rows; replaced as a whole after each batch |
- * | `trajectories.jsonl` | rows of all batches, without discarded ones and those that name unknown tools |
+ * | `trajectories.jsonl` | rows of all batches, except discarded rows and rows that name unknown tools |
  * | `trajectories.atif.jsonl` | the same rows as ATIF documents, with `--format atif` or `both` |
  * | `statistics.json` | counts, tools, reasoning, usage and cost |
  *
@@ -28,19 +28,19 @@ import { describeReason } from "../../base/domain/PathProblem.ts"
 import type { JournalError, ResultLine } from "./RowJournal.ts"
 import * as ShareGpt from "./ShareGpt.ts"
 
-/** A batch run cannot begin or go on; `message` is one line with the remedy. */
+/** A batch run cannot begin or continue. `message` is one line with the remedy. */
 export class BatchError extends Schema.TaggedError<BatchError>("hermes-effect/BatchError")("BatchError", {
   message: Schema.String,
-  /** True when the input has to be changed. */
+  /** True if the input must be changed. */
   isInput: Schema.Boolean
 }) {}
 
-/** Forms in which trajectories are written. */
+/** Formats in which trajectories can be written. */
 const formats = ["sharegpt", "atif", "both"] as const
 /** One of {@link formats}. */
 export type Format = (typeof formats)[number]
 
-/** Description of a run, kept from its beginning. */
+/** Description of a run, saved at its first start. */
 export const Manifest = Schema.Struct({
   version: Schema.Literal(1),
   run_name: Schema.String,
@@ -53,7 +53,7 @@ export const Manifest = Schema.Struct({
   batch_size: Schema.Int,
   distribution: Schema.String,
   seed: Schema.String,
-  /** True when the seed is sent to models. Files without this field imply it if the seed is not the run's name. */
+  /** True if the seed is sent to models. If the field is missing, the seed is sent unless it equals the run's name. */
   seeds_models: Schema.optionalKey(Schema.Boolean),
   model: Schema.String,
   format: Schema.Literals(formats),
@@ -62,7 +62,7 @@ export const Manifest = Schema.Struct({
 /** Type of {@link Manifest}. */
 export type Manifest = typeof Manifest.Type
 
-/** Names of the files. */
+/** Names of the files in a run directory. */
 export const names = {
   manifest: "run.json",
   database: "state.db",
@@ -82,7 +82,7 @@ const toWriteError =
       isInput: false
     })
 
-/** Replaces a file as a whole: readers see the old or the new one. */
+/** Replaces a file atomically: readers see either the old or the new content. */
 export const replaceFile = Effect.fnUntraced(function* <R>(
   path: string,
   content: Stream.Stream<string, BatchError, R>
@@ -97,11 +97,11 @@ export const replaceFile = Effect.fnUntraced(function* <R>(
   yield* Effect.mapError(fs.rename(draft, path), toWriteError(path))
 })
 
-/** Replaces a JSON file. */
+/** Replaces a JSON file atomically. */
 export const replaceJson = (path: string, value: unknown) =>
   replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
 
-/** The manifest of a directory, or undefined if it is missing. */
+/** Reads the manifest of a directory. Returns `undefined` if it is missing. */
 export const readManifest = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = (yield* Path.Path).join(directory, names.manifest)
@@ -123,7 +123,7 @@ export const readManifest = Effect.fnUntraced(function* (directory: string) {
   })
 })
 
-/** Names of tools in a row that there are not. */
+/** Finds the names of unknown tools in a row. */
 const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
   Array.from(
     new Set(
@@ -134,10 +134,10 @@ const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): Read
     )
   ).filter((name) => !known.has(name))
 
-/** Numbers of rows of a run. */
+/** Counts of the rows of a run. */
 interface RowCounts {
   readonly all: number
-  /** Rows that the dataset has no more, or has with another content. */
+  /** Rows that are no longer in the dataset, or whose content has changed. */
   readonly gone: number
   readonly finished: number
   readonly completed: number
@@ -145,7 +145,7 @@ interface RowCounts {
   readonly withUnknownTools: number
 }
 
-/** Usage of the rows of a run, with discarded rows. */
+/** Usage of the rows of a run, discarded rows included. */
 interface RowUsage {
   readonly apiCalls: number
   readonly promptTokens: number
@@ -153,13 +153,13 @@ interface RowUsage {
   readonly costUsd: number
 }
 
-/** Answers of the model in the finished rows of a run. */
+/** Counts of the model's answers in the finished rows of a run. */
 interface TurnCounts {
   readonly all: number
   readonly withReasoning: number
 }
 
-/** Sums of the rows of a run. */
+/** Totals of the rows of a run. */
 export interface Totals {
   rows: RowCounts
   usage: RowUsage
@@ -169,7 +169,7 @@ export interface Totals {
   readonly discards: Map<string, number>
 }
 
-/** Sums before the first row. */
+/** Returns the totals before the first row. */
 export const makeTotals = (): Totals => ({
   rows: { all: 0, gone: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0 },
   usage: { apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 },
@@ -183,14 +183,14 @@ const toCount = (value: unknown): number => (typeof value === "number" && Number
 const incrementCount = (counts: Map<string, number>, key: string): void =>
   void counts.set(key, (counts.get(key) ?? 0) + 1)
 
-/** Tools and rows that a run has. */
+/** Tools and rows of a run. */
 export interface KnownItems {
   readonly tools: ReadonlySet<string>
-  /** Digests by id. */
+  /** Row digests by id. */
   readonly rows: ReadonlyMap<string, string>
 }
 
-/** Tools and rows of a manifest. */
+/** Returns the tools and rows of a manifest. */
 export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({
   tools: new Set(tools),
   rows: new Map(dataset.rows)
@@ -235,7 +235,7 @@ const addToolStatistics = (tools: Totals["tools"], fields: Json.Fields): void =>
   }
 }
 
-/** Adds a row. A discarded row counts with its usage alone. */
+/** Adds a row to the totals. A discarded row adds only its usage. */
 export const addRow = (totals: Totals, line: ResultLine, known: KnownItems): void => {
   const { discarded, fields } = line
   totals.rows = countRow(totals.rows, line, known)
@@ -249,7 +249,7 @@ export const addRow = (totals: Totals, line: ResultLine, known: KnownItems): voi
 const computeRate = (part: number, whole: number): number =>
   whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000
 
-/** `statistics.json`. */
+/** Returns the content of `statistics.json`. */
 export const toStatistics = (
   totals: Totals,
   { batch_size: batchSize, dataset, distribution, model, run_name: runName }: Manifest,
@@ -296,14 +296,14 @@ export const toStatistics = (
   }
 })
 
-/** Duration from earlier statistics, or 0 without any. */
+/** Reads the duration from the previous statistics. Returns 0 if they are missing. */
 export const readDuration = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
     Effect.map((text) => toCount(Json.readFields(Json.parseOrKeep(text))["duration_seconds"])),
     Effect.orElseSucceed(() => 0)
   )
 
-/** Counts of {@link merge}. */
+/** Counts that {@link merge} returns. */
 export interface MergeCounts {
   readonly written: number
   readonly discarded: number
@@ -312,7 +312,7 @@ export interface MergeCounts {
 
 const dropAtif = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
 
-/** Writes the merged files of rows in the forms that are asked for, and sums the rows. */
+/** Writes the merged files in the requested formats, and computes the totals of the rows. */
 export const merge = Effect.fnUntraced(function* (
   directory: string,
   results: Stream.Stream<ResultLine, JournalError>,

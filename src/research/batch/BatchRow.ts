@@ -1,12 +1,12 @@
 /**
- * One row of a batch: one run of the agent in a session and a workspace of its own, and the row that is written of it.
+ * Runs one row of a batch: one run of the agent in a separate session and workspace, and the row that records it.
  *
  * **Details**
  *
- * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a
- * process continues in its session: calls that had begun are told to the model as "may have happened" and are not made
- * again; a run that had answered already is only written. A row works in its `cwd`, or in an empty directory that goes
- * when the row is finished.
+ * Session and workspace are named after the row and the number of the attempt. An attempt that was interrupted by the
+ * end of its process continues in its session. Calls that had begun are reported to the model as "may have happened"
+ * and are not repeated. If the run had already answered, only its row is written. A row works in its `cwd`, or in an
+ * empty directory that is removed when the row is finished.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -40,7 +40,7 @@ import type { Row } from "./Dataset.ts"
 import * as RowPool from "./RowPool.ts"
 import * as RowRecord from "./RowRecord.ts"
 
-/** A row that cannot be run as the dataset has it; nothing was asked of a model. */
+/** A row of the dataset that cannot be run. No model call was made for it. */
 export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/RowRefused")("RowRefused", {
   message: Schema.String
 }) {}
@@ -48,46 +48,49 @@ export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/Ro
 /** Failure of a row. */
 export type RowError = AgentError | RowRefused
 
-/** Settings of all rows. */
+/** Settings that all rows share. */
 export interface Options {
-  /** Directory of the batch. */
+  /** Directory of the batch run. */
   readonly directory: string
-  /** Field with the prompt. */
+  /** Name of the field with the prompt. */
   readonly promptField: string
-  /** Toolsets (and single tools) of a row, drawn or fixed. */
+  /** Returns the toolsets and single tools of a row, drawn or fixed. */
   readonly getToolsets: (row: Row) => ReadonlyArray<string>
   readonly disabledToolsets: ReadonlyArray<string>
   readonly getRowBatch: (row: Row) => number
   readonly knownTools: ReadonlyArray<string>
   readonly ephemeralSystemPrompt: string | undefined
   readonly maxIterations: number | undefined
-  /** Other limits of the agent in a row. */
+  /** Additional limits of the agent in a row. */
   readonly budget?: Limits | undefined
-  /** Seed that the model calls of a row ask for. */
+  /** Returns the seed for the model calls of a row. */
   readonly getSeed?: ((row: Row) => number) | undefined
-  /** False to keep rows of which no answer has reasoning. */
+  /** True if rows without reasoning in any answer are discarded. */
   readonly needsReasoning: boolean
   readonly withAtif: boolean
-  /** False to remove the directory that a row worked in, when it is finished. */
+  /** True if the working directory of a finished row is retained. */
   readonly keepsWorkspaces: boolean
-  /** Makes the environment of a row ready, before a token is spent. */
+  /** Prepares the environment of a row before the first model call. */
   readonly prepare: (row: Row, workspace: string) => Effect.Effect<void, RowRefused>
-  /** Begins the names of the sessions, where other batch runs keep theirs in the same store; `batch` when absent. */
+  /** Prefix of session ids, for batch runs that share a store. Defaults to `batch`. */
   readonly sessionPrefix?: string | undefined
 }
 
-/** Reason of a row that is discarded by the reasoning filter. */
+/** Reason given for a row that the reasoning filter discards. */
 export const noReasoning = "no reasoning in any turn"
 
-/** Name of a row in ids and paths. */
+/** Returns the name of a row for ids and paths. */
 const formatRowName = ({ id }: Row): string =>
   /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
 
-/** Session of an attempt at a row. */
+/** Returns the session id of an attempt at a row. */
 export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId =>
   SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
 
-/** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
+/**
+ * Decides how a failure is handled. A failure of keys or settings affects all rows, and a refused request affects one
+ * row.
+ */
 export const decideOnFailure = (error: unknown): RowPool.Decision => {
   if (error instanceof RowRefused) return "fail"
   if (AiError.isAiError(error)) {
@@ -102,7 +105,7 @@ export const decideOnFailure = (error: unknown): RowPool.Decision => {
     : "retry"
 }
 
-/** The directory that a row works in. */
+/** Prepares the working directory of a row. */
 const prepareWorkspace = Effect.fnUntraced(function* (
   row: Row,
   { goesOn, number }: RowPool.Attempt,
@@ -124,7 +127,7 @@ const prepareWorkspace = Effect.fnUntraced(function* (
   const made = Effect.gen(function* () {
     yield* Effect.catch(make, (error) => {
       if (error.reason._tag === "NotFound") return fs.makeDirectory(path, { recursive: true, mode: 0o700 })
-      // Something is there after a process that died.
+      // A process that died may have left the directory.
       if (error.reason._tag === "AlreadyExists")
         return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
       return Effect.fail(error)
@@ -136,8 +139,8 @@ const prepareWorkspace = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have
- * begun it. Returns true where the session had its answer.
+ * Runs the agent in the session of an attempt, or resumes it, because an earlier runner may have begun it. Returns true
+ * if the session already contained its answer.
  */
 const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly sessionId: SessionId }) {
   const agent = yield* Agent
@@ -151,12 +154,12 @@ const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly se
     Conversation.readText(last).trim() !== ""
   if (isAnswered) return true
   const expectedSession = { sessionId: newest, messages: messages.length }
-  // A session without a message was only begun.
+  // A session without a message was created, but its run has not begun.
   yield* agent.run({ ...input, expectedSession, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
   return false
 })
 
-/** The row of the sessions of an attempt. */
+/** Reads the record of a row from the sessions of an attempt. */
 const readRowRecord = Effect.fnUntraced(function* (
   sessionId: SessionId,
   about: Omit<RowRecord.RowContext, "systemPrompt">
@@ -171,8 +174,8 @@ const readRowRecord = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost
- * to a limit; `rest` tells what is left of a run that was cut off.
+ * Makes a reporter of model usage. Usage is reported when its step is stored, so that an answer already paid for is not
+ * lost to a limit. `rest` reports the remaining usage of an interrupted run.
  */
 export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
   let tokens = 0

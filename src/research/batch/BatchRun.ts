@@ -1,12 +1,12 @@
 /**
- * A batch run: every row of a dataset through one agent, to `data/<run name>/`, begun or gone on with.
+ * Runs every row of a dataset through one agent, with results in `data/<run name>/`. A run is started or resumed.
  *
  * **Details**
  *
  * Rows are split into batches. Batches run concurrently up to a limit; the rows of a batch run one after another. All
  * rows share one runtime: its router with key pools and rate limits, its tools, its session store. A row is done when
- * its line is synced in the file of its batch; the checkpoint follows after each batch, the merged files and the
- * statistics at the end. Resuming runs failed rows and changed rows again.
+ * its line is synced to the file of its batch. The checkpoint is written after each batch, and the merged files and the
+ * statistics at the end. A resumed run repeats failed rows and changed rows.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -38,18 +38,21 @@ export interface Options {
   readonly promptField: string
   readonly batchSize: number
   readonly workers: number
-  /** Name in the table, or a list of percentages. Defaults to the first run's distribution, or `default`. */
+  /**
+   * Name of a distribution in the table, or a list of percentages. Defaults to the distribution of the first run, or
+   * `default`.
+   */
   readonly distribution: string | undefined
-  /** Toolsets and single tools of every row in the place of a draw. */
+  /** Toolsets and single tools for every row, used instead of a random draw. */
   readonly toolsets: ReadonlyArray<string> | undefined
   readonly disabledToolsets: ReadonlyArray<string>
   /**
-   * Seed of the draws, and of the models that take one. Defaults to the first run's seed, or the run's name, which is
-   * not sent to models.
+   * Seed for the draws, and for models that accept a seed. Defaults to the first run's seed, or to the run's name,
+   * which is not sent to models.
    */
   readonly seed: string | undefined
   readonly resumes: boolean
-  /** Defaults to the first run's format, or ShareGPT. */
+  /** Format of the trajectories. Defaults to the first run's format, or ShareGPT. */
   readonly format: BatchFiles.Format | undefined
   readonly needsReasoning: boolean
   readonly keepsWorkspaces: boolean
@@ -57,14 +60,14 @@ export interface Options {
   readonly maxIterations: number | undefined
   readonly retries: number | undefined
   readonly rowTimeout: Duration.Input | undefined
-  /** Limits of the agent in a row, besides model calls. */
+  /** Limits of the agent in a row, besides the number of model calls. */
   readonly rowBudget?: Limits | undefined
-  /** Limits of this run. */
+  /** Limits of the whole run. */
   readonly limits?: RowPool.Limits | undefined
   readonly model: string
-  /** The route that rows use, if it is known in advance. */
+  /** Route that rows use, if it is known in advance. */
   readonly route?: RowSeed.AskedRoute | undefined
-  /** Runs a row in other processes, in the place of this one. */
+  /** Runs rows in other processes instead of this one. */
   readonly elsewhere?:
     | ((
         row: Dataset.Row,
@@ -74,22 +77,22 @@ export interface Options {
     | undefined
   readonly prepare: BatchRow.Options["prepare"]
   readonly onProgress: (progress: RowPool.Progress) => Effect.Effect<void>
-  /** Told of the fields of a row that was answered. */
+  /** Called with the fields of each answered row. */
   readonly onAnswer?: ((row: Dataset.Row, fields: Json.Fields) => Effect.Effect<void>) | undefined
-  /** Told of facts that the user should know, a line each. */
+  /** Called with notices for the user, one line each. */
   readonly onNote: (text: string) => Effect.Effect<void>
 }
 
-/** End of a run. */
+/** Result of a batch run. */
 export interface Report extends RowPool.Summary {
   readonly merged: BatchFiles.MergeCounts
   readonly statistics: ReturnType<typeof BatchFiles.toStatistics>
 }
 
-/** Rows that are discarded before the first one is finished, after which the user is told. */
+/** Number of rows discarded before the first finished row after which the user is warned. */
 const suspicious = 5
 
-/** Rows that fail before the first one is finished, after which the rest is not tried. */
+/** Number of rows failed before the first finished row after which the remaining rows are not run. */
 const hopeless = 10
 
 const formatCount = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
@@ -103,7 +106,7 @@ const describeDifference = ({ added, changed, removed }: Dataset.Difference): st
     .flatMap(([ids, word]) => (ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []))
     .join(", ")
 
-/** Choices that a run keeps when it is gone on with. */
+/** Choices of the first run that a resumed run retains. */
 type KeptChoices = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> &
   Required<Pick<BatchFiles.Manifest, "seeds_models">>
 
@@ -159,7 +162,7 @@ const reportChanges = Effect.fnUntraced(function* (
   }
 })
 
-/** Toolsets that have tools here. */
+/** Toolsets with at least one available tool. */
 const usable = Effect.map(
   ToolRegistry.use(({ list }) => list),
   (sets) => {
@@ -173,10 +176,10 @@ const usable = Effect.map(
   }
 )
 
-/** Stands before toolsets that all rows have. */
+/** Prefix of a list of toolsets that all rows share. */
 const fixed = "toolsets:"
 
-/** Toolsets and tools that all rows have. */
+/** Resolves the toolsets and tools that all rows share. */
 const resolveFixedToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<string>, { disabledToolsets }: Options) {
   const {
     unknown: [first]
@@ -186,7 +189,7 @@ const resolveFixedToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<s
   return yield* new BatchError({ message: `there is no toolset or tool "${first.name}": ${remedy}`, isInput: true })
 })
 
-/** Toolsets of rows, and the unavailable parts of the distribution. */
+/** Prepares the toolsets of rows, and finds the unavailable parts of the distribution. */
 const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distribution, seed }: KeptChoices) {
   const { onNote } = options
   const { has, tools } = yield* usable
@@ -209,7 +212,7 @@ const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distrib
   return { tools, of: (row: Dataset.Row) => Distributions.draw(found, seed, row.id, has) }
 })
 
-/** Routes that the model calls of a row asked. */
+/** Returns the routes that the model calls of a row used. */
 const listAskedRoutes = (fields: Json.Fields): ReadonlyArray<RowSeed.AskedRoute> =>
   Json.readItems(Json.readFields(fields["run"])["model_calls"])
     .map(Json.readFields)
@@ -217,7 +220,7 @@ const listAskedRoutes = (fields: Json.Fields): ReadonlyArray<RowSeed.AskedRoute>
       typeof apiMode === "string" ? [{ apiMode, model: Json.readWord(model), provider: Json.readWord(provider) }] : []
     )
 
-/** Says once that a model of the run is not told its seed. */
+/** Makes a function that notes once that a model of the run does not receive the seed. */
 const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
   let isDone = !kept.seeds_models
   return (routes: () => ReadonlyArray<RowSeed.AskedRoute>): Effect.Effect<void> =>
@@ -231,7 +234,7 @@ const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
     })
 }
 
-/** Takes the lease of the run, for as long as the scope lives. Fails while another process has it. */
+/** Acquires the lease of the run for the lifetime of the scope. Fails if another process holds it. */
 const acquireRun = Effect.fnUntraced(function* ({ runName }: Options) {
   const store = yield* SessionStore
   const taken = yield* Effect.result(store.acquire(SessionId.make("batch run")))
@@ -266,7 +269,7 @@ const openJournal = Effect.fnUntraced(function* (
   return journal
 })
 
-/** Fails if the run was begun before and the user did not ask to resume it. */
+/** Fails if the run was started before and the user did not ask to resume it. */
 const checkResumption = (
   { resumes, runName }: Options,
   before: BatchFiles.Manifest,
@@ -285,7 +288,7 @@ const checkResumption = (
   )
 }
 
-/** Notes that fewer batches remain than there are workers. */
+/** Notes that fewer batches remain than workers are available. */
 const noteFewBatches = (
   { dataset, onNote, workers }: Options,
   journal: RowJournal.Journal,
@@ -300,7 +303,7 @@ const noteFewBatches = (
     : Effect.void
 }
 
-/** Makes the report of the progress. Notes once that the first rows were all discarded. */
+/** Makes the progress reporter. It notes once if the first rows were all discarded. */
 const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["onProgress"] => {
   let isMentioned = false
   return (progress) => {
@@ -318,7 +321,7 @@ const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["
   }
 }
 
-/** Runs a batch to its end, or as far as it gets. */
+/** Runs a batch until all rows are done or it is stopped. */
 export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
   const { dataset, directory, workers } = options
   const paths = yield* Path.Path

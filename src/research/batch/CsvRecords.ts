@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are left out.
- * A record is malformed when text follows a closing quote, when a quote stands inside of an unquoted cell, or when a
- * quoted cell is never closed; the reader continues with the next line.
+ * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are skipped. A
+ * record is malformed if text follows a closing quote, if an unquoted cell contains a quote, or if a quoted cell is
+ * never closed. The reader then continues with the next line.
  *
  * Source: `hermes-product.md` §5.1 (malformed lines are skipped).
  */
 
-/** A record, or what is wrong with one; `line` counts from 1. */
+/** A record, or the problem of a malformed record. `line` counts from 1. */
 export type CsvRecord =
   | { readonly line: number; readonly cells: ReadonlyArray<string> }
   | { readonly line: number; readonly problem: string }
@@ -32,7 +32,7 @@ const findClosingQuote = (text: string, from: number): number => {
 interface ScannedRecord {
   readonly cells: ReadonlyArray<string>
   readonly problem: string | undefined
-  /** Position of the line break behind the record, or the end of the text. */
+  /** Position of the line break after the record, or the end of the text. */
   readonly end: number
 }
 
@@ -56,7 +56,7 @@ const scanRecord = (text: string, start: number, delimiter: string): ScannedReco
   }
 }
 
-/** The records of a text. */
+/** Reads the records of a text. */
 export const read = (text: string, delimiter = ","): ReadonlyArray<CsvRecord> => {
   const records: Array<CsvRecord> = []
   let at = text.startsWith("\uFEFF") ? 1 : 0

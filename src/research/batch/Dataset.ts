@@ -1,20 +1,22 @@
 /**
- * A dataset: rows with stable ids out of a JSONL, JSON, CSV or Parquet file, or of a folder of such files.
+ * A dataset: rows with stable ids, read from a JSONL, JSON, CSV or Parquet file, or from a folder of such files.
  *
  * **Details**
  *
  * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that
- * the caller names; a row without one is named by its content, so that it keeps its id when rows are added or put in
- * another order. Two rows of the same content are two rows. A row that cannot be used (no JSON, no object, a required
- * field that is missing, an id that was used already) is a {@link Problem} with its file and line; the others are read.
+ * the caller names; a row without such a field is named by its content, so that its id stays the same when rows are
+ * added or reordered. Two rows with the same content are distinct rows. An unusable row (invalid JSON, not an object, a
+ * missing required field, a duplicate id) is reported as a {@link Problem} with its file and line. The other rows are
+ * read.
  *
- * A folder is read as the Hugging Face hub lays it out: data files in any depth, with a split in their names or folders
- * (`train-00000.jsonl`, `test/0.csv`); of several splits one is taken, `train` unless the caller names another. Files
- * ending in `.gz` are decompressed.
+ * A folder is read in the layout of the Hugging Face hub: data files at any depth, with a split in their file or folder
+ * names (`train-00000.jsonl`, `test/0.csv`). If there are several splits, one is read: `train`, unless the caller names
+ * another. Files ending in `.gz` are decompressed.
  *
  * **Gotchas**
  *
- * The rows are held in memory. Cells of a CSV file are texts. The line of a row of a Parquet file is its number.
+ * The rows are held in memory. Cells of a CSV file are strings. For a Parquet file, the reported line is the number of
+ * the row.
  *
  * **Example** (Reading tasks)
  *
@@ -50,57 +52,57 @@ import { blockDecoders, gunzip } from "../../base/platform/Compression.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import * as CsvRecords from "./CsvRecords.ts"
 
-/** A dataset that cannot be read, or that has no usable row. `message` states the cause and the remedy. */
+/** Error raised when a dataset cannot be read, or has no usable row. `message` states the cause and the remedy. */
 export class DatasetError extends Schema.TaggedError<DatasetError>("hermes-effect/DatasetError")("DatasetError", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
-/** A row that can be run. */
+/** A row that can be used. */
 export interface Row {
   readonly id: string
-  /** Digest of the fields, whatever their order. */
+  /** Digest of the fields, independent of their order. */
   readonly digest: string
-  /** Position among the usable rows, from 0. */
+  /** Position among the usable rows, counted from 0. */
   readonly index: number
   readonly file: string
   readonly line: number
   readonly fields: Json.Fields
 }
 
-/** A row or a file that cannot be used. */
+/** An unusable row or file, with the reason. */
 export interface Problem {
   readonly file: string
-  /** Absent for a problem of a whole file. */
+  /** Line of the row. `undefined` if the problem concerns the whole file. */
   readonly line?: number | undefined
   readonly message: string
 }
 
-/** Usable rows and the problems of the others. */
+/** The usable rows of a dataset, and the problems of the unusable ones. */
 export interface Dataset {
   readonly path: string
   readonly files: ReadonlyArray<string>
   readonly rows: ReadonlyArray<Row>
   readonly problems: ReadonlyArray<Problem>
-  /** Digest of all usable rows, whatever their order. */
+  /** Digest of all usable rows, independent of their order. */
   readonly digest: string
 }
 
 /** Options of {@link read}. */
 export interface Options {
-  /** Field with the id of a row; the first of the usual ones when absent. */
+  /** Name of the field with the id of a row. Defaults to the first usual id field of the row. */
   readonly idField?: string | undefined
-  /** Fields that have to be texts that are not empty. */
+  /** Fields that must contain non-empty text. */
   readonly required?: ReadonlyArray<string> | undefined
-  /** The first rows only. */
+  /** Maximum number of rows, counted from the first one. */
   readonly limit?: number | undefined
-  /** Split of a folder. */
+  /** Split to read from a folder. */
   readonly split?: string | undefined
 }
 
 const idFields = ["id", "row_id", "task_id", "instance_id"]
 
-/** The largest content of a compressed file. */
+/** Maximum decompressed size of a file, in bytes. */
 const maxDecompressed = 4 * 1024 ** 3
 
 const formats: Readonly<Record<string, (text: string) => ReadonlyArray<FoundRow>>> = {
@@ -113,7 +115,7 @@ const formats: Readonly<Record<string, (text: string) => ReadonlyArray<FoundRow>
 
 const known = [...Object.keys(formats), "parquet"]
 
-/** Files of a dataset's folder that hold no rows. */
+/** Files in a dataset folder that contain no rows. */
 const besides = new Set(["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "package.json"])
 
 interface FoundRow {
@@ -130,7 +132,10 @@ const parseLines = (text: string): ReadonlyArray<FoundRow> =>
       line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }]
     )
 
-/** A JSON file is an array of rows, an object with one (`{"data": […]}`), or lines in spite of its name. */
+/**
+ * Parses a JSON file. It contains an array of rows, an object with such an array (`{"data": […]}`), or JSON lines
+ * despite its name.
+ */
 const parseDocument = (text: string): ReadonlyArray<FoundRow> => {
   const whole = Option.getOrUndefined(Json.parse(text.replace(/^\uFEFF/, "")))
   const list = Array.isArray(whole)
@@ -163,7 +168,7 @@ const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> =>
   })
 }
 
-/** JSON whose keys are in one order, so that equal values are equal texts. */
+/** Serializes a value as JSON with sorted keys, so that equal values produce equal texts. */
 const toCanonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
   if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
@@ -240,7 +245,7 @@ const detectSplit = (path: string): string | undefined => {
 const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
 
-/** Data files of a folder, without files of other splits. */
+/** Lists the data files of a folder, without files of other splits. */
 const listDataFiles = Effect.fnUntraced(function* (folder: string, split: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -285,7 +290,7 @@ const readText = Effect.fnUntraced(function* (path: string) {
   return new TextDecoder().decode(bytes)
 })
 
-/** A value of a column as JSON has it. */
+/** Converts a column value to a JSON value. */
 const toPlainValue = (value: unknown): unknown => {
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
   if (value instanceof Date) return value.toISOString()
@@ -299,7 +304,7 @@ const toPlainValue = (value: unknown): unknown => {
 const readParquetRows = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), toReadError(path))
-  // A copy with a buffer of its own, as the reader takes it.
+  // A copy with its own buffer, which the reader requires.
   const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
   const { parquetReadObjects } = yield* Effect.mapError(
     OptionalPackage.load("Parquet files need the package", ["hyparquet"], () =>
@@ -318,7 +323,7 @@ const readParquetRows = Effect.fnUntraced(function* (path: string) {
   return rows.map((row, index): FoundRow => ({ line: index + 1, value: Option.some(toPlainValue(row)) }))
 })
 
-/** Reads the dataset at a path. Fails when there is no usable row. */
+/** Reads the dataset at a path. Fails if it has no usable row. */
 export const read = Effect.fn("Dataset.read")(function* (
   path: string,
   options: Options = {}
@@ -356,10 +361,10 @@ export const read = Effect.fn("Dataset.read")(function* (
   return { path, files, rows: limited, problems, digest: computeDigest(limited) }
 })
 
-/** Problems that are reported one by one. */
+/** Maximum number of problems that are reported individually. */
 const shownProblems = 10
 
-/** Lines for a user about what of a dataset is left out: the first ones, and how many more. */
+/** Returns lines for the user about the unusable rows and files: the first problems, and the number of further ones. */
 export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
   const more = problems.length - shownProblems
   return [
@@ -370,7 +375,7 @@ export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<
   ]
 }
 
-/** Digest of rows, whatever their order. */
+/** Returns the digest of rows, independent of their order. */
 export const computeDigest = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
   Digest.toHex(
     rows
@@ -380,14 +385,14 @@ export const computeDigest = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): 
     32
   )
 
-/** Ids of rows that are not the same in two states of a dataset. */
+/** Ids of rows that differ between two versions of a dataset. */
 export interface Difference {
   readonly added: ReadonlyArray<string>
   readonly changed: ReadonlyArray<string>
   readonly removed: ReadonlyArray<string>
 }
 
-/** Compares the current rows with an earlier state (ids with digests). */
+/** Compares the current rows with an earlier version, given as ids with digests. */
 export const compareRows = (
   before: ReadonlyMap<string, string>,
   now: ReadonlyArray<Pick<Row, "digest" | "id">>

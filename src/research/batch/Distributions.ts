@@ -1,16 +1,17 @@
 /**
- * Distributions of toolsets: for each row a draw of the toolsets that its agent has, so that trajectories differ in
- * their tools.
+ * Distributions of toolsets: the toolsets of each row's agent are drawn at random, so that trajectories differ in their
+ * tools.
  *
  * **Details**
  *
- * Each toolset is in a draw with its own probability, independently; a draw of nothing is the most probable toolset. A
- * draw depends on the seed of the run and the id of the row alone, so that a row that is run again has the same tools.
- * A distribution is one of the table by its name, or a list such as `terminal=90,web=40`.
+ * Each toolset is drawn independently with its own probability. If no toolset is drawn, the most probable one is used.
+ * A draw depends only on the seed of the run and the id of the row, so that a repeated row has the same tools. A
+ * distribution is given by its name in the table, or as a list such as `terminal=90,web=40`.
  *
  * **Gotchas**
  *
- * The contract defines the names; the percentages are ours. A draw omits toolsets without tools in this version.
+ * The contract defines the names, and this module defines the percentages. A draw omits toolsets that have no tools in
+ * this version.
  *
  * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
  */
@@ -18,7 +19,7 @@ import { findNearest } from "../../base/domain/Similarity.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import * as RowSeed from "./RowSeed.ts"
 
-/** Percentages by toolset. */
+/** Probability of each toolset, in percent. */
 export type Distribution = Readonly<Record<string, number>>
 
 interface DescribedDistribution {
@@ -76,7 +77,7 @@ export const table: Readonly<Record<string, DescribedDistribution>> = {
   }
 }
 
-/** Names of the table. */
+/** Names of the distributions in the table. */
 export const names: ReadonlyArray<string> = Object.keys(table)
 
 const parsePairs = (text: string): Distribution | string => {
@@ -100,7 +101,7 @@ const parsePairs = (text: string): Distribution | string => {
   return found
 }
 
-/** The distribution that a text means, or what is wrong with it. */
+/** Returns the distribution that a text describes, or an error message. */
 export const find = (text: string): Distribution | string => {
   if (Object.hasOwn(table, text)) return table[text]?.toolsets ?? {}
   if (text.includes("=")) return parsePairs(text)
@@ -111,7 +112,10 @@ export const find = (text: string): Distribution | string => {
   )
 }
 
-/** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */
+/**
+ * Draws the toolsets of a row. `hasTools` returns true for toolsets that can be drawn. If there are no such toolsets,
+ * the result is empty.
+ */
 export const draw = (
   distribution: Distribution,
   seed: string,

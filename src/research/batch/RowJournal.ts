@@ -1,16 +1,16 @@
 /**
- * Durable results of rows: one JSON line for each finished or discarded row, written once, and records of attempts.
+ * Durable results of rows: one JSON line for each finished or discarded row, written once, and records of all attempts.
  *
  * **Details**
  *
- * A result line holds `row_id`, `row_digest` and the fields of the result; a discarded row has a `discarded` field with
- * the reason instead of being left out. Of several lines for one row the last counts. A line is written in one piece
- * and synced before the row counts as finished; lines that are written at the same time share a sync. `attempts.jsonl`
- * beside the results holds starts and failures, so that after a crash it is known which rows were under way.
+ * A result line contains `row_id`, `row_digest` and the fields of the result. The line of a discarded row also has a
+ * `discarded` field with the reason. If a row has several lines, the last one counts. A line is written in one piece
+ * and synced before the row counts as finished. Lines that are written at the same time share a sync. `attempts.jsonl`
+ * next to the results contains starts and failures, so that the active rows are known after a crash.
  *
- * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that
- * there are only whole lines. Lines that cannot be read otherwise are reported in {@link Journal.problems}, and their
- * rows count as not finished.
+ * A partial line left by a crash or a full disk is removed when the journal is opened or when the write fails, so that
+ * the file contains only whole lines. Other unreadable lines are reported in {@link Journal.problems}, and their rows
+ * count as unfinished.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -26,33 +26,33 @@ import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 
-/** The results cannot be read or written. `message` states the cause and the remedy. */
+/** Error raised when the results cannot be read or written. `message` states the cause and the remedy. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
   path: Schema.String,
   message: Schema.String,
-  /** True when rows that were finished before are safe, and the work can go on once the cause is removed. */
+  /** True if earlier results are safe, and the work can continue after the cause is removed. */
   canResume: Schema.Boolean
 }) {}
 
-/** A row, as the journal knows it. */
+/** Identity of a row in the journal. */
 export interface RowKey {
   readonly id: string
-  /** Tells a row from a changed one of the same id. */
+  /** Digest of the row's content, which distinguishes the row from a changed row with the same id. */
   readonly digest?: string | undefined
 }
 
-/** The last result of a row. */
+/** Last result of a row. */
 export interface Entry {
   readonly digest: string | undefined
-  /** Reason why the row has no result; undefined for a finished row. */
+  /** Reason why the row has no result. `undefined` for a finished row. */
   readonly discarded: string | undefined
 }
 
 /** Attempts at a row that has no result yet. */
 export interface Attempts {
-  /** Number of the last attempt, from 1. */
+  /** Number of the last attempt, counted from 1. */
   readonly number: number
-  /** True when the last attempt neither failed nor finished: the process ended during it. */
+  /** True if the last attempt neither failed nor finished, because its process ended. */
   readonly isOpen: boolean
   readonly digest: string | undefined
 }
@@ -67,29 +67,31 @@ export interface ResultLine {
 
 /** The journal of one directory. */
 export interface Journal {
-  /** Last results, kept up to date. */
+  /** Last result of each row, kept up to date. */
   readonly entries: ReadonlyMap<string, Entry>
-  /** Attempts at rows, kept up to date. */
+  /** Attempts at rows without a result, kept up to date. */
   readonly attempts: ReadonlyMap<string, Attempts>
-  /** Lines that could not be read, a text each. */
+  /** Problems of unreadable lines, one message each. */
   readonly problems: ReadonlyArray<string>
   readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
   readonly fail: (row: RowKey, attempt: number, message: string) => Effect.Effect<void, JournalError>
   readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
   readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
-  /** The last line of every row, in the order of the files; reads the files again. */
+  /** The last line of every row, in the order of the files. Reads the files again. */
   readonly results: Stream.Stream<ResultLine, JournalError>
 }
 
 /** Options of {@link open}. */
 export interface Options {
-  /** Created when it is missing. */
+  /** Directory of the journal. Created if it is missing. */
   readonly directory: string
-  /** Name of the file for the result of a row; `results.jsonl` when absent. */
+  /** Returns the name of the file for the result of a row. Defaults to `results.jsonl`. */
   readonly getFile?: ((id: string) => string) | undefined
-  /** Tells which files of the directory hold results; `results.jsonl` when absent. */
+  /** Returns true if a file of the directory contains results. By default only `results.jsonl` does. */
   readonly isResults?: ((name: string) => boolean) | undefined
-  /** Runs before result lines are written, once per group of lines, so that the data they refer to is stored first. */
+  /**
+   * Effect that runs once before each group of result lines is written, so that the data they refer to is stored first.
+   */
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
@@ -98,7 +100,9 @@ const defaultFile = "results.jsonl"
 const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
-/** Order of the files: if two files have a line for one row, the later file wins. */
+/**
+ * Compares file names in the order of the files. If two files have a line for one row, the later file takes precedence.
+ */
 const compareNames = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
 
 const isFull = (error: PlatformError): boolean => {
@@ -118,14 +122,14 @@ const toJournalError =
         (isFull(error) ? "; finished rows are safe: free some space, then resume" : "")
     })
 
-/** Beginning of every line of a journal. */
+/** First characters of every journal line. */
 const beginning = '{"row_id":'
 
-/** True for a foreign file: it has content, but no complete or partial journal line. */
+/** Returns true for a file that is not a journal: it has content, but no complete or partial journal line. */
 const isForeign = (text: string): boolean =>
   !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
 
-/** Position behind the last whole line of a file. */
+/** Returns the position after the last whole line of a file. */
 const findWholeEnd = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
 
 const decoder = new TextDecoder()
@@ -136,18 +140,18 @@ interface PendingWrite {
   readonly done: Deferred.Deferred<void, JournalError>
 }
 
-/** Lines that wait for a file. */
+/** Lines that wait to be written to a file. */
 interface Queue {
   readonly turn: Semaphore.Semaphore
   readonly writes: Array<PendingWrite>
   users: number
 }
 
-/** Appends lines to files; lines that wait at the same time are written and synced together. */
+/** Appends lines to files. Lines that wait at the same time are written and synced together. */
 const appender = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const queues = new Map<string, Queue>()
-  /** Sizes in bytes of the files written so far. There is no other writer. */
+  /** Sizes in bytes of the files written so far. This process is the only writer. */
   const sizes = new Map<string, number>()
 
   const writeText = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
@@ -158,7 +162,7 @@ const appender = Effect.gen(function* () {
         const bytes = encoder.encode(text)
         sizes.delete(path)
         yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
-          // Half of a line would be read as damage. Cutting it off needs no space.
+          // A partial line would be read as damage. Truncating it requires no disk space.
           Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
         )
         sizes.set(path, before + bytes.length)
@@ -201,12 +205,15 @@ const toResultLine = (value: Json.Fields): ResultLine | undefined => {
     : { id, digest: Json.readString(digest), discarded: Json.readString(discarded), fields }
 }
 
-/** Lines of every row. */
+/** Number of lines of each row. */
 type Lines = Map<string, number>
 
 const incrementLines = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
 
-/** Reads the files of a directory, in which `known` counts the lines; they are counted first when absent. */
+/**
+ * Makes a reader of the files in a directory. `known` contains the number of lines of each row. Without it, the lines
+ * are counted first.
+ */
 const makeReader = Effect.fnUntraced(function* (
   directory: string,
   isResults: (name: string) => boolean,
@@ -215,7 +222,7 @@ const makeReader = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
 
-  /** Complete lines of a file as objects. A missing file is empty. */
+  /** Reads the complete lines of a file as objects. A missing file is treated as empty. */
   const readObjects = Effect.fnUntraced(function* (name: string, told: Array<string>) {
     const path = paths.join(directory, name)
     const bytes = yield* fs.readFile(path).pipe(
@@ -251,7 +258,7 @@ const makeReader = Effect.fnUntraced(function* (
   const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(
     Effect.gen(function* () {
       const names = yield* resultFiles
-      // The last line of a row counts, whatever the file: it was run again because the row changed.
+      // The last line of a row counts, in any file: the row was run again because it changed.
       const counts: Lines = new Map(known)
       if (known === undefined) {
         for (const name of names)
@@ -277,7 +284,10 @@ const makeReader = Effect.fnUntraced(function* (
   return { objects: readObjects, resultFiles, results }
 })
 
-/** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
+/**
+ * Reads the results of a directory, to which another process may be writing. Reads only whole lines, and changes
+ * nothing.
+ */
 export const readResults = Effect.fn("RowJournal.readResults")(function* (
   directory: string,
   isResults: (name: string) => boolean = isDefault
@@ -286,7 +296,7 @@ export const readResults = Effect.fn("RowJournal.readResults")(function* (
   return results
 })
 
-/** Objects of a file, and the bytes up to the end of its last whole line. */
+/** Objects of a file, and its bytes up to the end of the last whole line. */
 interface LoadedFile {
   readonly found: ReadonlyArray<Json.Fields>
   readonly isForeign: boolean
@@ -295,7 +305,7 @@ interface LoadedFile {
   readonly whole: number
 }
 
-/** Removes a broken line from the end of a file. Fails for a file that is not a journal. */
+/** Removes a partial line from the end of a file. Fails if the file is not a journal. */
 const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, rest, whole }: LoadedFile) {
   if (isForeign) {
     return yield* new JournalError({
@@ -309,7 +319,7 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
   return found
 })
 
-/** The last attempt of each row. */
+/** Returns the last attempt of each row. */
 const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
   const attempts = new Map<string, Attempts>()
   for (const { attempt, event, row_digest: digest, row_id: id } of events) {
@@ -338,10 +348,10 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   const problems: Array<string> = []
   const loadFile = (name: string) => Effect.flatMap(objects(name, problems), dropBrokenEnd)
   const entries = new Map<string, Entry>()
-  /** Files of the last lines. */
+  /** File of each row's last line. */
   const files = new Map<string, string>()
   const addEntry = (name: string, { digest, discarded, id }: ResultLine): void => {
-    // Without the fields, which are large.
+    // Stored without the result fields, because they are large.
     entries.set(id, { digest, discarded })
     files.set(id, name)
   }
@@ -366,7 +376,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
-  /** File for the result of a row, which is never in front of a line that it has already. */
+  /** Chooses the file for the result of a row, never a file that precedes the row's last line. */
   const chooseFile = (id: string): string => {
     const [wanted, last] = [getFile(id), files.get(id)]
     return last !== undefined && compareNames(last, wanted) > 0 ? last : wanted

@@ -1,20 +1,21 @@
 /**
- * Runs work for each row of a dataset: so many at a time, each row finished once, over crashes and restarts.
+ * Runs work for each row of a dataset with limited concurrency. Each row is finished once, across crashes and restarts.
  *
  * **Details**
  *
- * A row with a result in the journal is skipped, unless its digest has changed. A row whose attempt was cut off by the
- * end of the process runs with the same attempt number and {@link Attempt.goesOn}, so that the work can continue from
- * its stored state. A failed row runs with the next number. A result is written and synced before the row counts;
- * interruption (Ctrl-C) writes nothing of rows in flight. A journal that cannot be written (disk full) ends the run.
+ * A row with a result in the journal is skipped, unless its digest has changed. If the process ended during an attempt
+ * at a row, the row runs with the same attempt number and {@link Attempt.goesOn}, so that the work can continue from
+ * its stored state. A failed row runs with the next attempt number. A result is written and synced before the row
+ * counts as done. Interruption (Ctrl-C) writes no results for active rows. The run ends if the journal cannot be
+ * written (disk full).
  *
  * {@link Limits} of cost, tokens and time apply while rows run. They cover usage reported so far and the usage of
  * failed attempts.
  *
- * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next
- * run tries it again.
+ * A failed row, also one with a defect, is retried with increasing delays and then recorded as failed. The other rows
+ * continue, and the next run tries the failed row again.
  *
- * **Example** (Two rows, of which one was finished before)
+ * **Example** (Two rows, one of them already finished)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -51,7 +52,7 @@ import type * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import type { Journal, JournalError, RowKey } from "./RowJournal.ts"
 
-/** A row took longer than its limit. */
+/** Error raised when a row exceeds its time limit. */
 export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/RowTimeout")("RowTimeout", {
   seconds: Schema.Finite
 }) {
@@ -62,42 +63,42 @@ export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/Ro
 
 /** One attempt at a row. */
 export interface Attempt {
-  /** From 1, over all runs. */
+  /** Attempt number, counted from 1 over all runs. */
   readonly number: number
-  /** True when a process ended during this attempt. Its stored state is available. */
+  /** True if an earlier process ended during this attempt. The stored state of the attempt is then available. */
   readonly goesOn: boolean
 }
 
-/** Use of a row, for sums and estimates. */
+/** Usage of a row, for totals and estimates. */
 export interface RowUsage {
   readonly costUsd?: number | undefined
   readonly tokens?: number | undefined
 }
 
-/** Takes what a row uses on the way. */
+/** Reports usage while a row is running. */
 export type UsageReporter = (used: RowUsage) => Effect.Effect<void>
 
 /** Result of a row. */
 export type Result = RowUsage & {
   readonly fields: Json.Fields
-  /** Reason why the row counts as done and has no result. */
+  /** Reason why the row counts as done without a result. */
   readonly discarded?: string | undefined
 }
 
-/** A row with a result. */
+/** Makes the result of a finished row. */
 export const makeFinishedResult = (fields: Json.Fields, used: RowUsage = {}): Result => ({ ...used, fields })
 
-/** A row that is done without a result, and is not run again. */
+/** Makes the result of a discarded row, which is not run again. */
 export const makeDiscardedResult = (reason: string, fields: Json.Fields = {}, used: RowUsage = {}): Result => ({
   ...used,
   fields,
   discarded: reason
 })
 
-/** Counts of a run, live and at its end. */
+/** Counts of a run, during the run and at its end. */
 export interface Progress {
   readonly total: number
-  /** Rows that were done before this run. */
+  /** Number of rows that were done before this run. */
   readonly before: number
   readonly finished: number
   readonly discarded: number
@@ -105,37 +106,40 @@ export interface Progress {
   readonly running: number
   readonly retried: number
   readonly millis: number
-  /** Rows of this run in a minute; 0 before the first one. */
+  /** Rows completed per minute in this run, or 0 before the first one. */
   readonly ratePerMinute: number
-  /** Milliseconds until the end at this rate; undefined before the first row. */
+  /** Estimated milliseconds until the end at this rate, or `undefined` before the first row. */
   readonly remainingMillis: number | undefined
   readonly tokens: number
   /** Cost of the rows of this run so far, or undefined if unknown. */
   readonly costUsd: number | undefined
-  /** Cost of all rows of this run at this rate. */
+  /** Estimated cost of all rows of this run, at the average cost so far. */
   readonly expectedCostUsd: number | undefined
 }
 
-/** A row that failed for good in this run. */
+/** A row that failed in this run after all retries. */
 export interface FailedRow {
   readonly id: string
   readonly attempts: number
   readonly message: string
 }
 
-/** End of a run. */
+/** Final counts of a run. */
 export interface Summary extends Progress {
   readonly failures: ReadonlyArray<FailedRow>
-  /** Reason why no further row was begun, although there were some. */
+  /** Reason why the run stopped before all rows were started, or `undefined`. */
   readonly stopped: string | undefined
 }
 
-/** `retry`: again after a wait; `fail`: this row is given up; `stop`: no other row is begun either. */
+/**
+ * Handling of a failure. `retry`: try the row again after a delay. `fail`: give up this row. `stop`: give up this row
+ * and start no others.
+ */
 export type Decision = "retry" | "fail" | "stop"
 
 /**
- * Limits of a run, over which nothing goes on: rows in flight are interrupted, as by Ctrl-C, and go on in the next run;
- * the others are not begun.
+ * Limits of a run. If one is exceeded, active rows are interrupted, as with Ctrl-C, and continue in the next run. No
+ * further rows are started.
  */
 export interface Limits {
   readonly costUsd?: number | undefined
@@ -147,34 +151,37 @@ export interface Limits {
 export interface Options<Row extends RowKey, E, R> {
   readonly rows: ReadonlyArray<Row>
   readonly journal: Journal
-  /** Does the work of a row. `tell` reports usage during the work; the result includes that usage. */
+  /** Executes the work of a row. `tell` reports usage during the work, and the final result includes that usage. */
   readonly run: (row: Row, attempt: Attempt, tell: UsageReporter) => Effect.Effect<Result, E, R>
-  /** Rows at a time; 4 when absent. */
+  /** Maximum number of concurrent rows. Defaults to 4. */
   readonly concurrency?: number | undefined
   /** Rows with the same key run one after another, in order. */
   readonly sequentialBy?: ((row: Row) => string | number) | undefined
-  /** Retries of a row in this run; 2 when absent. */
+  /** Number of retries of a row in this run. Defaults to 2. */
   readonly retries?: number | undefined
-  /** Wait before the first retry, doubled with each; one second when absent. */
+  /** Delay before the first retry, doubled for each further retry. Defaults to one second. */
   readonly retryDelay?: Duration.Input | undefined
-  /** Limit of one attempt at a row. */
+  /** Time limit of one attempt at a row. */
   readonly timeout?: Duration.Input | undefined
-  /** Decision on a failure; `retry` when absent. Defects and {@link RowTimeout} are failures as well. */
+  /** Decides how a failure is handled. Defaults to `retry`. Defects and {@link RowTimeout} are failures as well. */
   readonly onFailure?: ((error: E | RowTimeout | Cause.UnknownError, row: Row) => Decision) | undefined
-  /** Told of each change; the rows wait for it. */
+  /** Called after each change. The rows wait until it returns. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
-  /** Told of each row that is over. */
+  /** Called for each row that has ended. */
   readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError, R>) | undefined
   /** Limits of the whole run. */
   readonly limits?: Limits | undefined
-  /** A reason to begin no further row, asked before each. */
+  /** Called before each row. A returned reason prevents this row and all further rows from starting. */
   readonly stopWhen?: ((progress: Progress) => string | undefined) | undefined
 }
 
-/** The way in which a row ended. */
+/** Final state of a row. */
 export type RowEnd = "finished" | "discarded" | "failed"
 
-/** The failure of an attempt; interruption of the pool itself never gets here, and leaves the attempt open. */
+/**
+ * Returns the failure of an attempt. Interruption of the pool does not reach this function, and leaves the attempt
+ * open.
+ */
 const toFailure = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
   if (Cause.hasInterruptsOnly(cause)) return new Cause.UnknownError(undefined, "the row was interrupted")
   return (
@@ -189,13 +196,13 @@ const describeError = (error: unknown): string => {
 }
 
 /**
- * True if two states of a row are the same. A row without a digest, as in results of earlier versions, is known by its
- * id alone.
+ * Returns true if two versions of a row are the same. A row without a digest, as in results of earlier versions, is
+ * compared by its id alone.
  */
 export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "digest">): boolean =>
   one.digest === undefined || other.digest === undefined || one.digest === other.digest
 
-/** Rows that have to run: they have no result for their current content. */
+/** Returns the rows that must run because they have no result for their current content. */
 export const selectRemaining = <Row extends RowKey>(
   rows: ReadonlyArray<Row>,
   { entries }: Journal
@@ -218,7 +225,7 @@ const groupRows = <Row>(
 ): ReadonlyArray<ReadonlyArray<Row>> =>
   getKey === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, getKey).values())
 
-/** Numbers of rows by their state. */
+/** Numbers of rows by state. */
 interface RowCounts {
   readonly finished: number
   readonly discarded: number
@@ -227,41 +234,41 @@ interface RowCounts {
   readonly retried: number
 }
 
-/** Usage so far. */
+/** Total usage so far. */
 interface UsageSums {
   tokens: number
   costUsd: number | undefined
 }
 
-/** Adds to the usage of a run. */
+/** Adds the usage of a row to the totals of a run. */
 const addUsage = (sums: UsageSums, { costUsd, tokens = 0 }: RowUsage): void => {
   sums.tokens += tokens
   if (costUsd !== undefined) sums.costUsd = (sums.costUsd ?? 0) + costUsd
 }
 
-/** Usage of a result without the part that was reported before. */
+/** Returns the usage of a result without the part that was already reported. */
 const subtractReported = ({ costUsd, tokens = 0 }: RowUsage, told: RowUsage): RowUsage => ({
   tokens: Math.max(0, tokens - (told.tokens ?? 0)),
   costUsd: costUsd === undefined ? undefined : Math.max(0, costUsd - (told.costUsd ?? 0))
 })
 
-/** Sums of a pool under way. */
+/** Totals of an active pool. */
 interface PoolState {
   readonly usage: UsageSums
   readonly failures: Array<FailedRow>
   counts: RowCounts
-  /** Reason to begin no further row. */
+  /** Reason why no further row is started, or `undefined`. */
   stopped: string | undefined
 }
 
-/** A pool of rows under way. */
+/** An active pool of rows. */
 interface Pool<Row extends RowKey, E, R> extends PoolState {
   readonly options: Options<Row, E, R>
-  /** Rows that were done before. */
+  /** Number of rows that were done before this run. */
   readonly before: number
-  /** Start in milliseconds since 1970. */
+  /** Start time in milliseconds since 1970. */
   readonly began: number
-  /** Lets one report of the progress be made at a time. */
+  /** Ensures that progress reports are made one at a time. */
   readonly turn: Semaphore.Semaphore
   readonly halted: Deferred.Deferred<void>
 }
@@ -303,7 +310,7 @@ const reportProgress = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>): Effect
   return pool.turn.withPermits(1)(Effect.flatMap(progress, onProgress))
 }
 
-/** Ends the pool. Rows in flight are interrupted. */
+/** Ends the pool, and interrupts active rows. */
 const haltPool = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>, reason: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     pool.stopped ??= reason
@@ -321,7 +328,7 @@ const describeExceededLimit = <Row extends RowKey, E, R>({
     : undefined
 }
 
-/** Counts usage, and ends the pool if it exceeds a limit. */
+/** Adds usage to the totals, and ends the pool if a limit is exceeded. */
 const countUsage = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>, used: RowUsage): Effect.Effect<void> =>
   Effect.suspend(() => {
     addUsage(pool.usage, used)

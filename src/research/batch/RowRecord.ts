@@ -1,15 +1,15 @@
 /**
- * The row written for one run of the agent in a batch, as a view of its run record. Pure.
+ * Builds the row for one run of the agent in a batch from its run record. Pure.
  *
  * **Details**
  *
- * Fields of the contract first (`prompt_index`, `conversations`, `metadata`, `completed`, `partial`, `api_calls`,
- * `toolsets_used`, `tool_stats`, `tool_error_counts`), then `run`: the real system prompt, the prompt, every model call
- * with its attempts, times, usage, cost and finish reason, every tool call with its status and time, the exit and the
- * error.
+ * The fields of the contract come first (`prompt_index`, `conversations`, `metadata`, `completed`, `partial`,
+ * `api_calls`, `toolsets_used`, `tool_stats`, `tool_error_counts`), then `run`: the real system prompt, the prompt,
+ * every model call with its attempts, times, usage, cost and finish reason, every tool call with its status and time,
+ * the exit and the error.
  *
- * A tool call failed when its result has an `error`, says `success: false`, is empty, or begins with "error:". A
- * command that ended with another exit code than 0 is a success of the tool.
+ * A tool call counts as failed if its result has an `error`, contains `success: false`, is empty, or begins with
+ * "error:". If a command ends with an exit code other than 0, the tool call still counts as successful.
  *
  * Source: `hermes-product.md` §5.1 and §5.2.
  */
@@ -29,34 +29,34 @@ export interface ToolStat {
   readonly failure: number
 }
 
-/** Facts of a row that its record does not have. */
+/** Facts about a row that its run record does not contain. */
 export interface RowContext {
   readonly promptIndex: number
   readonly batch: number
   readonly prompt: string
   readonly toolsets: ReadonlyArray<string>
-  /** Every tool that there is, so that all rows have the same columns. */
+  /** Names of all existing tools, so that all rows have the same columns. */
   readonly knownTools: ReadonlyArray<string>
   readonly at: number
   readonly attempt: number
-  /** Seed that its model calls requested. */
+  /** Seed requested by the row's model calls. */
   readonly seed?: number | undefined
-  /** True if an earlier process had the answer already. */
+  /** True if an earlier process had already received the answer. */
   readonly isAnswered: boolean
-  /** As the agent's session has it, without what is never saved. */
+  /** System prompt stored in the agent's session, without its unsaved part. */
   readonly systemPrompt: string
-  /** Text that was behind the system prompt and is never saved. */
+  /** Text that followed the system prompt and is never saved. */
   readonly ephemeral: string | undefined
   readonly withAtif: boolean
 }
 
-/** A session of the run with the tree of its runs. */
+/** A session of the run, with the tree of its agent runs. */
 export interface SessionTree {
   readonly sessionId: string
   readonly tree: Tree
 }
 
-/** True when a result counts as a failure of its tool. */
+/** Returns true if a result counts as a failure of its tool. */
 export const isFailure = (result: unknown): boolean => {
   const text = (result === undefined || result === null ? "" : Json.toText(result)).trim()
   if (text === "") return true
@@ -70,11 +70,11 @@ export const isFailure = (result: unknown): boolean => {
 const listCalls = (run: Run): ReadonlyArray<Call> =>
   run.steps.flatMap(({ calls }) => calls.flatMap((call) => [call, ...call.calls]))
 
-/** A call that the tools did not run counts as failed, whatever its text says. */
+/** A call that was not executed counts as failed, regardless of its result text. */
 const isFailedCall = ({ end, result }: Pick<Call, "end" | "result">): boolean =>
   end === undefined || end.status === "blocked" || end.status === "cancelled" || isFailure(result?.result ?? end.output)
 
-/** Counts of tools, one entry for every known tool. */
+/** Counts the calls of each tool, with one entry for every known tool. */
 const countToolCalls = (
   calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>,
   known: ReadonlyArray<string>
@@ -119,10 +119,10 @@ const toCallFields = ({ end, endedAt, id, name, startedAt, step }: Call) => ({
   duration_ms: end === undefined || endedAt === undefined ? null : Math.round(end.durationMillis)
 })
 
-/** The fields of a row, and the properties that a batch requires. */
+/** The fields of a row, and the properties that the batch checks. */
 export interface RowFields {
   readonly fields: Json.Fields
-  /** True when a turn of the model has reasoning. */
+  /** True if an answer of the model contains reasoning. */
   readonly hasReasoning: boolean
   readonly usage: Usage.Usage
   readonly costUsd: number | undefined
@@ -137,7 +137,7 @@ const hasThoughts = (message: Prompt.Message): boolean =>
       : part.type === "text" && /<(think|REASONING_SCRATCHPAD)>\s*[^\s<]/i.test(part.text)
   )
 
-/** The trajectory without the text that is never saved. */
+/** Returns the trajectory without the text that is never saved. */
 const removeEphemeral = (trajectory: Trajectory | undefined, ephemeral: string | undefined): Trajectory | undefined =>
   trajectory === undefined || ephemeral === undefined || ephemeral.trim() === ""
     ? trajectory
@@ -150,7 +150,7 @@ const removeEphemeral = (trajectory: Trajectory | undefined, ephemeral: string |
         )
       }
 
-/** The row of a run: of its session, and of those that go on from it after a compaction, in order. */
+/** Makes the row of a run from its session and the sessions that continue it after compactions, in order. */
 export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowFields => {
   const newest = trees.at(-1)
   const runs = trees.flatMap(({ sessionId, tree }) => tree.roots.filter((run) => run.sessionId === sessionId))
@@ -169,8 +169,8 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowF
   const cost = Cost.toSpent(
     runs.reduce((sum, { end }) => (end === undefined ? sum : Cost.addCall(sum, Cost.fromSpent(end.cost))), Cost.nothing)
   )
-  // A process that died behind the last answer left no end, and one that was stopped there an interruption: the answer
-  // is there, and whole.
+  // If a process died after the last answer, its end is missing. If it was stopped there, its end is an interruption.
+  // In both cases the answer is complete.
   const ended = last?.end?.exit
   const exit = ended === undefined || (about.isAnswered && ended === "interrupted") ? "text_response" : ended
   const isCompleted = exit === "text_response"

@@ -1,8 +1,8 @@
 /**
- * Seeds of rows: from the seed of a run to a number for the model calls of each row, and to the draws that are made for
- * it.
+ * Derives seeds of rows from the seed of a run: a number for the model calls of each row, and the random draws for the
+ * row.
  *
- * **Example** (The same again for the same row)
+ * **Example** (The same draw for the same row)
  *
  * ```ts
  * import { RowSeed } from "hermes-effect/batch"
@@ -18,14 +18,14 @@
 import * as ApiMode from "../../base/domain/ApiMode.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
-/** A number from 0 to 1 that depends on the texts alone. */
+/** Returns a number from 0 (inclusive) to 1 (exclusive) that depends only on the texts. */
 export const drawUniform = (...texts: ReadonlyArray<string>): number =>
   Number.parseInt(Digest.toHex(texts.join("\u0000"), 12), 16) / 16 ** 12
 
-/** Seed of a row for models: a whole number that the seed of the run and the row's id make. */
+/** Returns the seed of a row for models: a whole number derived from the run's seed and the row's id. */
 export const computeSeed = (seed: string, rowId: string): number => Math.floor(drawUniform(seed, rowId) * 2 ** 31)
 
-/** A route that a row asks, or asked. */
+/** A route that a row's model calls use. */
 export interface AskedRoute {
   readonly provider: string
   readonly model: string
@@ -33,8 +33,8 @@ export interface AskedRoute {
 }
 
 /**
- * The notice for users that a model ignores the seed, or undefined if it takes one. `otherwise` describes the seed's
- * remaining effect.
+ * Returns a notice that a model ignores the seed, or `undefined` if the model accepts it. `otherwise` describes the
+ * seed's remaining effect.
  */
 export const describeIgnoredSeed = ({ apiMode, model, provider }: AskedRoute, otherwise: string): string | undefined =>
   ApiMode.canTakeSeed(apiMode)

@@ -1,14 +1,15 @@
 /**
- * Conversations in the ShareGPT form that training scripts read: turns of `system`, `human`, `gpt` and `tool`. Pure.
+ * Converts conversations to the ShareGPT format that training scripts read: turns of `system`, `human`, `gpt` and
+ * `tool`. Pure.
  *
  * **Details**
  *
- * - `system` is made here: it says how functions are called, and holds the definitions of the tools. It is not the
+ * - `system` is generated here. It describes how functions are called, and contains the tool definitions. It is not the
  *   system prompt of the agent.
- * - `gpt` begins with a think block, an empty one where the model gave no reasoning; scratchpad tags are think tags.
- *   Each call is a block with its name and parsed arguments.
- * - Results that follow one another are one `tool` turn, a block for each, matched by the id of their call.
- * - Pictures are `[screenshot]`.
+ * - `gpt` begins with a think block, which is empty if the model returned no reasoning. Scratchpad tags become think
+ *   tags. Each call is a block with its name and parsed arguments.
+ * - Consecutive results form one `tool` turn with a block for each result, matched by call id.
+ * - Images are replaced by `[screenshot]`.
  *
  * Source: `hermes-product.md` §5.2, `hermes-llm.md` §20.2.
  */
@@ -22,7 +23,7 @@ export interface Turn {
   readonly value: string
 }
 
-/** A tool call as a turn contains it. */
+/** A tool call in the form in which a turn contains it. */
 export interface CallBlock {
   readonly name: string
   readonly arguments: Json.Fields
@@ -30,7 +31,7 @@ export interface CallBlock {
 
 const wrapBlock = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
 
-/** The `system` turn for tools. */
+/** Makes the `system` turn that describes the tools. */
 const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
   return {
@@ -92,7 +93,7 @@ const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string>
       : []
   )
 
-/** The turns of a conversation without its system prompt. */
+/** Converts a conversation without its system prompt to turns. */
 export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
   const found: Array<Turn> = []
   for (const message of messages) {
@@ -123,13 +124,13 @@ export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<
   return found
 }
 
-/** A whole trajectory. */
+/** Converts a whole trajectory, including its `system` turn. */
 export const toConversations = (
   messages: ReadonlyArray<Prompt.Message>,
   tools: ReadonlyArray<ToolDefinition>
 ): ReadonlyArray<Turn> => [makeSystemTurn(tools), ...toTurns(messages)]
 
-/** Calls of a `gpt` turn. */
+/** Parses the calls of a `gpt` turn. */
 export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
   Array.from(value.matchAll(/<tool_call>\n([\s\S]*?)\n<\/tool_call>/g), ([, text = ""]) =>
     Json.readFields(Json.parseOrKeep(text))
@@ -139,7 +140,7 @@ export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
       : []
   )
 
-/** Turns of a stored row, or undefined if none can be read. */
+/** Returns the turns of a stored row, or `undefined` if none can be read. */
 export const read = (value: unknown): ReadonlyArray<Turn> | undefined => {
   if (!Array.isArray(value)) return undefined
   const found = value.flatMap((one): ReadonlyArray<Turn> => {

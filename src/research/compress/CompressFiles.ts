@@ -1,12 +1,12 @@
 /**
- * Compresses files of trajectories: each line a row with `conversations`, written in its order with
- * `compression_metrics` beside it.
+ * Compresses files of trajectories. Each line is a row with `conversations`, and is written in the same order with
+ * `compression_metrics` added.
  *
  * **Details**
  *
- * Rows that cannot be read are reported with their lines and left out. A row that took too long is dropped; one whose
- * compression failed otherwise stays as it was. `compression_metrics.json` beside the output has the sums of all files.
- * A file appears as a whole, when it is done.
+ * Unreadable rows are reported with their line numbers and left out. A row that exceeds the time limit is dropped. If
+ * its compression fails for another reason, the row is left unchanged. `compression_metrics.json` next to the output
+ * contains the totals of all files. An output file appears only when it is complete.
  *
  * Source: `hermes-product.md` §5.4.
  */
@@ -26,22 +26,22 @@ import * as TrajectoryCompressor from "./TrajectoryCompressor.ts"
 
 /** Options of {@link run}. */
 export interface Options<E, R> extends TrajectoryCompressor.Options {
-  /** File, or directory of `.jsonl` files. */
+  /** Input file, or directory of `.jsonl` files. */
   readonly input: string
-  /** Beside the input, with `-compressed` in its name, when absent. */
+  /** Output path. Defaults to the input path with `-compressed` added to its name. */
   readonly output: string | undefined
   readonly concurrency: number
   readonly timeout: Duration.Duration
-  /** Part of the rows, from 0 to 100. */
+  /** Percentage of the rows to compress, from 0 to 100. */
   readonly samplePercent: number | undefined
   readonly seed: number
-  /** Absent for a run that only counts. */
+  /** Summariser. If it is `undefined`, the run only estimates the result. */
   readonly summarise: TrajectoryCompressor.Summariser<E, R> | undefined
   readonly onProgress: (done: number) => Effect.Effect<void>
   readonly onProblem: (text: string) => Effect.Effect<void>
 }
 
-/** Sums over all rows. */
+/** Totals over all rows. */
 export interface Sums {
   readonly rows: number
   readonly compressed: number
@@ -56,7 +56,7 @@ export interface Sums {
   readonly tokensAfter: number
 }
 
-/** Result of {@link run}: the sums, and the files that were written. */
+/** Result of {@link run}: the totals, and the files that were written. */
 export interface Report {
   readonly sums: Sums
   readonly outputs: ReadonlyArray<string>
@@ -86,7 +86,10 @@ const noSums: Sums = {
 const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
 
-/** True when a row is in the sample: its own number decides, so that the same rows are taken again. */
+/**
+ * Returns true if a row belongs to the sample. The decision depends only on the file, the row's number and the seed, so
+ * that each run selects the same rows.
+ */
 const isSampled = (
   file: string,
   number: number,
@@ -95,7 +98,7 @@ const isSampled = (
   samplePercent === undefined ||
   (Number.parseInt(Digest.toHex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8) * 100 < samplePercent
 
-/** The sums with some of them increased. */
+/** Returns the totals with some of them increased. */
 const increaseSums = (sums: Sums, added: Partial<Sums>): Sums => ({
   rows: sums.rows + (added.rows ?? 0),
   compressed: sums.compressed + (added.compressed ?? 0),
@@ -123,7 +126,7 @@ const toSums = (metrics: TrajectoryCompressor.Metrics): Partial<Sums> => ({
 const computeRatio = (part: number, whole: number): number =>
   whole === 0 ? 1 : Math.round((part / whole) * 10_000) / 10_000
 
-/** `compression_metrics.json`. */
+/** Returns the content of `compression_metrics.json`. */
 const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
   token_estimate: "characters / 4",
   target_tokens: targetTokens,
@@ -144,7 +147,7 @@ const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: Tra
   compression_ratio: computeRatio(sums.tokensAfter, sums.tokensBefore)
 })
 
-/** Files to read, and the file or directory to write. */
+/** Returns the files to read, and the file or directory to write. */
 export const resolveFiles = Effect.fnUntraced(function* ({
   input,
   output: wanted
@@ -153,7 +156,7 @@ export const resolveFiles = Effect.fnUntraced(function* ({
   const paths = yield* Path.Path
   const isFolder = (yield* Effect.mapError(fs.stat(input), toReadError(input))).type === "Directory"
   const found = isFolder ? yield* Effect.mapError(fs.readDirectory(input), toReadError(input)) : []
-  // A batch run has the rows of its parts once more in the merged file.
+  // The merged file of a batch run repeats the rows of its batch files.
   const isRun = found.includes(BatchFiles.names.manifest) && found.includes(BatchFiles.names.trajectories)
   const files = isFolder
     ? found
@@ -170,7 +173,7 @@ export const resolveFiles = Effect.fnUntraced(function* ({
   return { files, isFolder, output }
 })
 
-/** A compression under way. */
+/** An active compression. */
 interface Compression<E, R> {
   readonly options: Options<E, R>
   sums: Sums
@@ -199,7 +202,7 @@ const readLines = Effect.fnUntraced(function* <E, R>(compression: Compression<E,
   return lines
 })
 
-/** Estimates the result for a line without a summary. */
+/** Estimates the result for a line without requesting a summary. */
 const estimateLine = (options: TrajectoryCompressor.Options, turns: Line["turns"]): Partial<Sums> => {
   const range = TrajectoryCompressor.planRange(turns, options)
   const before = TrajectoryCompressor.estimateTokens(turns)
@@ -226,7 +229,7 @@ const compressLine = Effect.fnUntraced(function* <E, R>(
   const { options } = compression
   const { onProblem, onProgress, timeout } = options
   const result = yield* TrajectoryCompressor.compress(turns, options, summarise).pipe(
-    // The trajectory stays as it is after any failure.
+    // After any failure, the trajectory is left unchanged.
     Effect.catchDefect((defect) =>
       Effect.as(
         onProblem(`${file} line ${number}: not compressed: ${String(defect)}`),

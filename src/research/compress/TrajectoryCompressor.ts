@@ -1,16 +1,16 @@
 /**
- * Makes a trajectory smaller: replaces as much of its middle as is needed by one turn with a summary.
+ * Compresses a trajectory: replaces as much of its middle as necessary with one summary turn.
  *
  * **Details**
  *
- * The first system, human, gpt and tool turn and the last turns stay as they are. Of the turns between, from the oldest
- * on, only as many are replaced as bring the trajectory to its target; results go with their calls. The summary is a
- * human turn behind {@link label}, and the system turn says that there is one. A summary that was cut by its length, or
- * that cannot be had in some attempts, is a placeholder.
+ * The first system, human, gpt and tool turn and the last turns are left unchanged. Of the turns between them, starting
+ * with the oldest, only as many are replaced as are needed to reach the target size. Results are replaced together with
+ * their calls. The summary is a human turn that begins with {@link label}, and the system turn mentions it. A
+ * placeholder is used if the summary was truncated or could not be obtained after several attempts.
  *
  * **Gotchas**
  *
- * Tokens are estimated as a quarter of the characters, rounded up: no tokenizer of a model is loaded.
+ * Tokens are estimated as a quarter of the characters, rounded up: no model tokenizer is loaded.
  *
  * Source: `hermes-product.md` §5.4.
  */
@@ -20,37 +20,37 @@ import type { Turn } from "../batch/ShareGpt.ts"
 
 /** Limits of a compression. */
 export interface Options {
-  /** Tokens of a trajectory that is small enough. */
+  /** Target size of a trajectory, in tokens. Smaller trajectories are not compressed. */
   readonly targetTokens: number
-  /** Tokens that a summary may have. */
+  /** Maximum number of tokens in a summary. */
   readonly summaryTokens: number
-  /** Turns at the end that stay. */
+  /** Number of turns at the end that are never replaced. */
   readonly protectLast: number
-  /** Attempts at a summary. */
+  /** Maximum number of attempts at a summary. */
   readonly attempts: number
 }
 
-/** Limits of the contract. */
+/** Default limits, as defined by the contract. */
 export const defaults: Options = { targetTokens: 15_250, summaryTokens: 750, protectLast: 4, attempts: 3 }
 
-/** Stands before a summary. */
+/** Text that introduces a summary. */
 export const label = "[CONTEXT SUMMARY]:"
 
 const notice =
   "\n\nSome of the earlier turns of this conversation are replaced by a summary of what was done and found."
 const placeholder = "The earlier turns that stood here are left out; no summary of them could be made."
 
-/** Estimated tokens of turns. */
+/** Estimates the number of tokens in turns. */
 export const estimateTokens = (turns: ReadonlyArray<Turn>): number =>
   turns.reduce((sum, { value }) => sum + Math.ceil(value.length / 4), 0)
 
-/** Positions of the turns that are replaced; the end is behind the last. */
+/** Range of the turns that are replaced. The end is exclusive. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
-/** Position behind the first turns of all roles. */
+/** Returns the position after the first turn of every role. */
 const findHeadEnd = (turns: ReadonlyArray<Turn>): number => {
   const firsts = (["system", "human", "gpt", "tool"] as const).map((role) =>
     turns.findIndex(({ from }) => from === role)
@@ -58,7 +58,7 @@ const findHeadEnd = (turns: ReadonlyArray<Turn>): number => {
   return Math.max(...firsts) + 1
 }
 
-/** Chooses the turns to replace. Returns undefined if compression saves nothing. */
+/** Chooses the turns to replace. Returns `undefined` if compression saves nothing. */
 export const planRange = (
   turns: ReadonlyArray<Turn>,
   { protectLast, summaryTokens, targetTokens }: Options
@@ -67,10 +67,10 @@ export const planRange = (
   if (total <= targetTokens) return undefined
   const isResult = (at: number): boolean => turns[at]?.from === "tool"
   let from = findHeadEnd(turns)
-  // Results of a call that stays.
+  // Skips the results of a call that is not replaced.
   while (isResult(from)) from++
   let last = Math.max(from, turns.length - protectLast)
-  // A call whose results stay.
+  // Excludes a call whose results are not replaced.
   while (last > from && isResult(last)) last--
   const needed = total - targetTokens + summaryTokens
   let to = from
@@ -79,7 +79,7 @@ export const planRange = (
   return saved <= summaryTokens ? undefined : { from, to }
 }
 
-/** Facts of one compression. */
+/** Statistics of one compression. */
 export interface Metrics {
   readonly original_tokens: number
   readonly compressed_tokens: number
@@ -97,27 +97,27 @@ export interface Metrics {
   readonly is_placeholder: boolean
 }
 
-/** A summary, or the reason why it failed. */
+/** A summary, or the reason why the summary failed. */
 export interface Summary {
   readonly text: string
-  /** True when it was cut by its length. */
+  /** True if the summary was truncated by its length limit. */
   readonly isCut: boolean
 }
 
-/** Makes a summary of a text in at most so many tokens. */
+/** Summarises a text in at most the given number of tokens. */
 export type Summariser<E, R> = (text: string, maxTokens: number) => Effect.Effect<Summary, E, R>
 
 /** A trajectory and the changes made to it. */
 export interface CompressionResult {
   readonly turns: ReadonlyArray<Turn>
   readonly metrics: Metrics
-  /** Reason why a placeholder replaces a summary. */
+  /** Reason why a placeholder is used instead of a summary. */
   readonly problem?: string | undefined
 }
 
 const roundRatio = (value: number): number => Math.round(value * 10_000) / 10_000
 
-/** Effort for a summary. */
+/** Numbers of calls and errors for one summary. */
 interface SummaryEffort {
   readonly calls: number
   readonly errors: number
@@ -152,7 +152,7 @@ const computeMetrics = (
 const renderTurns = (turns: ReadonlyArray<Turn>): string =>
   turns.map(({ from, value }) => `[${from}]\n${value}`).join("\n\n")
 
-/** Question for a summary. */
+/** Builds the prompt that requests a summary. */
 export const buildQuestion = (text: string, maxTokens: number): string =>
   [
     `Summarise the part of an agent's conversation below in at most ${maxTokens} tokens, ` +
@@ -166,13 +166,13 @@ export const buildQuestion = (text: string, maxTokens: number): string =>
     "</conversation>"
   ].join("\n")
 
-/** A trajectory that stays as it is. */
+/** Returns a trajectory unchanged. */
 export const keepUnchanged = (turns: ReadonlyArray<Turn>, options: Options): CompressionResult => ({
   turns,
   metrics: computeMetrics(turns, turns, undefined, { calls: 0, errors: 0 }, options)
 })
 
-/** Compresses one trajectory; one under its target stays as it is. */
+/** Compresses one trajectory. A trajectory below its target size is left unchanged. */
 export const compress = Effect.fnUntraced(function* <E, R>(
   turns: ReadonlyArray<Turn>,
   options: Options,

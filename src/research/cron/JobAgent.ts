@@ -1,8 +1,7 @@
 /**
- * The port through which a job reaches an agent: one that is there, or one that is made for the job's provider and
- * model.
+ * Service that provides the agent of a job: an existing agent, or one that is made for the job's provider and model.
  *
- * **Example** (The agent of the application does the jobs)
+ * **Example** (The application's agent runs the jobs)
  *
  * ```ts
  * import * as Layer from "effect/Layer"
@@ -26,18 +25,18 @@ import { type Selection, type Service as Registry, ToolRegistry } from "../../to
 import * as Toolsets from "../../tools/Toolsets.ts"
 import { JobBlocked } from "./JobFiles.ts"
 
-/** Settings of a job's tools from the configuration. */
+/** Configured settings of the tools for jobs. */
 export interface ToolOptions {
-  /** Toolsets of a job that names none; `hermes-cli` when absent. */
+  /** Toolsets for a job that names no toolsets. Defaults to `hermes-cli`. */
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly disabled?: ReadonlyArray<string> | undefined
-  /** True when a job may make jobs; no when absent. */
+  /** True if a job may create jobs. Defaults to false. */
   readonly maySchedule?: boolean | undefined
 }
 
 /**
- * Selects the tools of a scheduled run: its own or the configured toolsets, without tools that need a user or create
- * jobs.
+ * Selects the tools of a scheduled run: the toolsets of the job or of the configuration, without tools that require a
+ * user or create jobs.
  */
 export const selectTools = (
   job: Pick<Job, "toolsets">,
@@ -60,26 +59,26 @@ export const selectTools = (
     return Effect.as(told, selection)
   })
 
-/** Question to the agent of a job. */
+/** Request to the agent of a job. */
 export interface JobRequest {
   readonly prompt: string
-  /** Of the new session that the run is. */
+  /** Source tag of the session that the run creates. */
   readonly source: "cron"
 }
 
-/** Asks the agent of a job, in a session of its own. */
+/** Runs the agent of a job in a separate session. */
 export type Ask = (asked: JobRequest) => Effect.Effect<RunResult, AgentError>
 
-/** Opens the agent of a job. */
+/** Service that opens the agent of a job. */
 export interface Service {
-  /** The agent of a job, or what of the configuration keeps it from running; no model is asked yet. */
+  /** Opens the agent of a job. Fails if the configuration prevents the job from running. Makes no model call. */
   readonly open: (job: Job) => Effect.Effect<Ask, JobBlocked, Scope.Scope>
 }
 
 /** Service that opens the agent of a job. */
 export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {}
 
-/** The agent in the context, whatever provider and model a job remembers. */
+/** Uses the agent in the context for every job, regardless of the job's stored provider and model. */
 export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
   Layer.effect(
     JobAgent,

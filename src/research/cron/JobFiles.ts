@@ -1,10 +1,10 @@
 /**
- * Files that jobs read and leave in the home directory: scripts, and the outputs of their runs.
+ * Files that jobs read and write in the home directory: scripts, and the outputs of their runs.
  *
  * **Details**
  *
- * Each run leaves `cron/output/<job>/<time>.md`, for its owner only, without secrets; of one job the last
- * {@link keptOutputs} are kept.
+ * Each run writes `cron/output/<job>/<time>.md`, readable by its owner only and without secrets. The last
+ * {@link keptOutputs} outputs of each job are retained.
  *
  * Source: `hermes-product.md` §2.5 and §4.4.
  */
@@ -20,20 +20,20 @@ import * as Redaction from "../../base/domain/Redaction.ts"
 import { CronStoreError } from "../../tools/cron/Job.ts"
 import * as JobSchedule from "../../tools/cron/JobSchedule.ts"
 
-/** Reports why a job cannot run; the line says what to correct. No model was asked. */
+/** Error raised when a job cannot run. The message states the remedy. No model call was made. */
 export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/runner/JobBlocked")("JobBlocked", {
   message: Schema.String
 }) {}
 
-/** Outputs of one job that are kept. */
+/** Number of outputs that are retained for each job. */
 export const keptOutputs = 50
 
 const divider = "\n\n---\n\n"
 
-/** Directories, none of which need exist. */
+/** Directories of jobs. None of them has to exist. */
 export interface Places {
   readonly scripts: string
-  /** The directory of the jobs. */
+  /** Directory that contains the jobs. */
   readonly cron: string
 }
 
@@ -41,14 +41,14 @@ export interface Places {
 interface Record {
   readonly jobId: string
   readonly began: number
-  /** Facts of the run, each in one line. */
+  /** Facts about the run, one per line. */
   readonly facts: ReadonlyArray<readonly [name: string, value: string]>
   readonly body: string
 }
 
 const toOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
 
-/** The real path of a script, which has to lie below the directory of scripts. */
+/** Returns the real path of a script, which must be inside the scripts directory. */
 export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -67,7 +67,7 @@ export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name
   return isFile ? path : yield* missing
 })
 
-/** Looks whether a job can work in its directory. */
+/** Checks that a job can work in its directory. */
 export const checkWorkdir = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const isThere = yield* Effect.match(fs.stat(path), {
@@ -85,7 +85,7 @@ const toStoreError =
   (cause: PlatformError): CronStoreError =>
     new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
 
-/** Writes what a run gave, and returns the path. */
+/** Writes the result of a run to a file, and returns the path. */
 export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { began, body, facts, jobId }: Record) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -104,7 +104,7 @@ export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { bega
   return path
 })
 
-/** Records that due jobs were checked. */
+/** Records the time at which due jobs were checked. */
 export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -117,7 +117,7 @@ export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: nu
     )
 })
 
-/** Time of the last look; undefined when there was none. */
+/** Returns the time of the last check, or `undefined` if jobs were never checked. */
 export const readLastLook = Effect.fnUntraced(function* ({ cron }: Places) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -128,7 +128,7 @@ export const readLastLook = Effect.fnUntraced(function* ({ cron }: Places) {
     : undefined
 })
 
-/** The body of an output; undefined when it cannot be read any more. */
+/** Returns the body of an output file, or `undefined` if the file cannot be read. */
 export const readBody = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) =>
     Effect.match(fs.readFileString(path), {

@@ -8,9 +8,9 @@
  * output. Any other job runs the agent in a separate session without interactive approvals and without job creation.
  *
  * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
- * shown. A script that prints nothing is silent.
+ * shown. Nothing is shown for a script that prints nothing.
  *
- * **Example** (Sending results somewhere)
+ * **Example** (Sending results to another system)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -22,7 +22,8 @@
  * )
  * ```
  *
- * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
+ * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"). It does not specify the text of the
+ * marker.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -46,13 +47,13 @@ import * as JobFiles from "./JobFiles.ts"
 import { JobBlocked } from "./JobFiles.ts"
 import * as JobScript from "./JobScript.ts"
 
-/** Marker of a job that has nothing to say. */
+/** Marker in the answer of a job that has nothing to report. */
 const silentMarker = "[SILENT]"
 
-/** Characters of a script's or another job's output that the agent gets. */
+/** Maximum number of characters that the agent receives from the output of a script or of another job. */
 const materialChars = 10_000
 
-/** A piece that goes before the prompt. */
+/** A piece of text placed before the prompt. */
 interface Material {
   readonly tag: "skill" | "script-output" | "job-output"
   readonly name: string
@@ -89,8 +90,8 @@ const renderHeading = ({ name, schedule }: Job, meant: number, now: number): str
 }
 
 /**
- * Builds the prompt of a job. Output of a script and of other jobs is material: it is wrapped in separate tags, and
- * marked if it looks like instructions.
+ * Builds the prompt of a job. The outputs of a script and of other jobs are wrapped in separate tags as material, and
+ * marked if they look like instructions.
  */
 const buildPrompt = (
   job: Job,
@@ -103,36 +104,38 @@ const buildPrompt = (
 
 const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
 
-/** True when an answer asks not to be shown: by the marker alone, or in a line of its own at its beginning or end. */
+/**
+ * Returns true if an answer requests not to be shown: it is only the marker, or its first or last line is the marker.
+ */
 const isSilent = (answer: string): boolean => {
   const lines = answer.split("\n").filter((line) => line.trim() !== "")
   return isMarker(lines[0]) || isMarker(lines.at(-1))
 }
 
-/** Settings of runs. */
+/** Settings for runs of jobs. */
 export interface Settings {
   readonly places: JobFiles.Places
-  /** Skills that jobs may follow. When absent, a job that names a skill is blocked. */
+  /** Skills that jobs may follow. Without it, a job that names a skill is blocked. */
   readonly skills?: Pick<SkillStore, "view"> | undefined
-  /** Decision on a dangerous call: `approvals.cron_mode`. */
+  /** Decision on dangerous tool calls, from `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
-  /** True when what keeps a job from running is told once, and not each time. */
+  /** True if a problem that prevents a job from running is reported only once. */
   readonly preflight: boolean
   readonly maySchedule: boolean
   readonly scriptTimeoutSeconds: number
   readonly runTimeoutSeconds: number
 }
 
-/** Part of a run that is shown. */
+/** Result of a run in the form in which it is shown. */
 export interface DeliveredResult {
   readonly job: Job
   readonly text: string
   readonly isFailure: boolean
-  /** The file with the result, if any. */
+  /** Path of the file with the result, if any. */
   readonly output: string | undefined
 }
 
-/** Delivery of results besides their files; none by default. */
+/** Delivers results in addition to their files. Does nothing by default. */
 export const Delivery = Context.Reference<(shown: DeliveredResult) => Effect.Effect<void>>(
   "hermes-effect/runner/Delivery",
   { defaultValue: () => () => Effect.void }
@@ -146,7 +149,7 @@ interface Answer {
   readonly cut?: string | undefined
 }
 
-/** The texts of the skills that a job follows. */
+/** Reads the texts of the skills that a job follows. */
 const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
   Effect.forEach(job.skills, (name) =>
     skills === undefined
@@ -160,7 +163,7 @@ const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray
         })
   )
 
-/** Needs of a job, checked before anything is begun. */
+/** Prepares the requirements of a job, before anything is started. */
 const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   const problem = findInjection("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
@@ -171,7 +174,7 @@ const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   return { ask, script, skills }
 })
 
-/** The latest outputs of the jobs in `context_from`. Deleted jobs and jobs that never ran are omitted. */
+/** Reads the latest outputs of the jobs in `context_from`. Deleted jobs and jobs that never ran are omitted. */
 const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
   if (job.context_from.length === 0) return []
   const { jobs } = yield* (yield* CronJobs).list
@@ -235,7 +238,7 @@ const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Re
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
-/** Text for the file and the screen: the answer, and the reason if it is missing or incomplete. */
+/** Returns the text for the file and the screen: the answer, and the reason if it is missing or incomplete. */
 const renderBody = ({ error, text }: Result): string =>
   [...(error === undefined ? [] : [`Failed: ${error}`]), ...(text === "" ? [] : [text])].join("\n\n")
 
@@ -249,7 +252,7 @@ const finishRun = Effect.fnUntraced(function* (
   const jobs = yield* CronJobs
   const result = toResult(exit, settings)
   const body = renderBody(result)
-  // A run that was not begun leaves no file: it would leave one at each tick.
+  // A run that did not start writes no file. Otherwise it would write one at each check.
   const output =
     result.status === "blocked"
       ? undefined
@@ -273,18 +276,18 @@ const finishRun = Effect.fnUntraced(function* (
   return { job, status: result.status, error: result.error }
 })
 
-/** Outcome of a run. */
+/** Outcome of a run of a job. */
 export interface JobOutcome {
   readonly job: Job
   readonly status: FinishedRun["status"]
   readonly error: string | undefined
 }
 
-/** Runs a claimed job once. Whatever happens, the job is given back; interrupted, it is a failed run. */
+/** Runs a claimed job once. The claim is always released. An interrupted run counts as failed. */
 export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis
-  // A file that cannot be written at the moment is tried again before the lease is over.
+  // If the job file cannot be written at the moment, the renewal is retried before the lease expires.
   const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
   const renewing = Effect.gen(function* () {
     do yield* Effect.sleep(Duration.minutes(1))

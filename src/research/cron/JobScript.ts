@@ -1,11 +1,10 @@
 /**
- * Runs the script of a job: in a process of its own, without credentials, and with everything that it started gone
- * after it.
+ * Runs the script of a job in a separate process without credentials, and ends all processes that it started.
  *
  * **Details**
  *
- * The ending decides what runs it: `.py` is for `python3`, `.js`, `.mjs`, `.cjs`, `.ts` and `.mts` are for `node`,
- * everything else is for a shell.
+ * The file extension selects the interpreter: `python3` for `.py`, `node` for `.js`, `.mjs`, `.cjs`, `.ts` and `.mts`,
+ * and a shell for all other files.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,13 +19,16 @@ import { redactText } from "../../base/domain/Redaction.ts"
 import * as OutputText from "../../tools/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tools/builtin/terminal/Shell.ts"
 
-/** Characters of its output that are kept. */
+/** Maximum number of characters retained from the script's output. */
 const outputChars = 50_000
 const errorChars = 2_000
-/** Bytes of stderr that are kept: its beginning may be the end of a secret, and is left out. */
+/**
+ * Number of bytes retained from the end of stderr. Its first line is omitted, because it may contain the end of a
+ * secret.
+ */
 const errorBytes = 16_384
 
-/** The script gave no result. */
+/** Error raised when the script produced no result. */
 class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
   message: Schema.String
 }) {}
@@ -43,8 +45,8 @@ const programs: Readonly<Record<string, string>> = {
 const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * Its stdout stays stdout; of stderr, which may be endless too, only the end goes to a file, and the exit code to
- * another.
+ * Builds the command of a script. Its stdout is passed through. The end of stderr, which may be endless too, is written
+ * to one file, and the exit code to another.
  */
 const buildCommand = (path: string, extension: string, errors: string, code: string): string => {
   const program = quoteForShell(programs[extension.toLowerCase()] ?? "bash")
@@ -54,7 +56,7 @@ const buildCommand = (path: string, extension: string, errors: string, code: str
   )
 }
 
-/** Output of the script. */
+/** Runs the script, and returns its output. */
 export const run = Effect.fnUntraced(
   function* (path: string, cwd: string | undefined, timeoutSeconds: number) {
     const fs = yield* FileSystem.FileSystem
@@ -72,15 +74,15 @@ export const run = Effect.fnUntraced(
         onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
       })
       .pipe(
-        // The interpreter and its child processes run with the user's rights, and a command may have put programs into
-        // the working tree.
+        // The interpreter and its child processes run with the user's rights, and an earlier command may have placed
+        // programs in the working tree.
         Effect.provideService(ProcessEnvironment, yield* TrustedPrograms.safeEnvironment)
       )
     yield* Effect.timeoutOrElse(running.exit, {
       duration: Duration.seconds(timeoutSeconds),
       orElse: () => new ScriptFailed({ message: `the script was ended after ${timeoutSeconds} s` })
     })
-    // Shown, written down, and given to a model.
+    // The output is shown, stored, and sent to a model.
     const output = redactText(OutputText.renderBounded(buffer.kept(), outputChars, true)).trim()
     const exitCode = (yield* fs.readFileString(code)).trim()
     if (exitCode === "0") return output

@@ -1,12 +1,12 @@
 /**
- * Looks which jobs are due and runs them, once or every minute.
+ * Checks for due jobs and runs them, once or every minute.
  *
  * **Details**
  *
- * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of
- * them. A long run never keeps others waiting, unless the number of runs at once is limited.
+ * Any number of tickers in any number of processes may check the same jobs. Each due time of a job is handled by
+ * exactly one of them. A long run does not delay other runs, unless the number of concurrent runs is limited.
  *
- * **Example** (Running what is due)
+ * **Example** (Running due jobs)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -41,23 +41,23 @@ import * as Semaphore from "effect/Semaphore"
 import { CronJobs } from "../../tools/cron/CronJobs.ts"
 import * as JobRun from "./JobRun.ts"
 
-/** Time between two looks. */
+/** Time between two checks. */
 export const every = "1 minute"
 
-/** Settings of ticks. */
+/** Settings for checking and running jobs. */
 export interface Settings extends JobRun.Settings {
-  /** Runs at once; without a limit when absent. */
+  /** Maximum number of concurrent runs. `undefined` if no limit applies. */
   readonly maxParallel: number | undefined
 }
 
-/** Claims and runs a due job. Returns undefined if another process claimed it first. */
+/** Claims and runs a due job. Returns `undefined` if another process claimed the job first. */
 const runDueJob = Effect.fnUntraced(function* (id: string, settings: Settings) {
   const jobs = yield* CronJobs
   const claim = yield* jobs.claim(id)
   return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
 })
 
-/** Runs what is due now, and says how each ended. */
+/** Runs the jobs that are due now, and returns their outcomes. */
 export const runOnce = Effect.fnUntraced(function* (settings: Settings) {
   const jobs = yield* CronJobs
   const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => runDueJob(id, settings), {
@@ -66,13 +66,16 @@ export const runOnce = Effect.fnUntraced(function* (settings: Settings) {
   return ended.filter((run) => run !== undefined)
 })
 
-/** A job by name, now. */
+/** Runs a job now, selected by its name or id. */
 export const runNow = Effect.fnUntraced(function* (reference: string, settings: Settings) {
   const jobs = yield* CronJobs
   return yield* JobRun.run(yield* jobs.take(reference), settings)
 })
 
-/** Checks every minute, forever, and runs `looked` each time. Interruption also interrupts running jobs. */
+/**
+ * Checks for due jobs every minute, forever, and runs `looked` after each check. Interruption also interrupts running
+ * jobs.
+ */
 export const runForever = Effect.fnUntraced(function* (settings: Settings, looked: Effect.Effect<void>) {
   const jobs = yield* CronJobs
   const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
@@ -80,7 +83,7 @@ export const runForever = Effect.fnUntraced(function* (settings: Settings, looke
   const look = Effect.gen(function* () {
     for (const { id } of yield* jobs.due) {
       const run = Effect.catch(runDueJob(id, settings), ({ message }) => Effect.logError(message))
-      // One that waits for its turn is still due, and is not begun twice.
+      // A job that waits for a permit is still due, and is not started twice.
       yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
     }
   }).pipe(Effect.catch(({ message }) => Effect.logError(message)))

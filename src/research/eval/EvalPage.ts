@@ -1,21 +1,20 @@
 /**
- * Results of an evaluation, or of two, as one HTML page that needs nothing else: no script, no address, no file beside
- * it.
+ * Renders the results of one or two evaluations as a self-contained HTML page without scripts, links or external files.
  *
  * **Details**
  *
- * The page shows the numbers of each configuration, a comparison if there are two, and every attempt with its prompt,
- * answer and verdicts. Text from models and datasets is escaped. Texts are cut at {@link shownChars}.
+ * The page shows the statistics of each configuration, a comparison if there are two, and every attempt with its
+ * prompt, answer and verdicts. Text from models and datasets is escaped. Texts are cut at {@link shownChars}.
  */
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import type { AttemptResult, Comparison, Report } from "./EvalReport.ts"
 import type { Interval } from "./EvalStatistics.ts"
 
-/** Characters of a prompt and of an answer that a page shows. */
+/** Maximum number of characters shown of a prompt and of an answer. */
 export const shownChars = 20_000
 
-/** Attempts on a page; those that did not pass come first. */
+/** Maximum number of attempts on a page. Failed attempts come first. */
 export const shownAttempts = 2000
 
 const entities: Readonly<Record<string, string>> = {
@@ -32,22 +31,22 @@ const renderText = (text: string): string => escapeHtml(Redaction.redactText(Tex
 
 const formatCount = (value: number): string => value.toLocaleString("en-US")
 
-/** A share as per cent. */
+/** Formats a share as a percentage. */
 export const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
-/** Name of the method of an interval, for people. */
+/** Returns the display name of the method of an interval. */
 export const getMethodName = ({ method }: Pick<Interval, "method">): string =>
   method === "wilson" ? "Wilson" : "bootstrap"
 
-/** An interval as text, or empty without one. */
+/** Formats an interval. Returns an empty text if it is `undefined`. */
 export const formatInterval = (interval: Interval | undefined): string =>
   interval === undefined ? "" : `${formatPercent(interval.low)} to ${formatPercent(interval.high)}`
 
-/** A cost for people. */
+/** Formats a cost for display. */
 export const formatCost = (usd: number | undefined): string =>
   usd === undefined ? "unknown" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 5 : 2)}`
 
-/** Facts of a configuration, each with its name and value. */
+/** Lists facts about a configuration, each with its name and value. */
 export const listFacts = (report: Report): ReadonlyArray<readonly [name: string, value: string]> => [
   ["model", report.models.join(", ")],
   ["rows", report.attempts === report.items ? String(report.items) : `${report.items}, ${report.attempts} attempts`],
@@ -55,7 +54,7 @@ export const listFacts = (report: Report): ReadonlyArray<readonly [name: string,
     "passed",
     `${formatPercent(report.passRate.value)}${report.passRate.interval === undefined ? "" : ` (95 %: ${formatInterval(report.passRate.interval)}, ${getMethodName(report.passRate.interval)})`}`
   ],
-  // pass@1 is the pass rate.
+  // pass@1 is omitted because it equals the pass rate.
   ...report.passAtK
     .filter(({ k }) => k > 1)
     .map(
@@ -92,7 +91,7 @@ export const listFacts = (report: Report): ReadonlyArray<readonly [name: string,
     : [["latency", `p50 ${report.latency.p50.toFixed(1)} s, p95 ${report.latency.p95.toFixed(1)} s`] as const])
 ]
 
-/** The result of a comparison, in a sentence. */
+/** Describes the result of a comparison in a sentence. */
 export const describeComparison = ({ better, commonItems, difference, test, worse }: Comparison): string => {
   if (difference === undefined || test === undefined) return "The two have no row in common."
   const formatPoints = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
@@ -119,7 +118,7 @@ const style = [
 const renderRow = (cells: ReadonlyArray<string>, tag: "td" | "th" = "td"): string =>
   `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
 
-/** Facts of configurations side by side. */
+/** Renders the facts of configurations side by side. */
 const renderNumbers = (reports: ReadonlyArray<Report>): string => {
   const facts = reports.map((report) => new Map(listFacts(report)))
   const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
@@ -141,7 +140,7 @@ const renderAttempt = ({ answer, exit, item, passed, prompt, run, scores }: Atte
   )
 }
 
-/** Configuration with its attempts. */
+/** A configuration with its attempts. */
 export interface Part {
   readonly report: Report
   readonly attempts: ReadonlyArray<AttemptResult>
@@ -153,7 +152,7 @@ const renderSection = ({ attempts, report }: Part): string => {
   return `<h2>${escapeHtml(report.name)}</h2>${ordered.slice(0, shownAttempts).map(renderAttempt).join("\n")}${left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""}`
 }
 
-/** The page of one configuration, or of two with their comparison. */
+/** Renders the page of one configuration, or of two with their comparison. */
 export const render = (title: string, parts: ReadonlyArray<Part>, comparison?: Comparison): string =>
   [
     "<!doctype html>",

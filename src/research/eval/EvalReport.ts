@@ -1,15 +1,15 @@
 /**
- * Results of an evaluation as numbers: pass rate and pass@k with intervals, scores of each scorer, agreement of judges,
- * cost, tokens and latency; and the comparison of two configurations on the rows that both answered. Pure.
+ * Statistics of an evaluation: pass rate and pass@k with intervals, scores of each scorer, agreement of judges, cost,
+ * tokens and latency, and the comparison of two configurations on the rows that both answered. Pure.
  *
  * **Details**
  *
- * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An
- * attempt that failed or was not begun has no result; {@link addMissing} adds it as one that did not pass, so that no
- * rate is over the successes alone. Intervals are Wilson's where every row counts 0 or 1 (one attempt each), else a
- * bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ * The pass rate is the mean over rows of the share of attempts that passed, so that every row has the same weight. An
+ * attempt that failed or was not started has no result. {@link addMissing} adds it as not passed, so that rates are not
+ * computed from successful attempts alone. Wilson intervals are used if every row counts 0 or 1 (one attempt each),
+ * otherwise a bootstrap over rows. pass@k counts rows with at least `k` attempts.
  *
- * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a
+ * Two configurations are compared by the exact McNemar test if every common row has one attempt in both, otherwise by a
  * paired bootstrap of the differences of their rates.
  *
  * **Example** (The report and the page of stored attempts)
@@ -49,7 +49,7 @@ export interface AttemptResult {
   readonly judgeCostUsd: number | undefined
 }
 
-/** An estimate of a share. */
+/** Estimate of a share, with its interval. */
 export interface Estimate {
   readonly value: number
   readonly interval: EvalStatistics.Interval | undefined
@@ -65,27 +65,27 @@ export interface Report {
   readonly passAtK: ReadonlyArray<Estimate & { readonly k: number; readonly items: number }>
   readonly scorers: ReadonlyArray<{ readonly name: string; readonly passRate: number; readonly meanScore: number }>
   readonly agreements: ReadonlyArray<JudgeScorer.JudgeAgreement>
-  /** Attempts whose run did not end by an answer. */
+  /** Number of attempts whose run did not end with an answer. */
   readonly incomplete: number
-  /** Attempts without a result, which count as not passed. */
+  /** Number of attempts without a result, which count as not passed. */
   readonly withoutResult: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Undefined if no cost is known. */
+  /** Cost in US dollars, or `undefined` if no cost is known. */
   readonly costUsd: number | undefined
   readonly judgeCostUsd: number | undefined
   readonly latency: { readonly mean: number; readonly p50: number; readonly p95: number } | undefined
 }
 
-/** Results of two configurations on common rows. */
+/** Comparison of two configurations on their common rows. */
 export interface Comparison {
   readonly first: Report
   readonly second: Report
   readonly commonItems: number
-  /** Rate of the second minus the rate of the first. */
+  /** Pass rate of the second configuration minus the pass rate of the first. */
   readonly difference: EvalStatistics.PairedDifference | undefined
   readonly test: { readonly method: "mcnemar" | "paired_bootstrap"; readonly p: number } | undefined
-  /** Rows of which the second passed a larger share than the first. */
+  /** Ids of the rows in which the second configuration passed a larger share of attempts than the first. */
   readonly better: ReadonlyArray<string>
   readonly worse: ReadonlyArray<string>
 }
@@ -93,7 +93,7 @@ export interface Comparison {
 const toNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** The attempt in a line of results, or undefined if the line is not an attempt. */
+/** Parses an attempt from a line of results. Returns `undefined` if the line is not an attempt. */
 export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
   const item = Json.readString(fields["item"])
   const run = toNumber(fields["run"])
@@ -129,10 +129,10 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
   }
 }
 
-/** Exit of an attempt that has no result: it failed, or was not begun. */
+/** Exit of an attempt without a result: it failed or was not started. */
 export const noResult = "no_result"
 
-/** Makes the attempt of an id (`<row>#<number>`) that has no result. */
+/** Makes an attempt without a result for an id (`<row>#<number>`). */
 const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
   const place = id.lastIndexOf("#")
   return {
@@ -155,8 +155,8 @@ const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
 }
 
 /**
- * Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where
- * that is known.
+ * Adds an attempt that did not pass for each id (`<row>#<number>`) without a result. `causes` contains the known
+ * reasons.
  */
 export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
@@ -167,14 +167,14 @@ export const addMissing = (
   return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id) ?? ""))]
 }
 
-/** Attempts by their rows. */
+/** Groups attempts by row. */
 const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> =>
   Map.groupBy(attempts, ({ item }) => item)
 
 const computeRate = (attempts: ReadonlyArray<AttemptResult>): number =>
   EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
-/** Sum of the known values, or undefined without any. */
+/** Returns the sum of the known values, or `undefined` if none is known. */
 const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
   return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
@@ -196,11 +196,11 @@ const computePassAtK = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: n
       ]
 }
 
-/** Default values of k: powers of two up to the number of attempts. */
+/** Returns the default values of k: powers of two up to the number of attempts. */
 export const listUsualK = (runs: number): ReadonlyArray<number> =>
   Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
 
-/** The report of a configuration. */
+/** Makes the report of a configuration. */
 export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
   const items = Array.from(groupByItem(attempts).values())
   const rates = items.map(computeRate)
@@ -243,7 +243,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
   }
 }
 
-/** Compares two configurations on the rows that both have. */
+/** Compares two configurations on their common rows. */
 export const compare = (
   first: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> },
   second: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> }
@@ -279,7 +279,7 @@ export const compare = (
   }
 }
 
-/** The report as JSON has it. */
+/** Converts a report to its JSON form. */
 export const toWire = (report: Report) => ({
   name: report.name,
   models: report.models,
@@ -308,7 +308,7 @@ export const toWire = (report: Report) => ({
   latency_seconds: report.latency ?? null
 })
 
-/** The comparison as JSON has it. */
+/** Converts a comparison to its JSON form. */
 export const toWireComparison = ({ better, commonItems, difference, first, second, test, worse }: Comparison) => ({
   first: toWire(first),
   second: toWire(second),

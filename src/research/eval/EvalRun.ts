@@ -1,14 +1,15 @@
 /**
- * Runs of an evaluation: every row of a dataset so many times, each attempt answered by an agent and scored, with
- * durable results.
+ * Runs an evaluation: every row of a dataset the given number of times. Each attempt is answered by an agent and
+ * scored, with durable results.
  *
  * **Details**
  *
- * An attempt is a row of `batch/RowPool` named `<row>#<number>`. A finished attempt is not asked or judged again; the
- * next run retries a failed one. A row that has a `response` is not asked: its response is scored, which allows
- * comparing judges with labels and scoring answers from other sources. An attempt passes when all its scorers pass.
+ * An attempt is a row of `batch/RowPool` named `<row>#<number>`. A finished attempt is not answered or judged again. A
+ * failed attempt is retried by the next run. A row with a `response` is not sent to the agent: its response is scored,
+ * which allows comparing judges with labels and scoring answers from other sources. An attempt passes when all its
+ * scorers pass.
  *
- * **Example** (What is asked how often)
+ * **Example** (Listing the attempts at each row)
  *
  * ```ts
  * import { EvalRun } from "hermes-effect/evaluation"
@@ -51,24 +52,24 @@ import * as BoundedCommand from "../swe/BoundedCommand.ts"
 import * as JudgeScorer from "./JudgeScorer.ts"
 import * as Scorer from "./Scorer.ts"
 
-/** Answer of a configuration to a row. */
+/** A configuration's answer to an attempt. */
 export interface Answer {
   readonly text: string
   readonly model: string
-  /** Exit of the run; `recorded` for a response of the dataset. */
+  /** Exit of the run, or `recorded` for a response from the dataset. */
   readonly exit: string
   readonly sessionId: string
   readonly usage: Usage.Usage
   readonly cost: Cost.Spent
-  /** Seed that its model calls requested. */
+  /** Seed requested by the attempt's model calls. */
   readonly seed?: number | undefined
 }
 
-/** A configuration that is evaluated. */
+/** A configuration to evaluate. */
 export interface Subject {
-  /** Answers the prompt of an attempt. `tell` receives usage during the work. */
+  /** Answers the prompt of an attempt. `tell` receives usage during the run. */
   readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.UsageReporter) => Effect.Effect<Answer, AgentError>
-  /** Side tasks that judges are asked by. */
+  /** Service that runs the side tasks of judges. */
   readonly auxiliary: Auxiliary.Service
 }
 
@@ -78,15 +79,15 @@ export interface Rules {
   readonly judges: ReadonlyArray<JudgeScorer.Judge>
   readonly criteria: string | undefined
   readonly promptField: string
-  /** Field of references; the usual ones when undefined. */
+  /** Name of the field with references. `undefined` selects the usual fields. */
   readonly referenceField: string | undefined
   readonly labelField: string
-  /** Attempts at each row. */
+  /** Number of attempts at each row. */
   readonly runs: number
   readonly commandSeconds: number
 }
 
-/** An answer could not be scored. */
+/** Error raised when an answer could not be scored. */
 export class ScoreFailed extends Schema.TaggedError<ScoreFailed>("hermes-effect/runner/eval/ScoreFailed")(
   "ScoreFailed",
   { message: Schema.String }
@@ -100,7 +101,7 @@ export interface Attempt {
   readonly number: number
 }
 
-/** Attempts at rows, the first one of every row before the second one of any. */
+/** Lists the attempts at rows: first one attempt at every row, then the second attempts, and so on. */
 export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyArray<Attempt> => {
   const digest = Digest.toHex(
     JSON.stringify([
@@ -118,7 +119,7 @@ export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyAr
   )
 }
 
-/** Reason why a row cannot be used with the rules, or undefined if it can. */
+/** Returns the reason why a row cannot be used with the rules, or `undefined` if it can. */
 const findProblem = (
   { fields, file, id, line }: Row,
   { promptField, referenceField, scorers }: Rules
@@ -134,7 +135,7 @@ const findProblem = (
     : `${where} has no reference for the scorer ${Scorer.formatName(lacking)}: name the field by --reference-field`
 }
 
-/** Rows that can be used with the rules, and the problems of the others. */
+/** Returns the rows that can be used with the rules, and the problems of the others. */
 export const selectUsable = (
   rows: ReadonlyArray<Row>,
   rules: Rules
@@ -146,14 +147,14 @@ export const selectUsable = (
   }
 }
 
-/** Verdict of a scorer, with the opinions of judges. */
+/** Verdict of a named scorer, with the opinions of judges. */
 interface NamedVerdict {
   readonly name: string
   readonly verdict: Scorer.Verdict
   readonly judged?: JudgeScorer.Judgement
 }
 
-/** Runs the command of a scorer in a directory of its own. Its last line may be a score from 0 to 1. */
+/** Runs the command of a scorer in a separate directory. The last line of its output may be a score from 0 to 1. */
 const scoreByCommand = Effect.fnUntraced(function* (
   command: string,
   {
@@ -330,7 +331,7 @@ export const run = Effect.fn("EvalRun.run")(function* ({
     limits,
     timeout,
     onProgress,
-    // The runtime repeats requests itself. A command that cannot be run would fail for every row.
+    // Requests are already retried by the runtime. A command that cannot be run would fail for every row.
     onFailure: (error) =>
       error._tag === "ScoreFailed" || BatchRow.decideOnFailure(error) === "stop" ? "stop" : "fail",
     run: (attempt: Attempt, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>

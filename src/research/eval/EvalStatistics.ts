@@ -1,17 +1,17 @@
 /**
- * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure, and the same for the
- * same numbers: resampling begins from a fixed seed.
+ * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure and deterministic:
+ * resampling uses a fixed seed.
  *
  * **Details**
  *
- * - {@link passAtK} is the unbiased estimator: of `n` runs of which `c` passed, `1 − C(n−c, k) / C(n, k)`.
+ * - {@link passAtK} is the unbiased estimator for `n` runs, `c` of them passed: `1 − C(n−c, k) / C(n, k)`.
  * - {@link computeWilsonInterval} is the score interval of a share; it holds for single runs of rows that do not depend
  *   on each other.
- * - {@link bootstrap} is the percentile interval over rows, for everything else: runs of one row are no independent
- *   rows. {@link estimateInterval} takes the one that fits.
- * - {@link testMcNemar} is the exact test on rows of which two configurations passed different ones;
+ * - {@link bootstrap} is the percentile interval over rows, for all other cases, because runs of one row are not
+ *   independent rows. {@link estimateInterval} chooses the suitable interval.
+ * - {@link testMcNemar} is the exact test on rows that only one of two configurations passed;
  *   {@link bootstrapDifferences} is for rows with several runs.
- * - {@link computeKappa} is Cohen's: the agreement of two judges beyond the one that their habits alone would give.
+ * - {@link computeKappa} is Cohen's kappa: the agreement of two judges beyond the agreement expected by chance.
  *
  * **Example** (Three of five runs passed)
  *
@@ -23,22 +23,24 @@
  * ```
  */
 
-/** Interval of an estimate at 95 %, and the method that gave it. */
+/** 95 % interval of an estimate, and the method used to compute it. */
 export interface Interval {
   readonly low: number
   readonly high: number
   readonly method: "wilson" | "bootstrap"
 }
 
-/** Normal quantile of a two-sided interval at 95 %. */
+/** Normal quantile of a two-sided 95 % interval. */
 const z = 1.959963984540054
 
-/** Resamples of a bootstrap. */
+/** Number of resamples of a bootstrap. */
 export const resamples = 2000
 
 const clamp = (share: number): number => Math.min(1, Math.max(0, share))
 
-/** Estimates the chance that at least one of `k` runs passes; undefined where fewer than `k` were made. */
+/**
+ * Estimates the probability that at least one of `k` runs passes. Returns `undefined` if fewer than `k` runs were made.
+ */
 export const passAtK = (runs: number, passed: number, k: number): number | undefined => {
   if (k < 1 || runs < k) return undefined
   if (runs - passed < k) return 1
@@ -47,11 +49,13 @@ export const passAtK = (runs: number, passed: number, k: number): number | undef
   return 1 - missed
 }
 
-/** Arithmetic mean; 0 of nothing. */
+/** Returns the arithmetic mean, or 0 for an empty list. */
 export const mean = (values: ReadonlyArray<number>): number =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** Value below which a share of the values lies, interpolated between neighbours; undefined of nothing. */
+/**
+ * Returns the quantile for a share of the values, interpolated between neighbours, or `undefined` for an empty list.
+ */
 export const quantile = (values: ReadonlyArray<number>, share: number): number | undefined => {
   if (values.length === 0) return undefined
   const sorted = values.toSorted((a, b) => a - b)
@@ -60,7 +64,7 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number |
   return low + (high - low) * (at - Math.floor(at))
 }
 
-/** Wilson score interval of `passed` of `total`; undefined of nothing. */
+/** Returns the Wilson score interval for `passed` out of `total`, or `undefined` if `total` is 0. */
 export const computeWilsonInterval = (passed: number, total: number): Interval | undefined => {
   if (total === 0) return undefined
   const share = passed / total
@@ -70,7 +74,7 @@ export const computeWilsonInterval = (passed: number, total: number): Interval |
   return { low: clamp(centre - half), high: clamp(centre + half), method: "wilson" }
 }
 
-/** Numbers between 0 and 1, the same for the same seed (mulberry32). */
+/** Makes a generator of numbers between 0 and 1 that is deterministic for a seed (mulberry32). */
 const makeRandom = (seed: number): (() => number) => {
   let state = seed >>> 0
   return () => {
@@ -83,7 +87,7 @@ const makeRandom = (seed: number): (() => number) => {
 
 const seed = 42
 
-/** Means of as many values, drawn with replacement. */
+/** Returns means of resamples, each with as many values as the list, drawn with replacement. */
 const resampleMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> => {
   const random = makeRandom(seed)
   return Array.from({ length: resamples }, () => {
@@ -93,27 +97,33 @@ const resampleMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> => 
   })
 }
 
-/** Percentile interval of the mean over rows; undefined of nothing. */
+/** Returns the percentile interval of the mean over rows, or `undefined` for an empty list. */
 export const bootstrap = (values: ReadonlyArray<number>): Interval | undefined => {
   if (values.length === 0) return undefined
   const means = resampleMeans(values)
   return { low: quantile(means, 0.025) ?? 0, high: quantile(means, 0.975) ?? 0, method: "bootstrap" }
 }
 
-/** Interval of the mean over rows: Wilson's where every row is 0 or 1, else a bootstrap; undefined of nothing. */
+/**
+ * Returns the interval of the mean over rows: a Wilson interval if every value is 0 or 1, otherwise a bootstrap.
+ * Returns `undefined` for an empty list.
+ */
 export const estimateInterval = (values: ReadonlyArray<number>): Interval | undefined =>
   values.every((value) => value === 0 || value === 1)
     ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length)
     : bootstrap(values)
 
-/** Logarithm of a binomial coefficient. */
+/** Returns the logarithm of a binomial coefficient. */
 const logChoose = (n: number, k: number): number => {
   let sum = 0
   for (let i = 1; i <= k; i++) sum += Math.log((n - k + i) / i)
   return sum
 }
 
-/** Two-sided p-value of the exact McNemar test, from the rows that only the first and only the second passed. */
+/**
+ * Returns the two-sided p-value of the exact McNemar test, from the numbers of rows that only the first and only the
+ * second configuration passed.
+ */
 export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   const total = onlyFirst + onlySecond
   if (total === 0) return 1
@@ -122,17 +132,17 @@ export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** Mean of paired differences. */
+/** Mean of paired differences, with its interval and p-value. */
 export interface PairedDifference {
   readonly mean: number
   readonly interval: Interval
-  /** Two-sided, from the share of resampled means at and beyond 0. */
+  /** Two-sided p-value, computed from the share of resampled means at or beyond 0. */
   readonly p: number
 }
 
 /**
- * Mean of the differences of rows, its interval, and the chance of one as large without a difference; undefined of
- * nothing.
+ * Returns the mean of the row differences, its interval, and the probability of a difference at least as large by
+ * chance. Returns `undefined` for an empty list.
  */
 export const bootstrapDifferences = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
   const interval = bootstrap(differences)
@@ -157,13 +167,16 @@ export const bootstrapDifferences = (differences: ReadonlyArray<number>): Paired
 /** Agreement of two judges on the same items. */
 export interface Agreement {
   readonly items: number
-  /** Share of items on which both say the same. */
+  /** Share of items with the same verdict from both judges. */
   readonly share: number
-  /** Cohen's kappa; undefined where both always say the same one thing, so that chance alone would give it. */
+  /**
+   * Cohen's kappa, or `undefined` if both judges always return the same single verdict, so that agreement by chance is
+   * certain.
+   */
   readonly kappa: number | undefined
 }
 
-/** Agreement of pairs of verdicts. */
+/** Computes the agreement of pairs of verdicts. */
 export const computeAgreement = (pairs: ReadonlyArray<readonly [boolean, boolean]>): Agreement => {
   const items = pairs.length
   const share = items === 0 ? 0 : pairs.filter(([a, b]) => a === b).length / items
@@ -172,5 +185,5 @@ export const computeAgreement = (pairs: ReadonlyArray<readonly [boolean, boolean
   return { items, share, kappa: items === 0 || chance >= 1 ? undefined : computeKappa(share, chance) }
 }
 
-/** Cohen's kappa of an observed agreement and the one that chance would give. */
+/** Computes Cohen's kappa from the observed agreement and the agreement expected by chance. */
 export const computeKappa = (observed: number, chance: number): number => (observed - chance) / (1 - chance)

@@ -6,15 +6,16 @@
  *
  * A judge is called as the side task `judge` (`auxiliary.judge` of the settings, or another model), receives the
  * question, the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer is wrapped
- * in separate tags as material: instructions in it about its judgement are not followed. If a judge returns neither, it
- * is asked once more; then the attempt fails. The majority of several judges decides, and a tie is a fail.
+ * in separate tags as material, and the judge is told not to follow instructions in it. If a judge returns neither
+ * verdict, it is asked once more, and then the attempt fails. If there are several judges, the majority decides, and a
+ * tie counts as `fail`.
  *
  * **Gotchas**
  *
  * A judge prefers answers that resemble its own. Its agreement with human labels (`readLabel`) shows how far it can be
  * trusted.
  *
- * **Example** (How far a judge agrees with the labels of people)
+ * **Example** (Agreement of a judge with human labels)
  *
  * ```ts
  * import { JudgeScorer } from "hermes-effect/evaluation"
@@ -44,21 +45,21 @@ import type { Overrides } from "../../models/routing/TaskRoutes.ts"
 import * as EvalStatistics from "./EvalStatistics.ts"
 import type { Reference, Verdict } from "./Scorer.ts"
 
-/** A judge gave no verdict. */
+/** Error raised when a judge returned no verdict. */
 export class JudgeFailed extends Schema.TaggedError<JudgeFailed>("hermes-effect/runner/eval/JudgeFailed")(
   "JudgeFailed",
   { message: Schema.String }
 ) {}
 
-/** A judge, by the name that reports have. */
+/** A judge, with the name that reports use. */
 export interface Judge {
   readonly name: string
   readonly route: Pick<Overrides, "model" | "provider">
 }
 
 /**
- * The judge of a text: a model, `provider=NAME,model=NAME`, or `main`, the model that is evaluated; else what is wrong
- * with it.
+ * Parses a judge: the name of a model, `provider=NAME,model=NAME`, or `main` for the evaluated model. Fails with a
+ * message for invalid text.
  */
 export const parse = (text: string): Result.Result<Judge, string> => {
   if (text === "main") return Result.succeed({ name: text, route: { provider: "main" } })
@@ -76,26 +77,26 @@ export const parse = (text: string): Result.Result<Judge, string> => {
   return Result.succeed({ name: model ?? provider ?? text, route: { model, provider } })
 }
 
-/** The judge that the settings name. */
+/** The judge that the settings configure. */
 export const configured: Judge = { name: "judge", route: {} }
 
-/** Question of a judgement. */
+/** An answer to judge, with its question and references. */
 export interface Case {
   readonly question: string
   readonly answer: string
   readonly reference: Reference
-  /** Rules that the user gave. */
+  /** Criteria given by the user, if any. */
   readonly criteria: string | undefined
 }
 
-/** One judge's verdict. */
+/** Verdict of one judge. */
 export interface Opinion {
   readonly judge: string
   readonly passed: boolean
   readonly reason: string
 }
 
-/** Verdict of all judges, with its cost. */
+/** Verdict of all judges together, with its cost. */
 export interface Judgement {
   readonly verdict: Verdict
   readonly opinions: ReadonlyArray<Opinion>
@@ -103,7 +104,7 @@ export interface Judgement {
   readonly cost: Cost.Total
 }
 
-/** Characters of a question and of an answer that a judge sees. */
+/** Maximum number of characters of a question, and of an answer, that a judge sees. */
 const shownChars = 60_000
 
 const closing = /<(\/?)(question|reference|answer|criteria)\b/gi
@@ -129,7 +130,7 @@ const buildQuestion = ({ answer, criteria, question, reference: { references } }
     wrapBlock("answer", answer)
   ].join("\n\n")
 
-/** Reads the verdict at the end of a text. Returns undefined without one. */
+/** Reads the verdict at the end of a text. Returns `undefined` if there is no verdict. */
 export const readVerdict = (text: string): Pick<Opinion, "passed" | "reason"> | undefined => {
   const candidates = Array.from(text.matchAll(/\{[^{}]*\}/g), ([json]) => Json.readFields(Json.parseOrKeep(json)))
   const last = candidates.findLast(
@@ -144,7 +145,7 @@ const makeUserMessage = (text: string): Prompt.Message => Prompt.userMessage({ c
 const makeAssistantMessage = (text: string): Prompt.Message =>
   Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 
-/** Spent by calls. */
+/** Cost and tokens of a judge's calls. */
 interface JudgeSpending {
   readonly usage: Usage.Usage
   readonly cost: Cost.Total
@@ -226,7 +227,9 @@ const labels: Readonly<Record<string, boolean>> = {
   "0": false
 }
 
-/** Label that a person gave an answer, from a field of the row, or undefined if it is missing. */
+/**
+ * Reads the label that a person assigned to an answer from a field of the row. Returns `undefined` if it is missing.
+ */
 export const readLabel = (fields: Json.Fields, field = "label"): boolean | undefined =>
   labels[
     String(fields[field] ?? "")
@@ -234,12 +237,12 @@ export const readLabel = (fields: Json.Fields, field = "label"): boolean | undef
       .toLowerCase()
   ]
 
-/** Agreement of two judges, or of a judge with labels. */
+/** Agreement of two judges, or of a judge with human labels. */
 export interface JudgeAgreement extends EvalStatistics.Agreement {
   readonly between: readonly [string, string]
 }
 
-/** Agreement of each pair of judges, and of each judge with labels, over judged attempts. */
+/** Computes the agreement of each pair of judges, and of each judge with the labels, over the judged attempts. */
 export const computeAgreements = (
   attempts: ReadonlyArray<{ readonly opinions: ReadonlyArray<Opinion>; readonly label: boolean | undefined }>
 ): ReadonlyArray<JudgeAgreement> => {

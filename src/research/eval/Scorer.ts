@@ -1,18 +1,18 @@
 /**
- * Scorers that need no model: an answer compared with the references of its row, or given to a command.
+ * Scorers that need no model: an answer is compared with the references of its row or passed to a command.
  *
  * **Details**
  *
  * | scorer | an answer passes when it |
  * | --- | --- |
- * | `exact` | is a reference, but for white space around it; `exact:loose` also for case, punctuation and articles |
- * | `contains` | has a reference in it, in any case |
- * | `regex` | matches the row's `pattern`, or the one after the colon; references are patterns if neither exists |
- * | `number` | ends with a number that is a reference's, within 1e-6 of its size, or within the tolerance after the colon |
+ * | `exact` | equals a reference without surrounding space; `exact:loose` ignores case, punctuation and articles |
+ * | `contains` | contains a reference, ignoring case |
+ * | `regex` | matches the row's `pattern` or the pattern after the colon; without either, the references are patterns |
+ * | `number` | ends with a number that equals a reference, within a relative tolerance of 1e-6 or the tolerance after the colon |
  * | `command` | makes the command after the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
- * A row may have several references: one of them is enough. A number is read from the last line that contains one,
+ * A row may have several references, and one match is enough. A number is read from the last line that contains one,
  * after `####` if present; thousands separators and units are ignored.
  *
  * **Example** (A number in a sentence)
@@ -48,23 +48,23 @@ export interface Comparison extends Spec {
 /** The part of a row that answers are compared with. */
 export interface Reference {
   readonly references: ReadonlyArray<string>
-  /** Field `pattern` of the row. */
+  /** Value of the row's `pattern` field. */
   readonly pattern: string | undefined
 }
 
-/** Outcome of a scorer. */
+/** Verdict of a scorer. */
 export interface Verdict {
   readonly passed: boolean
   /** From 0 to 1. */
   readonly score: number
-  /** Reason in one line; may be empty. */
+  /** One-line reason, which may be empty. */
   readonly detail: string
 }
 
-/** Verdict of a test that passes or fails. */
+/** Makes the verdict of a test that passes or fails. */
 export const makeVerdict = (passed: boolean, detail = ""): Verdict => ({ passed, score: passed ? 1 : 0, detail })
 
-/** Name of a scorer, as it was given. */
+/** Returns the name of a scorer in the form in which it was given. */
 export const formatName = ({ kind, option }: Spec): string => (option === undefined ? kind : `${kind}:${option}`)
 
 const isKind = (name: string): name is Kind => kinds.some((kind) => kind === name)
@@ -73,7 +73,7 @@ const compilePattern = (source: string): RegExp | undefined => {
   try {
     return new RegExp(source, "su")
   } catch {
-    // The caller says which pattern it is.
+    // The caller reports which pattern is invalid.
     return undefined
   }
 }
@@ -100,7 +100,7 @@ const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   }
 }
 
-/** The scorer of a text such as `exact`, `number:0.01` or `command:./check.sh`. */
+/** Parses a scorer from a text such as `exact`, `number:0.01` or `command:./check.sh`. */
 export const parse = (text: string): Result.Result<Spec, string> => {
   const colon = text.indexOf(":")
   const kind = (colon === -1 ? text : text.slice(0, colon)).trim()
@@ -117,7 +117,10 @@ export const parse = (text: string): Result.Result<Spec, string> => {
 
 const referenceFields = ["reference", "references", "expected", "expected_output", "target", "answer"]
 
-/** References of a row: a text, a number or a list of them, in a field of this name or of a usual one. */
+/**
+ * Reads the references of a row: a text, a number or a list of them, from the named field or from one of the usual
+ * fields.
+ */
 export const readReference = (fields: Json.Fields, field?: string): Reference => {
   const value =
     field === undefined
@@ -132,7 +135,7 @@ export const readReference = (fields: Json.Fields, field?: string): Reference =>
   }
 }
 
-/** True if a scorer cannot be used without a reference that the row does not have. */
+/** Returns true if a scorer requires a reference that the row does not have. */
 export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
   references.length === 0 &&
   (kind === "exact" ||
@@ -153,7 +156,7 @@ const numberPattern = /[-+]?(?:\d{1,3}(?:[,_\u00a0\u202f ]\d{3})+|\d+)(?:\.\d+)?
 
 const findNumbers = (line: string): ReadonlyArray<string> => line.match(numberPattern) ?? []
 
-/** The last number of a text, or undefined without one. */
+/** Returns the last number of a text, or `undefined` if it is absent. */
 export const readLastNumber = (text: string): number | undefined => {
   const [, marked] = /####\s*(.+)/.exec(text) ?? []
   const last = (marked ?? text).replaceAll("\u2212", "-").split("\n").flatMap(findNumbers).at(-1)

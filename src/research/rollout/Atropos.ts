@@ -1,17 +1,18 @@
 /**
- * A client of the Atropos API: the buffer between environments that roll out and a trainer that takes batches.
+ * Client of the Atropos API, the buffer between environments that generate rollouts and a trainer that consumes
+ * batches.
  *
  * **Details**
  *
  * An environment registers ({@link connectEnvironment}), submits scored groups while the queue is short enough, and
- * disconnects at its end. The API answers 200 to nearly everything, so answer bodies are read: the client waits on
- * `wait for trainer to start`, and an environment that is no longer known is an error. A submission is sent once: if
- * its connection breaks, it is unknown whether it was received.
+ * disconnects at its end. The API answers nearly every request with status 200, so the client checks the response
+ * bodies: it waits on `wait for trainer to start`, and fails if the environment is no longer known. A submission is
+ * sent once. If its connection breaks, it is unknown whether the group was received.
  *
  * **Gotchas**
  *
- * `GET /status-env` takes its parameter as a body, which is unusual; it is sent as a query too. A trainer that
- * registered with another `batch_size` or `group_size` than the environment makes the API buffer groups until they fit
+ * `GET /status-env` unusually expects its parameter in the body. The client also sends it in the query. If the trainer
+ * registered another `batch_size` or `group_size` than the environment, the API buffers groups until they fit
  * ({@link SubmissionResult}).
  *
  * **Example** (The state of a training run)
@@ -41,13 +42,13 @@ import * as Json from "../../base/domain/Json.ts"
 import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
-/** A failed request to the API, with the condition and the remedy. */
+/** A failed request to the API. The message states the cause and the remedy. */
 export class AtroposError extends Schema.TaggedError<AtroposError>("hermes-effect/runner/AtroposError")(
   "AtroposError",
   { reason: Schema.Literals(["unreachable", "waiting", "refused", "unexpected"]), message: Schema.String }
 ) {}
 
-/** Facts of a training run, which its trainer registers. */
+/** Facts about a training run, which its trainer registers. */
 export const Registration = Schema.Struct({
   wandb_group: Schema.String,
   wandb_project: Schema.String,
@@ -59,7 +60,7 @@ export const Registration = Schema.Struct({
   num_steps: Schema.Int
 })
 
-/** An environment as it registers. */
+/** Registration data of an environment. */
 export interface EnvironmentFacts {
   readonly max_token_length: number
   readonly desired_name: string
@@ -77,7 +78,7 @@ const Registered = Schema.Struct({
   checkpoint_interval: Schema.Int,
   num_steps: Schema.Int
 })
-/** An environment that is registered. */
+/** A registered environment. */
 export type Registered = typeof Registered.Type
 
 const Status = Schema.Struct({ current_step: Schema.Int, queue_size: Schema.Int })
@@ -93,16 +94,16 @@ const Received = Schema.Struct({
 const Disconnected = Schema.Struct({ status: Schema.String, error: Schema.optionalKey(Schema.String) })
 const Root = Schema.Struct({ message: Schema.String })
 
-/** Status of a group: queued, or held until further groups complete its environment's group size. */
+/** Status of a submitted group: queued, or held until further groups complete its environment's group size. */
 export type SubmissionResult = typeof Received.Type
 
-/** A client of one address. */
+/** A client of the API at one address. */
 export interface Client {
   readonly url: string
-  /** Greeting of the API. */
+  /** Checks that the API is reachable, and returns its greeting. */
   readonly check: Effect.Effect<string, AtroposError>
   readonly register: (registration: typeof Registration.Type) => Effect.Effect<void, AtroposError>
-  /** Waits until a trainer has started. */
+  /** Waits at most `patience` for a trainer to start, and registers an environment. */
   readonly registerEnvironment: (
     facts: EnvironmentFacts,
     patience: Duration.Input
@@ -114,17 +115,17 @@ export interface Client {
   readonly environmentStatus: (environment: number) => Effect.Effect<typeof EnvironmentStatus.Type, AtroposError>
   readonly submit: (environment: number, group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
   readonly submitAll: (environment: number, groups: ReadonlyArray<ScoredGroup>) => Effect.Effect<void, AtroposError>
-  /** The next batch of a trainer; undefined while there is too little. */
+  /** Returns the next batch for a trainer, or `undefined` while there are not enough groups. */
   readonly batch: Effect.Effect<ReadonlyArray<Json.Fields> | undefined, AtroposError>
 }
 
 const makeError = (reason: AtroposError["reason"], message: string): AtroposError =>
   new AtroposError({ reason, message })
 
-/** Seconds for one answer. */
+/** Time limit for one response. */
 const patience = "60 seconds"
 
-/** The address of an API, and the requests to it. */
+/** Address of an API, and the functions that send requests to it. */
 interface Connected {
   readonly url: string
   readonly fetch: HttpTransport
@@ -249,16 +250,19 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
   }
 })
 
-/** An environment that is registered as long as the scope lives. */
+/** An environment that is registered for the lifetime of the scope. */
 export interface Connection extends Registered {
-  /** Submits a group when the queue is short enough: an answer of old weights teaches what is no longer true. */
+  /**
+   * Submits a group as soon as the queue is short enough, so that the model is not trained on answers from outdated
+   * weights.
+   */
   readonly submit: (group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
 }
 
-/** Batches that may wait in the queue. */
+/** Maximum number of batches in the queue. */
 const offPolicyTolerance = 3
 
-/** Registers an environment, and disconnects it at the end. */
+/** Registers an environment, and disconnects it when the scope closes. */
 export const connectEnvironment = Effect.fnUntraced(function* (
   client: Client,
   facts: EnvironmentFacts,

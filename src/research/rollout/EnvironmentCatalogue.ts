@@ -1,12 +1,12 @@
 /**
- * Environments by name: bundled ones, datasets, and modules of a trusted folder.
+ * Finds environments by name: bundled environments, datasets, and modules in a trusted folder.
  *
  * **Details**
  *
  * | reference | environment |
  * | --- | --- |
- * | `arithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model performs better than chance |
- * | `files` | a file with a given text, written with tools and checked by the rollout's own tools |
+ * | `arithmetic` | sums, without tools. Shows within a minute whether a server returns tokens and a model performs better than chance |
+ * | `files` | the agent writes a file with a given text, and the reward checks the file with the rollout's tools |
  * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
  * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |
  *
@@ -41,13 +41,13 @@ import {
   type RolloutTools
 } from "./RolloutEnvironment.ts"
 
-/** A bundled environment, as it is listed. */
+/** A bundled environment, as shown in lists. */
 export interface ListedEnvironment {
   readonly name: string
   readonly description: string
 }
 
-/** Gives items one after another, again and again from the first; `times` rounds at most. */
+/** Returns items one after another, and starts again with the first item, for at most `times` rounds. */
 const cycleItems = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
   let next = 0
   return Effect.sync(() => (next >= items.length * times ? undefined : items[next++ % items.length]))
@@ -58,7 +58,7 @@ interface Sum extends AnyItem {
   readonly b: number
 }
 
-/** Sums that are the same in every run. */
+/** Makes sums that are the same in every run. */
 const makeSums = (count: number, from: number): ReadonlyArray<Sum> =>
   Array.from({ length: count }, (_, index) => ({
     id: `sum-${from + index}`,
@@ -128,7 +128,7 @@ interface Row extends AnyItem {
 
 const bytesOfPattern = 2_000
 
-/** Reward of a row. Uses the first of answer, pattern and check that the row has. */
+/** Computes the reward of a row. Uses the first of `answer`, `pattern` and `check` that the row contains. */
 const computeRowReward = (
   fields: Json.Fields,
   text: string,
@@ -145,7 +145,7 @@ const computeRowReward = (
   )
 }
 
-/** Reason why a row has no reward, or undefined if it has one. */
+/** Returns the reason why the reward of a row cannot be computed, or `undefined` if it can. */
 const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): string | undefined => {
   if (Json.readWord(answer) !== "") return undefined
   if (typeof pattern === "string" && pattern !== "") {
@@ -162,7 +162,7 @@ const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): st
     : "it has no answer, pattern or check, so that nothing says what an answer is worth"
 }
 
-/** An environment of the rows of a dataset, and the problems of unusable rows. */
+/** An environment made from the rows of a dataset, and the problems of unusable rows. */
 export interface FromDataset {
   readonly environment: RolloutEnvironment<Row>
   readonly problems: ReadonlyArray<string>
@@ -184,7 +184,7 @@ const fromDataset = Effect.fnUntraced(function* (
   const [first] = wrong
   if (usable.length === 0)
     return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
-  // Tools are offered for checks alone.
+  // Tools are offered only if a row has a check command.
   const hasCheck = usable.some(({ fields }) => typeof fields["check"] === "string")
   const environment = make<Row>({
     name: paths.basename(path).replace(/\.\w+$/u, "") || "dataset",
@@ -209,7 +209,7 @@ const isEnvironment = (value: unknown): value is RolloutEnvironment =>
 
 const isModule = (path: string): boolean => /\.(?:ts|mts|js|mjs)$/u.test(path)
 
-/** An export of a module, from a folder that is trusted. */
+/** Loads an environment from an export of a module in a trusted folder. */
 const fromModule = Effect.fnUntraced(function* (
   reference: string
 ): Effect.fn.Return<
@@ -252,20 +252,20 @@ const fromModule = Effect.fnUntraced(function* (
   })
 })
 
-/** An environment that was found. */
+/** An environment that was found, and the problems of its rows. */
 export interface FoundEnvironment {
-  /** Its items have a private type that other code does not inspect. */
+  /** The item type is private to the environment, and other code does not inspect items. */
   readonly environment: RolloutEnvironment
-  /** Rows of a dataset that cannot be used. */
+  /** Problems of unusable rows of a dataset. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** Finds the environment of a reference. */
+/** Finds the environment for a reference. */
 export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
   reference: string
 ): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
   const own = bundled.map((one) => one()).find(({ name }) => name === reference)
-  // Items come from the environment and go back to it: their type is its own matter.
+  // Items come from the environment and are only passed back to it, so their type does not matter here.
   if (own !== undefined) return { environment: own as unknown as RolloutEnvironment, problems: [] }
   if (isModule(reference.split("#", 1)[0] ?? "")) return { environment: yield* fromModule(reference), problems: [] }
   const fs = yield* FileSystem.FileSystem

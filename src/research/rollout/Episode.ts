@@ -1,12 +1,12 @@
 /**
- * An episode: everything that happened in one rollout, as append-only entries, and the state derived from them.
+ * An episode: all events of one rollout as append-only entries, and the state derived from them.
  *
  * **Details**
  *
- * A **node** is one sequence of tokens that grew by appending alone: the prompt of each call begins with the tokens of
- * all before, as they were sampled. A call whose messages do not extend the node's, or whose prompt was tokenised
- * differently, begins the next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are
- * stored as the provider returned them; nothing is tokenised here.
+ * A **node** is one sequence of tokens that grew only by appending: the prompt of each call begins with the tokens of
+ * all earlier calls, as they were sampled. A call begins a new node if its messages do not extend the messages of the
+ * node, or if its prompt was tokenised differently. Only the last node counts for training (`hermes-product.md` §5.5).
+ * Tokens are stored as the provider returned them; nothing is tokenised here.
  *
  * **Example** (A request that continues an episode)
  *
@@ -26,7 +26,7 @@ import * as Json from "../../base/domain/Json.ts"
 /** Version of the entries in a file. */
 export const version = 1
 
-/** Begins an episode. */
+/** First entry of an episode. */
 export interface BeginEntry {
   readonly type: "rollout"
   readonly v: number
@@ -41,24 +41,24 @@ export interface BeginEntry {
   readonly metadata: Json.Fields
 }
 
-/** A request is about to be sent. */
+/** Entry written before a request is sent. */
 interface CallEntry {
   readonly type: "call"
   readonly call: number
   readonly at: string
 }
 
-/** Cause of a node. */
+/** Reason why a node began. */
 export type NodeCause = "begin" | "history_diverged" | "retokenised" | "tokens_missing"
 
-/** An answer, with the new part of its request. */
+/** Entry with an answer and the new part of its request. */
 export interface AnswerEntry {
   readonly type: "answer"
   readonly call: number
   readonly at: string
-  /** Set where the answer begins a node: then `messages` and `prompt` are whole. */
+  /** Set if the answer begins a node. `messages` and `prompt` are then complete. */
   readonly node?: NodeCause | undefined
-  /** Messages of the request after the messages of the node. */
+  /** Messages of the request that follow the earlier messages of the node. */
   readonly messages: ReadonlyArray<Json.Fields>
   readonly tools?: ReadonlyArray<unknown> | undefined
   readonly answer: Json.Fields
@@ -67,14 +67,14 @@ export interface AnswerEntry {
   readonly model?: string | undefined
   readonly sampling: Json.Fields
   readonly usage?: Json.Fields | undefined
-  /** Tokens of the prompt after the tokens of the node. */
+  /** Tokens of the prompt that follow the earlier tokens of the node. */
   readonly prompt?: ReadonlyArray<number> | undefined
   readonly tokens?: ReadonlyArray<number> | undefined
   readonly logprobs?: ReadonlyArray<number> | undefined
   readonly problems: ReadonlyArray<string>
 }
 
-/** A call without an answer: it failed, or its client went away. */
+/** Entry for a call without an answer: it failed, or its client disconnected. */
 interface FailureEntry {
   readonly type: "failed" | "interrupted"
   readonly call: number
@@ -82,7 +82,7 @@ interface FailureEntry {
   readonly message: string
 }
 
-/** Ends an episode. */
+/** Entry that ends an episode. */
 interface FinishEntry {
   readonly type: "finished"
   readonly at: string
@@ -92,39 +92,39 @@ interface FinishEntry {
   readonly exit?: string | undefined
 }
 
-/** Value that an episode receives from its group when all members of the group are scored. */
+/** Entry with the episode's advantage in its group, written when all members of the group are scored. */
 interface AdvantageEntry {
   readonly type: "advantage"
   readonly at: string
   readonly advantage: number
 }
 
-/** Log probabilities of a reference model, for every token of the last node. */
+/** Entry with log probabilities of a reference model, for every token of the last node. */
 interface ReferenceEntry {
   readonly type: "reference"
   readonly at: string
   readonly logprobs: ReadonlyArray<number>
 }
 
-/** A line of an episode. */
+/** One entry (line) of an episode. */
 export type Entry = BeginEntry | CallEntry | AnswerEntry | FailureEntry | FinishEntry | AdvantageEntry | ReferenceEntry
 
-/** One sequence of tokens that only grew. */
+/** One sequence of tokens that grew only by appending. */
 export interface Node {
   readonly cause: NodeCause
   readonly answers: ReadonlyArray<AnswerEntry>
   /** All messages of the sequence, the last answer included. */
   readonly messages: ReadonlyArray<Json.Fields>
-  /** All tokens of the sequence; undefined from the first answer on of which some are missing. */
+  /** All tokens of the sequence, or `undefined` if tokens of any answer are missing. */
   readonly tokens: ReadonlyArray<number> | undefined
 }
 
-/** State of an episode: all of its entries together. */
+/** State of an episode, derived from all of its entries. */
 export interface Episode extends Omit<BeginEntry, "type" | "v"> {
   readonly nodes: ReadonlyArray<Node>
   /** Number of the next call. */
   readonly calls: number
-  /** Calls that began and did not end. */
+  /** Calls that began and have not ended. */
   readonly open: ReadonlySet<number>
   readonly failed: number
   readonly interrupted: number
@@ -148,7 +148,7 @@ const beginEpisode = (entry: BeginEntry): Episode => {
   }
 }
 
-/** The node that an answer makes of the one before. */
+/** Returns the node that follows from the previous node and an answer. */
 const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
   const isNew = entry.node !== undefined || before === undefined
   const known = isNew ? [] : before.tokens
@@ -166,7 +166,7 @@ const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
 const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> =>
   new Set(Array.from(open).filter((one) => one !== call))
 
-/** The episode after an entry; undefined before the entry that begins it. */
+/** Returns the episode after an entry, or `undefined` before the entry that begins it. */
 export const apply = (episode: Episode | undefined, entry: Entry): Episode | undefined => {
   if (entry.type === "rollout") return episode ?? beginEpisode(entry)
   if (episode === undefined) return undefined
@@ -192,7 +192,7 @@ export const apply = (episode: Episode | undefined, entry: Entry): Episode | und
   }
 }
 
-/** Thinking within the text of an answer: clients that show it separately omit it from the history. */
+/** Reasoning inside the text of an answer. Clients that show reasoning separately omit it from the history. */
 const thinking = /<think>[^]*?<\/think>/gu
 
 const normaliseContent = (content: unknown): string => {
@@ -208,7 +208,7 @@ const normaliseContent = (content: unknown): string => {
   return text.includes("<think>") ? text.replace(thinking, "").trim() : text.trim()
 }
 
-/** The value with the fields of its objects in the order of their names. */
+/** Returns the value with the fields of its objects sorted by name. */
 const sortFields = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map(sortFields)
@@ -233,7 +233,7 @@ const normaliseCalls = (message: Json.Fields): string =>
   )
 
 /**
- * Tests if two messages are equal, ignoring a client's changes to empty content, reasoning and white space in
+ * Returns true if two messages are equal, ignoring a client's changes to empty content, reasoning and white space in
  * arguments.
  */
 export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
@@ -243,14 +243,14 @@ export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
   normaliseCalls(one) === normaliseCalls(other)
 
 /**
- * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or
- * the first message that is another one than the episode's.
+ * Position of a request's messages in an episode: the new messages and the whole history with the episode's own
+ * messages, or the index of the first message that differs from the episode's.
  */
 export type MessagePlace =
   | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
   | { readonly differsAt: number }
 
-/** Finds what of a request is new. The first request of an episode is new as a whole. */
+/** Finds the new messages of a request. All messages of an episode's first request are new. */
 export const locateMessages = (
   { nodes }: Pick<Episode, "nodes">,
   messages: ReadonlyArray<Json.Fields>
@@ -265,12 +265,12 @@ export const locateMessages = (
   return { fresh, whole: [...known, ...fresh] }
 }
 
-/** Compares the start of a list with another list. */
+/** Returns true if a list begins with the elements of another list. */
 export const startsWith = (list: ReadonlyArray<number>, start: ReadonlyArray<number>): boolean =>
   list.length >= start.length && start.every((one, index) => list[index] === one)
 
 /**
- * The tokens of a prompt as its answer stores them, and the cause of a new node if they do not continue the last one.
+ * Returns the prompt tokens to store with an answer, and the cause of a new node if they do not continue the last node.
  */
 export const splitPrompt = (
   node: Node | undefined,

@@ -1,13 +1,13 @@
 /**
- * Episodes as trainers take them: tokens, masks, log probabilities, scores and messages of equal length, or the reason
- * why an episode cannot train a model.
+ * Exports episodes in the format that trainers expect: tokens, masks, log probabilities, scores and messages of equal
+ * length, or the reason why an episode cannot be used for training.
  *
  * **Details**
  *
- * `masks` has −100 on every token of a prompt or a tool result and the token's id on what was sampled;
- * `inference_logprobs` has 1 where the mask has −100. Of an episode with several nodes the last one is exported. An
- * episode whose provider returned no token ids can be evaluated or used for supervised fine-tuning, and is refused
- * here: tokens are never made up.
+ * `masks` contains −100 for every token of a prompt or a tool result, and the token's id for every sampled token.
+ * `inference_logprobs` contains 1 for each token masked with −100. If an episode has several nodes, the last one is
+ * exported. An episode without token ids from its provider can be evaluated or used for supervised fine-tuning, but is
+ * refused here, because tokens are never invented.
  *
  * **Example** (Advantages in a group)
  *
@@ -25,13 +25,13 @@ import type * as Json from "../../base/domain/Json.ts"
 import { RolloutRefused, type RolloutView, type ScoredEpisode } from "../../base/domain/RolloutPort.ts"
 import type { AnswerEntry, Episode, Node } from "./Episode.ts"
 
-/** Mask of a token that is not trained. */
+/** Mask value of a token that is not trained. */
 export const masked = -100
 
-/** Log probability of a token that is not trained: no probability has it. */
+/** Placeholder log probability of a token that is not trained. No real log probability is positive. */
 export const maskedLogprob = 1
 
-/** Reason why an episode cannot train a model; undefined when it can. */
+/** Returns the reason why an episode cannot be used for training, or `undefined` if it can. */
 export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefined => {
   const node = nodes.at(-1)
   if (node === undefined) return "it has no answer"
@@ -45,7 +45,8 @@ export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefi
 }
 
 /**
- * A value for each token of a node: `given` returns the values of sampled tokens, and `other` is the value of the rest.
+ * Returns a value for each token of a node: `given` returns the values of sampled tokens, and `other` is the value of
+ * all other tokens.
  */
 const expandOverTokens = (
   { answers }: Node,
@@ -53,7 +54,7 @@ const expandOverTokens = (
   given: (answer: AnswerEntry) => ReadonlyArray<number>
 ): ReadonlyArray<number> => answers.flatMap((answer) => [...(answer.prompt ?? []).map(() => other), ...given(answer)])
 
-/** Lists of an episode whose length differs from the number of its tokens. */
+/** Finds the lists of an episode whose length differs from the number of its tokens. */
 const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
   (["masks", "inference_logprobs", "advantages", "ref_logprobs"] as const).flatMap((name) => {
     const list = episode[name]
@@ -62,7 +63,10 @@ const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
       : [`${name} has ${list.length} values for ${episode.tokens.length} tokens`]
   })
 
-/** Problems of an episode that was exported, by us or by others; none when it is sound. */
+/**
+ * Returns the problems of an exported episode, or an empty list if it is valid. The episode may come from another
+ * program.
+ */
 export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
   const wrong = episode.masks.findIndex((mask, index) => mask !== masked && mask !== episode.tokens[index])
   return [
@@ -82,7 +86,7 @@ const refuseExport = (id: string, why: string): Result.Result<never, RolloutRefu
     })
   )
 
-/** An episode as trainers take it. */
+/** Converts an episode to the format that trainers expect. */
 export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, RolloutRefused> => {
   const { rollout_id: id, finished, nodes } = episode
   const node = nodes.at(-1)
@@ -120,7 +124,7 @@ export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, 
   return found.length === 0 ? Result.succeed(whole) : refuseExport(id, found.join("; "))
 }
 
-/** Episodes of one group in the form of the Atropos API (`ScoredData`). */
+/** Episodes of one group in the format of the Atropos API (`ScoredData`). */
 export interface ScoredGroup {
   readonly tokens: ReadonlyArray<ReadonlyArray<number>>
   readonly masks: ReadonlyArray<ReadonlyArray<number>>
@@ -134,7 +138,7 @@ export interface ScoredGroup {
   readonly group_overrides: Json.Fields
 }
 
-/** Values that all members have; undefined where one lacks them. */
+/** Returns the values of all members, or `undefined` if a member lacks a value. */
 const collectShared = <A>(
   members: ReadonlyArray<ScoredEpisode>,
   of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined
@@ -146,7 +150,7 @@ const collectShared = <A>(
   return values.length === 0 || values.length < members.length ? undefined : values
 }
 
-/** The group of episodes that were sampled for the same item. */
+/** Makes the group of episodes that were sampled for the same item. */
 export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
   const logprobs = collectShared(members, ({ inference_logprobs }) => inference_logprobs)
   const advantages = collectShared(members, ({ advantages }) => advantages)
@@ -167,8 +171,8 @@ export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
 }
 
 /**
- * Advantages of a group: rewards minus their mean, divided by their standard deviation; 0 for all if the rewards are
- * equal.
+ * Computes the advantages of a group: rewards minus their mean, divided by their standard deviation. Returns 0 for all
+ * if the rewards are equal.
  */
 export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length)
@@ -177,8 +181,8 @@ export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray
 }
 
 /**
- * Episodes with their advantages in their groups; of groups with one scored member, and where one is known, they stay
- * as they are.
+ * Adds to episodes their advantages in their groups. Existing advantages are preserved, and episodes in groups with one
+ * scored member receive none.
  */
 export const addAdvantages = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
   const groups = new Map<string, Array<Episode>>()
@@ -197,7 +201,7 @@ export const addAdvantages = (episodes: ReadonlyArray<Episode>): ReadonlyArray<E
   return episodes.map((episode) => ({ ...episode, advantage: episode.advantage ?? known.get(episode.rollout_id) }))
 }
 
-/** An episode for evaluation and supervised fine-tuning: messages and score, without tokens. */
+/** Converts an episode for evaluation and supervised fine-tuning: messages and score, without tokens. */
 export const toSupervised = ({ finished, group_id, metadata, model, nodes, rollout_id }: Episode): Json.Fields => ({
   rollout_id,
   group_id,
@@ -208,7 +212,7 @@ export const toSupervised = ({ finished, group_id, metadata, model, nodes, rollo
   metadata
 })
 
-/** State of an episode, as the server and the command line show it. */
+/** Returns the state of an episode, as the server and the command line show it. */
 export const toView = (episode: Episode): RolloutView => {
   const node = episode.nodes.at(-1)
   return {

@@ -1,11 +1,11 @@
 /**
- * Episodes on disk: an append-only file of JSON lines for each rollout.
+ * Stores episodes on disk: an append-only file of JSON lines for each rollout.
  *
  * **Details**
  *
- * A line is written in one piece. Entries that cannot be recreated (the beginning, answers, scores) are on disk before
- * the call continues. A line that was truncated by a crash or a full disk is skipped when the file is read, and the
- * next entry begins on a new line; everything before it is preserved.
+ * A line is written in one piece. Entries that cannot be recreated (beginnings, answers, scores) are synced to disk
+ * before the call continues. A line that was truncated by a crash or a full disk is skipped when the file is read, and
+ * the next entry begins on a new line; everything before it is preserved.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -22,25 +22,25 @@ import { describeReason } from "../../base/domain/PathProblem.ts"
 import { RolloutId, RolloutRefused } from "../../base/domain/RolloutPort.ts"
 import * as Episode from "./Episode.ts"
 
-/** The store of episodes. */
+/** Service that stores episodes. */
 export interface Service {
-  /** Begins an episode; an id that is taken is refused. */
+  /** Begins an episode. Fails if the id is already in use. */
   readonly create: (entry: Episode.BeginEntry) => Effect.Effect<void, RolloutRefused>
   readonly append: (id: string, entry: Episode.Entry) => Effect.Effect<void, RolloutRefused>
-  /** An episode as far as it was written; an unknown id is refused. */
+  /** Reads an episode as far as it was written. Fails if the id is unknown. */
   readonly read: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
-  /** All ids, in their order. */
+  /** All ids in sorted order. */
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
 }
 
-/** The store of episodes. */
+/** Service that stores episodes. */
 export class EpisodeStore extends Context.Service<EpisodeStore, Service>()("hermes-effect/runner/EpisodeStore") {}
 
 const ending = ".jsonl"
 
 const isId = Schema.is(RolloutId)
 
-/** Tests for an entry that must be on disk before the call continues. */
+/** Returns true if an entry must be on disk before the call continues. */
 const isDurable = ({ type }: Episode.Entry): boolean => type !== "call" && type !== "failed"
 
 const makeUnknownRolloutError = (id: string): RolloutRefused =>
@@ -68,16 +68,16 @@ const known = new Set<string>([
   "reference"
 ])
 
-/** The entry of a line; none for a line that was cut or is of a newer version. */
+/** Parses the entry of a line. Returns an empty list for a truncated line or a line of a newer version. */
 const parseEntry = (line: string): ReadonlyArray<Episode.Entry> => {
   const value = Option.getOrUndefined(Json.parse(line))
   if (!Json.isFields(value) || !known.has(Json.readWord(value["type"]))) return []
   if (value["type"] === "rollout" && value["v"] !== Episode.version) return []
-  // Written by `append` alone, of which every line is whole.
+  // Lines are written only by `append`, and every complete line is a valid entry.
   return [value as unknown as Episode.Entry]
 }
 
-/** The episode of a file's text; undefined where its beginning is missing. */
+/** Parses the episode in a file's text. Returns `undefined` if its first entry is missing. */
 export const parse = (text: string): Episode.Episode | undefined => {
   let episode: Episode.Episode | undefined
   for (const line of text.split("\n")) {
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  /** Files whose last line was cut. */
+  /** Files whose last line is truncated. */
   const torn = new Set<string>()
   const encoder = new TextEncoder()
   const makePath = (id: string): string => paths.join(directory, `${id}${ending}`)
@@ -119,7 +119,7 @@ const make = Effect.fnUntraced(function* (
     )
 
   const read: Service["read"] = Effect.fnUntraced(function* (id) {
-    // Ids come from clients: one that is not a file name would lead out of the directory.
+    // Ids come from clients. An invalid file name could refer to a path outside the directory.
     if (!isId(id)) return yield* makeUnknownRolloutError(id)
     const text = yield* Effect.catch(fs.readFileString(makePath(id)), (error) =>
       error.reason._tag === "NotFound" ? makeUnknownRolloutError(id) : toStoreFailure(id)(error)
@@ -161,12 +161,12 @@ const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Episodes in the files of a directory, which is made when the first one begins. */
+/** Stores episodes in the files of a directory, which is created when the first episode begins. */
 export const layerDirectory = (
   directory: string
 ): Layer.Layer<EpisodeStore, never, FileSystem.FileSystem | Path.Path> => Layer.effect(EpisodeStore, make(directory))
 
-/** Episodes in memory, for tests and for runs that export at once. */
+/** Stores episodes in memory, for tests and for runs that export them immediately. */
 export const layerMemory: Layer.Layer<EpisodeStore> = Layer.sync(EpisodeStore, () => {
   const episodes = new Map<string, Episode.Episode>()
   const findEpisode = (id: string): Effect.Effect<Episode.Episode, RolloutRefused> =>

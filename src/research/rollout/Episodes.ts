@@ -4,14 +4,14 @@
  *
  * **Details**
  *
- * A call that fails, or whose client goes away, is marked in the episode, which stays open. A request whose history is
- * another one than the episode's is refused, or begins a node, as the rollout was opened. Finished episodes take no
- * calls.
+ * If a call fails or its client disconnects, this is recorded in the episode, which remains open. A request whose
+ * history differs from the episode's is refused or begins a new node, depending on the options with which the rollout
+ * was opened. Finished episodes accept no calls.
  *
  * **Gotchas**
  *
- * A rollout belongs to one process at a time; others may read its file. Calls that were under way when a process ended
- * are marked as interrupted when the rollout is called again.
+ * A rollout belongs to one process at a time. Other processes may read its file. Calls that were active when a process
+ * ended are marked as interrupted when the rollout is called again.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -30,28 +30,28 @@ import { EpisodeStore } from "./EpisodeStore.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 import * as ToolCallParser from "./ToolCallParser.ts"
 
-/** One request of a rollout. */
+/** One model request of a rollout. */
 export interface Request {
   readonly messages: ReadonlyArray<Json.Fields>
   readonly tools: ReadonlyArray<unknown> | undefined
   readonly sampling: Json.Fields
 }
 
-/** Live episodes. */
+/** Service for live episodes. */
 export interface Service {
-  /** Begins an episode; ids that are absent are made. */
+  /** Begins an episode. Missing ids are generated. */
   readonly open: (wanted: RolloutWanted, model: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
   /**
-   * Returns whether this process is answering a request of a rollout. A call left open by a dead process does not
+   * Returns true if this process is answering a request of a rollout. A call left open by a dead process does not
    * count.
    */
   readonly isBusy: (id: string) => Effect.Effect<boolean>
   /**
    * Makes one call. `ask` receives the messages to send and returns the body of a chat completion, which is returned
-   * with its tool calls. Messages that the episode already has are sent byte for byte as the episode has them,
-   * regardless of a client's changes, so that they are tokenised as before.
+   * with its tool calls. Messages that the episode already contains are sent exactly as stored, regardless of a
+   * client's changes, so that they are tokenised as before.
    */
   readonly call: <E, R>(
     id: string,
@@ -63,17 +63,17 @@ export interface Service {
     score: Partial<RolloutScore>,
     exit?: string
   ) => Effect.Effect<Episode.Episode, RolloutRefused>
-  /** Keeps what is known of an episode when its group is complete. */
+  /** Records an advantage or reference log probabilities, which are known when the group is complete. */
   readonly note: (
     id: string,
     known: { readonly advantage: number } | { readonly reference: ReadonlyArray<number> }
   ) => Effect.Effect<Episode.Episode, RolloutRefused>
 }
 
-/** Live episodes. */
+/** Service for live episodes. */
 export class Episodes extends Context.Service<Episodes, Service>()("hermes-effect/runner/Episodes") {}
 
-/** Maximum number of episodes cached in memory between calls; others are read again. */
+/** Maximum number of episodes cached in memory between calls. Other episodes are read from the store again. */
 const mostCached = 512
 
 const now: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
@@ -91,7 +91,7 @@ const checkParser = (name: string | undefined): Effect.Effect<void, RolloutRefus
         )
       )
 
-/** The body with the calls parsed from its text, and without that text. */
+/** Moves calls from the text of an answer to `tool_calls`, and removes them from the text. */
 const parseTextCalls = (
   body: Json.Fields,
   parser: string | undefined,
@@ -126,13 +126,13 @@ const parseTextCalls = (
 
 /** An answer of a model. */
 interface ReceivedAnswer {
-  /** As the provider sent it. */
+  /** Body as the provider sent it. */
   readonly raw: Json.Fields
-  /** With the calls that were parsed from its text. */
+  /** Body with the calls that were parsed from its text. */
   readonly body: Json.Fields
 }
 
-/** The entry of an answer to a call. */
+/** Makes the entry for an answer to a call. */
 const toAnswerEntry = (
   episode: Episode.Episode,
   { at, call }: { readonly at: string; readonly call: number },
@@ -173,7 +173,7 @@ const toAnswerEntry = (
 interface LiveEpisodes {
   readonly store: EpisodeStore["Service"]
   readonly cached: Map<string, Episode.Episode>
-  /** Rollouts with a call or an end under way. */
+  /** Rollouts that are answering a call or being finished. */
   readonly busy: Set<string>
 }
 
@@ -201,7 +201,7 @@ const getEpisode = ({ cached, store }: LiveEpisodes, id: string) =>
     return known === undefined ? store.read(id) : Effect.succeed(known)
   })
 
-/** Runs work on a rollout exclusively. */
+/** Runs work on a rollout. No other work on the rollout runs at the same time. */
 const runExclusively = <A, E, R>(
   live: LiveEpisodes,
   id: string,
@@ -252,7 +252,7 @@ const markInterrupted = (
       )
   )
 
-/** Stores the failure of a call. The caller gets the failure itself; an error of the store is logged. */
+/** Stores the failure of a call. The caller receives the failure itself. An error of the store is only logged. */
 const recordFailure = Effect.fnUntraced(function* (
   live: LiveEpisodes,
   id: string,
@@ -351,5 +351,5 @@ const make = Effect.gen(function* () {
   } satisfies Service
 })
 
-/** Live episodes over the store in the context. */
+/** Provides live episodes over the store in the context. */
 export const layer: Layer.Layer<Episodes, never, EpisodeStore> = Layer.effect(Episodes, make)

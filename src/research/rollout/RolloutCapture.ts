@@ -1,13 +1,13 @@
 /**
- * Records the model calls of an agent's runs as episodes: middleware around every provider request of a session that is
- * a rollout.
+ * Records the model calls of an agent's runs as episodes, with middleware around every provider request of a rollout's
+ * session.
  *
  * **Details**
  *
- * A session is a rollout from {@link Capture.track} on; its id is the rollout's. Each request is sent unstreamed, with
- * the rollout's sampling parameters and the fields that request tokens, and its answer is stored before the run
- * continues. Calls of other sessions (children, side tasks) are passed through. If an answer cannot be stored, the call
- * fails: a rollout with a gap is useless.
+ * {@link Capture.track} makes a session a rollout with the same id. Each request is sent unstreamed, with the rollout's
+ * sampling parameters and the fields that request tokens, and its answer is stored before the run continues. Calls of
+ * other sessions (sub-agents, side tasks) are passed through. If an answer cannot be stored, the call fails: a rollout
+ * with a gap is useless.
  *
  * **Example** (An agent whose runs can be rollouts)
  *
@@ -44,7 +44,7 @@ import { Episodes } from "./Episodes.ts"
 import { readSampling } from "./RolloutModel.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 
-/** Middleware of an agent, and the runs that it records. */
+/** Middleware for an agent, and the function that selects the runs to record. */
 export interface Capture {
   readonly middleware: Middleware.LlmExecution
   /** Records the model calls of a session while an effect runs. */
@@ -53,13 +53,13 @@ export interface Capture {
 
 /** Settings of a capture. */
 export interface Options {
-  /** Fields that request tokens. Default: chosen by the address of the route. */
+  /** Request fields that ask for tokens. By default they are chosen by the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
 }
 
 const protocol = "chat_completions"
 
-/** The request with the rollout's sampling, in one piece. */
+/** Returns the unstreamed request with the rollout's sampling parameters. */
 const toCapturedRequest = (
   request: ModelRequest,
   sampling: Json.Fields,
@@ -80,7 +80,7 @@ const toCapturedRequest = (
 const makeBlockedError = (reason: string): ExecutionBlocked =>
   new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
 
-/** Makes a capture over the episodes in the context. */
+/** Makes a capture that records to the episodes in the context. */
 export const make = (options: Options = {}): Effect.Effect<Capture, never, Episodes> =>
   Effect.map(Episodes, (episodes) => {
     const tracked = new Set<string>()
@@ -115,7 +115,7 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
                   return answer.raw
                 })
             )
-            // Calls parsed from the text are in the body only.
+            // Calls parsed from the text are present only in the body.
             return response === undefined || body !== response.raw ? yield* decode(body) : response
           }).pipe(
             Effect.catchIf(

@@ -1,11 +1,11 @@
 /**
- * An environment of rollouts: tasks for an agent, and the rewards for its work.
+ * An environment for rollouts: tasks for an agent, and rewards for its work.
  *
  * **Details**
  *
- * `computeReward` and `prepare` get {@link RolloutTools}, which run tools in the directory and under the task id of the
- * rollout, so that they see the agent's work. A reward may list its components. Everything is an Effect with its own
- * requirements. A failing reward is 0, with the cause.
+ * `computeReward` and `prepare` receive {@link RolloutTools}, which run tools in the directory and under the task id of
+ * the rollout, so that they see the agent's work. A reward may list its components. All members are effects, which may
+ * require services. If computing a reward fails, the reward is 0, and the cause is recorded.
  *
  * **Example** (Sums, checked by their text)
  *
@@ -42,25 +42,27 @@ export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("herm
   { message: Schema.String }
 ) {}
 
-/** Result of a tool. */
+/** Result of a tool call. */
 export interface ToolAnswer {
-  /** Parsed if the tool returns JSON. */
+  /** Output of the tool, parsed if it is JSON. */
   readonly output: unknown
   readonly isFailure: boolean
 }
 
-/** Result of a command. */
+/** Result of running a command. */
 export interface CommandAnswer {
   readonly output: string
-  /** -1 if nothing was run. */
+  /** Exit code, or -1 if no command was run. */
   readonly exitCode: number
   readonly error: string | undefined
 }
 
-/** Tools in the place of one rollout. Each call takes the road of a model's call: hooks, fences, approvals, sandbox. */
+/**
+ * Tools in the directory of one rollout. Each call is handled like a model's call: hooks, fences, approvals, sandbox.
+ */
 export interface RolloutTools {
   readonly rolloutId: string
-  /** Absolute directory of the rollout. */
+  /** Absolute path of the rollout's directory. */
   readonly directory: string
   readonly call: (name: string, args: unknown) => Effect.Effect<ToolAnswer>
   readonly terminal: (
@@ -71,53 +73,53 @@ export interface RolloutTools {
   readonly writeFile: (path: string, content: string) => Effect.Effect<ToolAnswer>
 }
 
-/** Record of a rollout: its run, and its episode with everything that was sent and answered. */
+/** Record of a rollout: its run, and its episode with all requests and answers. */
 export interface RolloutRecord {
   readonly rolloutId: string
-  /** Final text. */
+  /** Final text of the answer. */
   readonly text: string
   readonly run: RunResult
-  /** Model calls with tools. */
+  /** Number of model calls with tools. */
   readonly turns: number
   readonly messages: ReadonlyArray<Json.Fields>
-  /** Reasoning of each answer; undefined for one without. */
+  /** Reasoning of each answer, or `undefined` for an answer without reasoning. */
   readonly reasoning: ReadonlyArray<string | undefined>
   readonly toolErrors: ReadonlyArray<{ readonly tool: string; readonly error: string }>
   readonly episode: Episode
 }
 
-/** A reward, with its parts. */
+/** A reward, optionally with its components. */
 export type Reward =
   | number
   | { readonly reward: number; readonly components?: Readonly<Record<string, number>> | undefined }
 
-/** Facts of an item that rollouts name it by. */
+/** Properties of an item that rollouts use to name it. */
 export interface AnyItem {
-  /** Names the group of its rollouts; made when absent. */
+  /** Name for the group of the item's rollouts. Generated if absent. */
   readonly id?: string | undefined
 }
 
-/** An environment. */
+/** A rollout environment. */
 export interface RolloutEnvironment<Item extends AnyItem = AnyItem, R = never> {
   readonly name: string
   readonly description: string
-  /** Toolsets of the agent; the run's choice when absent. */
+  /** Toolsets of the agent. `undefined` leaves the choice to the run. */
   readonly toolsets: ReadonlyArray<string> | undefined
-  /** Replaces the system prompt. */
+  /** System prompt that replaces the agent's. `undefined` leaves it unchanged. */
   readonly systemPrompt: string | undefined
-  /** Runs once, before the first item. */
+  /** Effect that runs once, before the first item. */
   readonly setup: Effect.Effect<void, EnvironmentError, R>
-  /** The next item; undefined when there is no more. */
+  /** Returns the next item, or `undefined` if there are no more. */
   readonly nextItem: Effect.Effect<Item | undefined, EnvironmentError, R>
   readonly formatPrompt: (item: Item) => string
-  /** Fills the directory of a rollout before its run. */
+  /** Prepares the directory of a rollout before its run. */
   readonly prepare: (item: Item, tools: RolloutTools) => Effect.Effect<void, EnvironmentError, R>
   readonly computeReward: (item: Item, result: RolloutRecord, tools: RolloutTools) => Effect.Effect<Reward, unknown, R>
-  /** Items that an evaluation rolls out once each. */
+  /** Items that an evaluation rolls out, once each. */
   readonly evaluation: Effect.Effect<ReadonlyArray<Item>, EnvironmentError, R>
 }
 
-/** Makes an environment; `nextItem`, `formatPrompt` and `computeReward` are all that one needs. */
+/** Makes an environment. Only `nextItem`, `formatPrompt` and `computeReward` are required. */
 export const make = <Item extends AnyItem, R = never>({
   description = "",
   evaluation = Effect.succeed([]),

@@ -1,17 +1,18 @@
 /**
- * One group of rollouts: the same item for the same agent several times, each in a separate place, where it is scored.
+ * One group of rollouts: several rollouts of the same item by the same agent. Each works in a separate directory, where
+ * it is also scored.
  *
  * **Details**
  *
  * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the provided
- * agent in a new session; its id is also the id of the session and of the task. Its directory stays until its reward is
- * computed, and is removed on every path. A rollout without output, one whose run failed, and one whose reward fails
- * are worth 0, and the cause is stored. When all members are scored each gets its advantage in the group.
+ * agent in a new session; its id is also the id of the session and of the task. Its directory exists until its reward
+ * is computed, and is always removed afterwards. The reward is 0, and the cause is stored, if the rollout has no
+ * output, its run fails, or its reward fails. When all members are scored, each receives its advantage in the group.
  *
  * **Gotchas**
  *
- * Provide the runtime with `CompactionSettings` `"off"`: a compacted conversation continues in another session, and its
- * rollout is worth 0.
+ * Provide the runtime with `CompactionSettings` `"off"`: a compacted conversation continues in another session, so that
+ * its rollout has a reward of 0.
  *
  * **Example** (The best member of a group)
  *
@@ -60,16 +61,17 @@ import type { RolloutSettings } from "./RolloutSettings.ts"
 export interface Options extends RolloutSettings {
   readonly capture: Capture
   /**
-   * Directory in which each rollout gets its own subdirectory. Defaults to the system's directory for temporary files.
+   * Directory in which each rollout has its own subdirectory. Defaults to the system's directory for temporary files.
    */
   readonly directory?: string | undefined
   /**
-   * Distribution from which the toolsets of each group are drawn, for environments that name none; see `Distributions`.
+   * Distribution from which the toolsets of each group are drawn, for environments that name no toolsets (see
+   * `Distributions`).
    */
   readonly distribution?: Distributions.Distribution | undefined
-  /** Decision on calls of an agent that need an approval, which cannot be requested from a user. Denied when absent. */
+  /** Decision on agent calls that need an approval, because no user can be asked. Defaults to `deny`. */
   readonly unattended?: "deny" | "approve" | undefined
-  /** Told of each rollout that is scored. */
+  /** Called with each scored rollout. */
   readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
 }
 
@@ -78,12 +80,12 @@ export interface ScoredRollout {
   readonly rolloutId: string
   readonly score: RolloutScore
   readonly episode: Episode
-  /** Absent where the run failed. */
+  /** Result of the run, or `undefined` if the run failed. */
   readonly run: RunResult | undefined
   readonly advantage: number | undefined
 }
 
-/** A group whose members are scored. */
+/** A group whose members are all scored. */
 export interface ScoredRollouts {
   readonly groupId: string
   /** Names of the tools that all members had. */
@@ -93,7 +95,7 @@ export interface ScoredRollouts {
 
 const makeZeroScore = (cause: string): RolloutScore => ({ reward: 0, cause })
 
-/** The tools of a group: resolved now, the same for all of its members. */
+/** Resolves the tools of a group once, so that all members have the same tools. */
 const resolveTools = Effect.fnUntraced(function* (
   wanted: ReadonlyArray<string>
 ): Effect.fn.Return<
@@ -118,11 +120,12 @@ const resolveTools = Effect.fnUntraced(function* (
   return { names, selection: { tool: (name) => known.has(name) } }
 })
 
-/** Tools in the place of a rollout. */
+/** Makes the tools that work in the directory of a rollout. */
 const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
   const call: RolloutTools["call"] = (name, args) =>
     agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
-      // The environment's own code asks, and selecting the environment allowed it to run. The floor still applies.
+      // The calls come from the environment's own code, which the user allowed by selecting the environment. The
+      // minimum safety rules still apply.
       Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
       Effect.map(({ isFailure, output }) => ({
         isFailure,
@@ -150,7 +153,7 @@ const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory:
   }
 }
 
-/** Errors of tools, by their results. */
+/** Returns the failed tool calls with their errors. */
 const listFailedTools = (events: ReadonlyArray<RunEvent>): RolloutRecord["toolErrors"] =>
   events.flatMap((event) =>
     event._tag === "ToolFinished" && event.status !== "ok"
@@ -186,11 +189,11 @@ const toScore = (reward: Reward): RolloutScore => {
 const readFirstLine = (cause: Cause.Cause<unknown>): string =>
   Redaction.redactText(Cause.pretty(cause).split("\n")[0] ?? "unknown failure").slice(0, 500)
 
-/** Tests if an answer says or does anything. */
+/** Returns true if an answer contains text or tool calls. */
 const isOutput = ({ content, role, tool_calls: calls }: Json.Fields): boolean =>
   role === "assistant" && (Json.readItems(calls).length > 0 || Json.toText(content ?? "").trim() !== "")
 
-/** The score of a rollout that ended; nothing of it fails. */
+/** Scores a finished rollout. Failures become a score of 0. */
 const scoreRollout = <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   item: Item,
@@ -212,7 +215,7 @@ const scoreRollout = <Item extends AnyItem, R>(
   )
 }
 
-/** A directory for one rollout, which is gone with the scope. */
+/** Makes a directory for one rollout, which is removed when the scope closes. */
 const makeRolloutDirectory = Effect.fnUntraced(function* (
   base: string | undefined,
   id: string
@@ -227,7 +230,7 @@ const makeRolloutDirectory = Effect.fnUntraced(function* (
   return paths.resolve(made)
 })
 
-/** Makes an id that is a valid file name on every system, for any name of the item. */
+/** Makes an id for any item name. The id is a valid file name on every system. */
 const makeGroupId = (name: string, unique: string): string =>
   `${
     name
@@ -236,13 +239,13 @@ const makeGroupId = (name: string, unique: string): string =>
       .slice(0, 90) || "group"
   }-${unique}`
 
-/** A group under way. */
+/** A group in progress. */
 interface Group<Item extends AnyItem, R> {
   readonly environment: RolloutEnvironment<Item, R>
   readonly item: Item
   readonly options: Options
   readonly groupId: string
-  /** Model of the router. */
+  /** Model that the router selects. */
   readonly model: string
   readonly selection: Selection
 }
@@ -323,7 +326,7 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   return result
 })
 
-/** Notes the advantage of each member over its group, if it has several members. */
+/** Records the advantage of each member, if the group has several members. */
 const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<ScoredRollout>) {
   if (members.length < 2) return members
   const episodes = yield* Episodes
@@ -338,7 +341,7 @@ const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<Score
   })
 })
 
-/** Rolls out one item as often as the settings say, and scores each rollout in its place. */
+/** Rolls out one item as often as the settings specify, and scores each rollout in its directory. */
 export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   item: Item,

@@ -1,11 +1,13 @@
 /**
- * The model of a server's rollouts: a client's request is passed to it unchanged, in the same way as every model call
- * (keys, waits, request middleware, hooks), and its answer is stored in the episode before the client receives it.
+ * The model of a server's rollouts. A client's request is passed to the model unchanged, through the normal path of
+ * model calls (keys, waits, request middleware, hooks). Its answer is stored in the episode before the client receives
+ * it.
  *
  * **Details**
  *
- * Every rollout is answered by the main route alone, unstreamed: a fallback would be another model, and a continued
- * answer would be another sequence of tokens. The rollout's sampling parameters override the parameters of a request.
+ * Every rollout is answered by the main route alone, unstreamed, because a fallback would use another model, and a
+ * continued answer would be another sequence of tokens. The rollout's sampling parameters override the parameters of a
+ * request.
  *
  * **Gotchas**
  *
@@ -37,15 +39,15 @@ import * as TokenCapture from "./TokenCapture.ts"
 
 /** Settings of a server's rollouts. */
 export interface Options {
-  /** Fields that request tokens. Default: chosen by the address of the route. */
+  /** Request fields that ask for tokens. By default they are chosen by the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
-  /** Facts of rollouts that name no others. */
+  /** Default properties of rollouts. */
   readonly defaults?:
     | Pick<RolloutWanted, "on_divergence" | "sampling" | "tool_call_parser" | "weights_version">
     | undefined
 }
 
-/** Parameters of sampling among the fields of a request. */
+/** Names of request fields that contain sampling parameters. */
 const samplingNames = [
   "temperature",
   "top_p",
@@ -64,13 +66,13 @@ const samplingNames = [
   "chat_template_kwargs"
 ] as const
 
-/** Parameters of sampling of a request. */
+/** Returns the sampling parameters of a request. */
 export const readSampling = (body: Json.Fields): Json.Fields =>
   Object.fromEntries(
     samplingNames.flatMap((name) => (body[name] === undefined || body[name] === null ? [] : [[name, body[name]]]))
   )
 
-/** Fields of a request that only we set: a client must not choose addresses and headers of the provider. */
+/** Request fields that only the server sets: a client must not choose addresses and headers of the provider. */
 const ours = new Set([
   "model",
   "stream",
@@ -84,7 +86,7 @@ const ours = new Set([
   "return_token_ids"
 ])
 
-/** The request that a model gets for a client's. */
+/** Builds the request to the model from a client's request. */
 const buildRequest = (
   body: Json.Fields,
   sampling: Json.Fields,
@@ -106,7 +108,7 @@ const buildRequest = (
 const refuseInvalid = (message: string): Effect.Effect<never, RolloutRefused> =>
   Effect.fail(new RolloutRefused({ reason: "invalid_request", message }))
 
-/** The messages of a request, checked. */
+/** Reads and validates the messages of a request. */
 const readMessages = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Fields>, RolloutRefused> => {
   const { messages, n, tools } = body
   if (!Array.isArray(messages) || messages.length === 0)
@@ -121,7 +123,7 @@ const readMessages = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Field
   return Effect.succeed(messages.map(Json.readFields))
 }
 
-/** A call that the middleware below puts the client's request in place of. */
+/** A placeholder call. The middleware below replaces it with the client's request. */
 const placeholder: ModelCall = {
   messages: [Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "rollout" })] })],
   tools: [],
@@ -141,7 +143,7 @@ const makeProtocolError = (mode: string): AiError.AiError =>
     })
   })
 
-/** Sends a request in place of the one that was prepared. */
+/** Makes middleware that sends another request instead of the prepared one. */
 const replaceRequest = (make: (model: string, baseUrl: string | undefined) => ModelRequest) =>
   Middleware.llmExecution({
     name: "rollout",
@@ -155,7 +157,7 @@ const replaceRequest = (make: (model: string, baseUrl: string | undefined) => Mo
 const make = Effect.fnUntraced(function* ({ defaults = {}, dialect }: Options) {
   const episodes = yield* Episodes
   const router = yield* ModelRouter
-  // Hooks of the runtime, not of the caller of each request.
+  // The hooks come from the runtime, not from the caller of each request.
   const services = yield* Effect.context<never>()
 
   const requestAnswer = Effect.fnUntraced(function* (
@@ -227,6 +229,6 @@ const make = Effect.fnUntraced(function* ({ defaults = {}, dialect }: Options) {
   return service
 })
 
-/** Rollouts that the models in the context answer. */
+/** Provides rollouts that the models in the context answer. */
 export const layer = (options: Options = {}): Layer.Layer<RolloutPort, never, Episodes | ModelRouter> =>
   Layer.effect(RolloutPort, make(options))

@@ -1,12 +1,13 @@
 /**
- * A run of an environment: group after group of rollouts, handed to a trainer, measured, and evaluated in between.
+ * Runs an environment: group after group of rollouts is delivered to a trainer and measured, with evaluations in
+ * between.
  *
  * **Details**
  *
- * The environment supplies the items until it has no more or the requested number of groups is done. Every group goes
- * to the {@link TrainingSink} before the next one begins, so that an interruption loses only the current group. An
- * evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is not submitted to a
- * sink. Groups wait meanwhile (`STOP_TRAIN`), or the evaluation is skipped (`NONE`).
+ * The environment supplies items until it has no more items or the requested number of groups is done. Every group is
+ * delivered to the {@link TrainingSink} before the next group begins, so that an interruption loses only the current
+ * group. An evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is not
+ * submitted to a sink. Groups wait meanwhile (`STOP_TRAIN`), or the evaluation is skipped (`NONE`).
  *
  * **Example** (One group of an environment)
  *
@@ -67,40 +68,40 @@ import { toDelivery, ExperimentTracker, type Metrics, type OutputError, Training
 
 /** Settings of a run. */
 export interface Options extends RolloutGroup.Options {
-  /** Groups at most; all items when absent. */
+  /** Maximum number of groups. Without it, all items are rolled out. */
   readonly groups?: number | undefined
-  /** Told of each group that was handed over. */
+  /** Called with each delivered group. */
   readonly onGroup?: ((report: GroupReport) => Effect.Effect<void>) | undefined
 }
 
-/** A group that was handed over. */
+/** Report about a delivered group. */
 export interface GroupReport {
   /** From 1. */
   readonly number: number
   readonly group: RolloutGroup.ScoredRollouts
   readonly metrics: Metrics
-  /** Members that cannot train, with the reason. */
+  /** Members that cannot be used for training, each with the reason. */
   readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
 }
 
-/** Sums of a run. */
+/** Totals of a run. */
 export interface Summary {
   readonly groups: number
   readonly rollouts: number
-  /** Rollouts that failed, each of which is worth 0. */
+  /** Number of failed rollouts, each with a reward of 0. */
   readonly failed: number
   readonly trainable: number
   readonly meanReward: number | undefined
   readonly evaluation: Metrics | undefined
 }
 
-/** Failures that end a run. */
+/** Errors that end a run. */
 export type RunError = EnvironmentError | RolloutRefused | OutputError
 
 const mean = (values: ReadonlyArray<number>): number =>
   values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
 
-/** Metrics of scored rollouts; one that failed is worth 0 in every mean. */
+/** Computes the metrics of scored rollouts. A failed rollout counts as 0 in every mean. */
 export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Metrics => {
   const rewards = members.map(({ score }) => score.reward)
   const average = mean(rewards)
@@ -136,7 +137,7 @@ type Needs =
   | ToolRegistry
   | TrainingSink
 
-/** Rolls out each evaluation item once. Returns undefined if the environment has no evaluation items. */
+/** Rolls out each evaluation item once. Returns `undefined` if the environment has no evaluation items. */
 export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: RolloutGroup.Options
@@ -151,7 +152,7 @@ export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends
   return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`eval/${name}`, value]))
 })
 
-/** Runs an environment. */
+/** Runs an environment until it has no more items or the requested number of groups is done. */
 export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: Options

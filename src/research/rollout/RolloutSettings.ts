@@ -1,5 +1,5 @@
 /**
- * Settings of rollouts and of the agent that trains, with the defaults of the contract.
+ * Settings of rollouts and of the training agent, with the defaults of the contract.
  *
  * **Example** (Defaults of the contract)
  *
@@ -20,31 +20,31 @@ const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 /** Settings of rollouts. */
 export const RolloutSettings = Schema.Struct({
-  /** Toolsets of environments that name none. */
+  /** Toolsets for environments that name no toolsets. */
   toolsets: Schema.Array(Schema.String),
-  /** Rollouts of each item. */
+  /** Number of rollouts of each item. */
   groupSize: atLeastOne,
-  /** Rollouts of a group at once. */
+  /** Maximum number of concurrent rollouts in a group. */
   concurrency: atLeastOne,
-  /** Model calls of one rollout. */
+  /** Maximum number of model calls in one rollout. */
   maxAgentTurns: atLeastOne,
   sampling: Sampling,
   toolCallParser: Schema.optional(Schema.Literals(["hermes", ...parserNames])),
   weightsVersion: Schema.optional(Schema.String),
-  /** Time for the reward of one rollout: it may run a test suite. */
+  /** Time limit for computing the reward of one rollout, in seconds. The reward may run a test suite. */
   rewardTimeoutSeconds: atLeastOne,
-  /** Groups between two evaluations; 0 for none. */
+  /** Number of groups between two evaluations, or 0 for no evaluations. */
   stepsPerEvaluation: Schema.Natural,
   /**
-   * Groups wait while an evaluation runs, or evaluations are skipped. Atropos has a third value, `LIMIT_TRAIN`, for
-   * trainers that continue meanwhile.
+   * Handling of groups during an evaluation: groups wait (`STOP_TRAIN`), or evaluations are skipped (`NONE`). Atropos
+   * has a third value, `LIMIT_TRAIN`, for trainers that continue meanwhile.
    */
   evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
 })
 /** See {@link RolloutSettings}. */
 export type RolloutSettings = typeof RolloutSettings.Type
 
-/** Defaults of the contract. */
+/** Default settings, as defined by the contract. */
 export const defaults: RolloutSettings = {
   toolsets: ["terminal", "file"],
   groupSize: 4,
@@ -56,19 +56,19 @@ export const defaults: RolloutSettings = {
   evalHandling: "STOP_TRAIN"
 }
 
-/** Model calls of the agent that trains. */
+/** Maximum number of model calls of the training agent. */
 export const trainerIterations = 200
 
-/** Toolsets of the agent that trains. */
+/** Toolsets of the training agent. */
 export const trainerToolsets = ["terminal", "web", "rl"] as const
 
-/** Seconds that a command of the agent that trains may take: tests of environments and downloads of data take long. */
+/** Time limit for a command of the training agent, in seconds. Tests of environments and data downloads take long. */
 export const trainerTimeoutSeconds = 600
 
-/** Milliseconds between two checks of a training run's status. */
+/** Milliseconds between two status checks of a training run. */
 export const statusIntervalMillis = 30 * 60 * 1_000
 
-/** Instructions of the agent that trains. */
+/** Instructions of the training agent. */
 export const trainerPrompt = [
   "You train language models by reinforcement learning. You choose or write an environment, " +
     "check that its rewards mean what they should, start a training run, and judge its results.",

@@ -1,17 +1,17 @@
 /**
- * Token ids and log probabilities of an answer, as servers of chat completions return them, and the fields that ask for
- * them.
+ * Token ids and log probabilities of an answer, as chat completion servers return them, and the request fields that ask
+ * for them.
  *
  * **Details**
  *
- * | server | asked by | ids | log probabilities |
+ * | server | request fields | ids | log probabilities |
  * | --- | --- | --- | --- |
  * | OpenAI and compatible | `logprobs` | none | `choices[].logprobs.content[].logprob` |
  * | vLLM | `logprobs`, `return_token_ids` | `prompt_token_ids`, `choices[].token_ids` | as OpenAI |
  * | vLLM, older | `logprobs`, `return_tokens_as_token_ids` | `token_id:N` in place of each token | as OpenAI |
  * | SGLang | `logprobs`, `return_prompt_token_ids`, `return_meta_info` | `choices[].prompt_token_ids`, `meta_info.output_token_logprobs` | the same: `[logprob, id, …]` |
  *
- * Nothing is computed from text: values that a server does not return are absent, with the reason.
+ * No values are computed from text. If a server does not return a value, it is absent and the reason is reported.
  *
  * **Example** (An answer of vLLM)
  *
@@ -31,22 +31,25 @@
  */
 import * as Json from "../../base/domain/Json.ts"
 
-/** Fields that request tokens: fields of inference servers, fields of OpenAI, or no fields. */
+/** Kinds of request fields that ask for tokens: fields of inference servers, fields of OpenAI, or no fields. */
 export const dialects = ["token_ids", "logprobs", "none"] as const
 /** One of {@link dialects}. */
 export type Dialect = (typeof dialects)[number]
 
-/** Hosts whose API refuses fields that it does not know, and returns no ids. */
+/** Hosts whose API refuses unknown fields and returns no token ids. */
 const strictHosts =
   /(?:^|\.)(?:openai\.com|azure\.com|anthropic\.com|googleapis\.com|mistral\.ai|groq\.com|x\.ai|openrouter\.ai|deepseek\.com)$/u
 
-/** The dialect of an address: everybody unknown is a server for inference, which takes fields that it does not know. */
+/**
+ * Chooses the dialect for an address. An unknown host is assumed to be an inference server, which accepts unknown
+ * fields.
+ */
 export const chooseDialect = (baseUrl: string | undefined): Dialect => {
   const host = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
   return strictHosts.test(host) ? "logprobs" : "token_ids"
 }
 
-/** Fields of a request that ask for tokens. They are of no protocol's SDK and travel in `extra_body`. */
+/** Returns the request fields that ask for tokens. Fields outside the protocol's SDK are passed in `extra_body`. */
 export const listRequestFields = (dialect: Dialect): { readonly own: Json.Fields; readonly extra: Json.Fields } => {
   switch (dialect) {
     case "none":
@@ -61,18 +64,18 @@ export const listRequestFields = (dialect: Dialect): { readonly own: Json.Fields
   }
 }
 
-/** Tokens of one answer. */
+/** Token data of one answer. */
 export interface CapturedTokens {
   readonly promptTokens: ReadonlyArray<number> | undefined
   readonly tokens: ReadonlyArray<number> | undefined
   readonly logprobs: ReadonlyArray<number> | undefined
-  /** Reasons for which something is absent. */
+  /** Reasons for absent values. */
   readonly problems: ReadonlyArray<string>
 }
 
 /**
- * Token ids of a list, or undefined if the value is not a list, is empty, or contains anything but non-negative
- * integers.
+ * Reads a list of token ids. Returns `undefined` if the value is not a list, is empty, or contains anything but
+ * non-negative integers.
  */
 const readTokenIds = (value: unknown): ReadonlyArray<number> | undefined => {
   const list = Json.readItems(value)
@@ -86,13 +89,13 @@ const readNumbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | unde
     ? list
     : undefined
 
-/** The id in a `token_id:<number>` token. */
+/** Parses the id in a `token_id:<number>` token. */
 const parseTokenId = (token: unknown): number | undefined => {
   const [, digits] = /^token_id:(\d+)$/u.exec(Json.readString(token) ?? "") ?? []
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Reads the tokens of a chat completion. */
+/** Reads the token data of a chat completion. */
 export const read = (raw: unknown): CapturedTokens => {
   const body = Json.readFields(raw)
   const choice = Json.readFields(Json.readItems(body["choices"])[0])
@@ -114,13 +117,13 @@ export const read = (raw: unknown): CapturedTokens => {
   return { promptTokens, tokens, logprobs: isPaired ? found : undefined, problems }
 }
 
-/** Fields of a body that only a trainer reads. */
+/** Body fields that only a trainer reads. */
 const tokenFields = new Set(["prompt_token_ids", "token_ids", "meta_info", "logprobs", "prompt_logprobs"])
 
 const omitFields = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields =>
   Object.fromEntries(Object.entries(value).filter(([name]) => !names.has(name)))
 
-/** The body without tokens that the client did not ask for. */
+/** Returns the body without token data that the client did not request. */
 export const hideTokens = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
   const names = new Set(Array.from(tokenFields).filter((name) => !(name === "logprobs" && asked["logprobs"] === true)))
   if (asked["return_token_ids"] === true) for (const name of ["prompt_token_ids", "token_ids"]) names.delete(name)

@@ -1,5 +1,5 @@
 /**
- * Reads the tool calls that a model wrote into its text, for servers that return the text as it was sampled.
+ * Parses the tool calls that a model wrote as text, for servers that return the text as it was sampled.
  *
  * **Details**
  *
@@ -15,8 +15,8 @@
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
  * A call that is truncated at the end is ignored, unless its JSON is complete. Other text is preserved: a text without
- * a call is returned unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the tool's
- * schema specifies.
+ * a call is returned unchanged. Values that are not written as JSON (`qwen3_coder`, `glm`, `longcat`) are converted to
+ * the type that the tool's schema specifies.
  *
  * **Example** (A call of a Hermes model)
  *
@@ -36,28 +36,28 @@ import * as Json from "../../base/domain/Json.ts"
 /** A tool call as a model wrote it. */
 export interface ParsedCall {
   readonly name: string
-  /** JSON of an object. */
+  /** Arguments as the JSON text of an object. */
   readonly arguments: string
-  /** The id assigned by the model. Absent if the format has no ids. */
+  /** Id assigned by the model. Absent if the format has no ids. */
   readonly id?: string | undefined
 }
 
-/** Text of an answer without its calls. */
+/** Text of an answer without its calls, and the calls. */
 export interface ParsedAnswer {
   readonly content: string
   readonly calls: ReadonlyArray<ParsedCall>
 }
 
-/** Reads the text of an answer. `tools` lists the tools of the request in chat completions format. */
+/** Parses the text of an answer. `tools` contains the tools of the request in chat completions format. */
 export type Parser = (text: string, tools: ReadonlyArray<unknown>) => ParsedAnswer
 
 const makeWithoutCalls = (text: string): ParsedAnswer => ({ content: text, calls: [] })
 
-/** The text before the first call, or the whole text without a call. */
+/** Makes a parsed answer with the text before the first call, or with the whole text if it contains no call. */
 const makeResult = (text: string, start: number, calls: ReadonlyArray<ParsedCall>): ParsedAnswer =>
   calls.length === 0 ? makeWithoutCalls(text) : { content: text.slice(0, start).trim(), calls }
 
-/** The call of an object with a name and arguments. */
+/** Returns the call in an object with a name and arguments. */
 const toCalls = (value: unknown): ReadonlyArray<ParsedCall> => {
   const { arguments: own, name, parameters } = Json.readFields(value)
   const given = own ?? parameters ?? {}
@@ -72,7 +72,7 @@ const parseJsonCalls = (text: string): ReadonlyArray<ParsedCall> => {
   return Array.isArray(value) ? value.flatMap(toCalls) : toCalls(value)
 }
 
-/** End of the JSON value that begins at a position, or undefined if it is incomplete. */
+/** Returns the end of the JSON value that begins at a position, or `undefined` if it is incomplete. */
 const findJsonEnd = (text: string, from: number): number | undefined => {
   let depth = 0
   let isText = false
@@ -91,7 +91,7 @@ const findJsonEnd = (text: string, from: number): number | undefined => {
   return undefined
 }
 
-/** The insides of an element, one after another; the last one may not be closed. */
+/** Finds the contents of all elements, in order. The last element may be unclosed. */
 const findElements = (
   text: string,
   open: string,
@@ -107,13 +107,13 @@ const findElements = (
   return found
 }
 
-/** Types of a tool's arguments, by name. */
+/** Returns the types of a tool's arguments, by argument name. */
 const readTypes = (tools: ReadonlyArray<unknown>, name: string): Json.Fields => {
   const tool = tools.map((one) => Json.readFields(Json.readFields(one)["function"])).find((one) => one["name"] === name)
   return Json.readFields(Json.readFields(tool?.["parameters"])["properties"])
 }
 
-/** A value that was written without quotes, in the type that the schema names. */
+/** Converts a value that was written without quotes to the type that the schema specifies. */
 const toTypedValue = (text: string, schema: unknown): unknown => {
   const { type } = Json.readFields(schema)
   if (type === "string") return text
@@ -133,7 +133,7 @@ const makeTagParser =
       findElements(text, open, close).flatMap(({ inside }) => parseJsonCalls(inside))
     )
 
-/** Keys and values of elements that follow each other. */
+/** Reads pairs of consecutive key and value elements. */
 const readPairs = (key: string, value: string, inside: string): ReadonlyArray<readonly [string, string]> =>
   inside
     .split(`<${key}>`)
@@ -145,7 +145,7 @@ const readPairs = (key: string, value: string, inside: string): ReadonlyArray<re
       return end === -1 ? [] : [[name.trim(), text.slice(0, end)] as const]
     })
 
-/** Calls of a name with keys and values, each in an element. */
+/** Makes a parser for calls whose name, keys and values are each written in elements. */
 const makeElementParser =
   (open: string, close: string, key: string, value: string): Parser =>
   (text, tools) =>
@@ -224,7 +224,7 @@ const parseDeepseek: Parser = (text) => {
   const calls = findElements(text, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>").flatMap(({ inside }) => {
     const [head = "", ...rest] = inside.split("<｜tool▁sep｜>")
     const body = rest.join("<｜tool▁sep｜>")
-    // V3 names the kind first, and the function on the line before a fence.
+    // V3 writes the kind first, and the function name on the line before a code fence.
     const [, named, fenced] = /^\s*([^\n]+?)\s*\n```(?:json)?\s*\n([^]*?)\n?```\s*$/u.exec(body) ?? []
     return toCalls({ name: (named ?? head).trim(), arguments: Json.parseOrKeep((fenced ?? body).trim()) })
   })
@@ -236,14 +236,14 @@ const parseKimi: Parser = (text) => {
   const calls = findElements(text, "<|tool_call_begin|>", "<|tool_call_end|>").flatMap(({ inside }) => {
     const [head = "", body = ""] = inside.split("<|tool_call_argument_begin|>")
     const id = head.trim()
-    // `functions.get_weather:0`
+    // Example: `functions.get_weather:0`.
     const name = id.replace(/:\d+$/u, "").replace(/^functions\./u, "")
     return toCalls({ name, arguments: Json.parseOrKeep(body.trim()) }).map((call) => ({ ...call, id }))
   })
   return makeResult(text, start, calls)
 }
 
-/** All parsers by name. */
+/** All parsers, by name. */
 export const parsers = {
   hermes: parseHermes,
   qwen: parseHermes,
@@ -256,7 +256,7 @@ export const parsers = {
   glm: makeElementParser("<tool_call>", "</tool_call>", "arg_key", "arg_value")
 } satisfies Record<string, Parser>
 
-/** Names of the families' versions, as servers for inference call their parsers. */
+/** Parser names that inference servers use for model versions, mapped to the parsers above. */
 const aliases: Readonly<Record<string, keyof typeof parsers>> = {
   deepseek_v3: "deepseek",
   deepseek_v3_1: "deepseek",
@@ -266,10 +266,10 @@ const aliases: Readonly<Record<string, keyof typeof parsers>> = {
   glm47: "glm"
 }
 
-/** Names that can be chosen. */
+/** Names of the available parsers. */
 export const names: ReadonlyArray<string> = Object.keys(parsers)
 
-/** The parser of a name, or undefined if the name is unknown. */
+/** Returns the parser with the given name, or `undefined` if the name is unknown. */
 export const find = (name: string): Parser | undefined => {
   const own = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name
   return Object.entries(parsers).find(([known]) => known === own)?.[1]

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * Both are ports with a local recorder as default: files in a directory, which every tool reads. A tracker such as
- * Weights & Biases or a trainer such as Tinker is a Layer of an application's own. `layerAtropos` submits groups to the
- * Atropos API.
+ * Both are services. The local implementations write files to a directory, which any tool can read. An application
+ * provides its own layer for a tracker such as Weights & Biases or a trainer such as Tinker. `layerAtropos` submits
+ * groups to the Atropos API.
  *
  * | file | line |
  * | --- | --- |
- * | `groups.jsonl` | a group in the form of the Atropos API, of the members that can train |
+ * | `groups.jsonl` | a group in the Atropos API format, with the members that can be used for training |
  * | `trajectories.jsonl` | messages and score of every rollout, for evaluation and supervised fine-tuning |
  * | `metrics.jsonl` | `step`, `at` and the metrics of that step |
  *
@@ -41,23 +41,23 @@ import * as Atropos from "./Atropos.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import type { ScoredRollouts } from "./RolloutGroup.ts"
 
-/** A receiver that did not take what it was given. */
+/** Error raised when a receiver did not accept a group or metrics. */
 export class OutputError extends Schema.TaggedError<OutputError>("hermes-effect/runner/OutputError")("OutputError", {
   message: Schema.String
 }) {}
 
-/** A group as it is handed over. */
+/** A group as it is delivered. */
 export interface Delivery {
   readonly groupId: string
-  /** The members that can train a model, or undefined without any. */
+  /** Members that can be used for training, or `undefined` without any. */
   readonly group: EpisodeExport.ScoredGroup | undefined
-  /** All members, without tokens. */
+  /** Trajectories of all members, without tokens. */
   readonly trajectories: ReadonlyArray<unknown>
-  /** Members that cannot train, with the reason. */
+  /** Members that cannot be used for training, each with the reason. */
   readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
 }
 
-/** Separates the members of a group that can train from the others. */
+/** Separates the members of a group that can be used for training from the others. */
 export const toDelivery = ({ groupId, members }: ScoredRollouts): Delivery => {
   const results = members.map(({ episode, rolloutId }) => ({
     rolloutId,
@@ -74,16 +74,16 @@ export const toDelivery = ({ groupId, members }: ScoredRollouts): Delivery => {
   }
 }
 
-/** Takes scored groups. */
+/** Service that receives scored groups. */
 export class TrainingSink extends Context.Service<
   TrainingSink,
   { readonly submit: (delivery: Delivery) => Effect.Effect<void, OutputError> }
 >()("hermes-effect/runner/TrainingSink") {}
 
-/** Values of one step, by name (`reward/mean`). */
+/** Metric values of one step, by name (`reward/mean`). */
 export type Metrics = Readonly<Record<string, number>>
 
-/** Follows an experiment. */
+/** Service that receives the metrics of an experiment. */
 export class ExperimentTracker extends Context.Service<
   ExperimentTracker,
   { readonly log: (step: number, metrics: Metrics) => Effect.Effect<void, OutputError> }
@@ -109,7 +109,7 @@ const makeAppender = Effect.fnUntraced(function* (directory: string) {
               file.writeAll(encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))),
               file.sync
             ).pipe(
-              // Half of a line would spoil the next one. Cutting it off needs no space.
+              // A partial line would corrupt the next one. Truncating it requires no disk space.
               Effect.onError(() => Effect.ignore(fs.truncate(paths.join(directory, name), size)))
             )
           })
@@ -132,7 +132,7 @@ export const layerFiles = (
     }))
   )
 
-/** Writes metrics to a file of a directory. */
+/** Writes metrics to a file in a directory. */
 export const layerMetrics = (
   directory: string
 ): Layer.Layer<ExperimentTracker, never, FileSystem.FileSystem | Path.Path> =>
@@ -146,7 +146,7 @@ export const layerMetrics = (
     }))
   )
 
-/** Submits groups to an Atropos API, besides what the surrounding sink does with them. */
+/** Submits groups to an Atropos API, in addition to the sink in the context. */
 export const layerAtropos = (
   address: string,
   facts: Atropos.EnvironmentFacts

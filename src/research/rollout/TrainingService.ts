@@ -1,14 +1,15 @@
 /**
- * The port of a service that trains: environments, training runs, their state and their results. A service such as
- * Tinker is a Layer of an application; the default records rollouts on this machine and trains no weights.
+ * Service that trains models: environments, training runs, their state and their results. An application provides a
+ * layer for a service such as Tinker. The default implementation records rollouts on this machine and trains no
+ * weights.
  *
  * **Details**
  *
  * {@link layerRecorder} runs the environment of a training run in the background for the lifetime of its scope, and
- * stores groups, metrics and episodes in a directory of the run. It reports that it does not train: its rewards reflect
- * the current weights.
+ * stores groups, metrics and episodes in a directory of the run. It reports that it does not train, so that its rewards
+ * reflect the unchanged weights.
  *
- * **Example** (A service of an application)
+ * **Example** (A service provided by an application)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -52,7 +53,7 @@ import type { GroupReport, Summary } from "./RolloutRun.ts"
 import { defaults } from "./RolloutSettings.ts"
 import type { Metrics } from "./TrainingOutput.ts"
 
-/** A training run that is not available, with the condition and the remedy. */
+/** Error raised when a training run is not available. The message states the cause and the remedy. */
 export class TrainingError extends Schema.TaggedError<TrainingError>("hermes-effect/runner/TrainingError")(
   "TrainingError",
   { message: Schema.String }
@@ -72,7 +73,7 @@ export const TrainingConfig = Schema.Struct({
 /** See {@link TrainingConfig}. */
 export type TrainingConfig = typeof TrainingConfig.Type
 
-/** The default configuration of an environment: a small run. */
+/** Makes the default configuration for an environment: a small run. */
 export const makeDefaultConfig = (environment: string): TrainingConfig => ({
   environment,
   total_steps: 8,
@@ -82,7 +83,7 @@ export const makeDefaultConfig = (environment: string): TrainingConfig => ({
   steps_per_eval: 0
 })
 
-/** A training run, as it is shown. */
+/** A training run, as it is displayed. */
 export interface TrainingRun {
   readonly run_id: string
   readonly environment: string
@@ -103,14 +104,14 @@ export interface TrainingResults extends TrainingRun {
   readonly evaluation: Metrics | undefined
 }
 
-/** Trains models. */
+/** Service that trains models. */
 export class TrainingService extends Context.Service<
   TrainingService,
   {
     readonly name: string
     /** Limitations of the service that matter when judging its results. May be empty. */
     readonly notice: string
-    /** Names of keys that are missing. */
+    /** Names of missing API keys. */
     readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
     readonly environments: Effect.Effect<ReadonlyArray<ListedEnvironment>, TrainingError>
     /** Rolls out a few items without training. */
@@ -130,9 +131,9 @@ export type RollOut = (
   onGroup: (report: GroupReport) => Effect.Effect<void>
 ) => Effect.Effect<Summary, { readonly message: string }>
 
-/** Parts of the recorder. */
+/** Options of the recorder. */
 export interface RecorderOptions {
-  /** Directory of the runs. */
+  /** Directory in which the runs are stored. */
   readonly directory: string
   readonly environments: ReadonlyArray<ListedEnvironment>
   readonly rollOut: RollOut
@@ -250,6 +251,6 @@ const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rol
   })
 })
 
-/** Records rollouts on this machine, and trains no weights. */
+/** Records rollouts on this machine. Trains no weights. */
 export const layerRecorder = (options: RecorderOptions): Layer.Layer<TrainingService> =>
   Layer.effect(TrainingService, makeRecorder(options))

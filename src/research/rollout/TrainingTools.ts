@@ -1,12 +1,12 @@
 /**
- * The toolset `rl`: ten tools of an agent that trains, over the {@link TrainingService} in the context.
+ * The toolset `rl`: ten tools for a training agent, which use the {@link TrainingService} in the context.
  *
  * **Details**
  *
- * The selected environment and its configuration belong to the session. A run's status is reported once in 30 minutes;
- * an earlier request returns the time for the next one.
+ * The selected environment and its configuration belong to the session. A run's status is reported once every 30
+ * minutes. An earlier request returns the time of the next report.
  *
- * **Example** (The tools of an agent that trains)
+ * **Example** (The tools of a training agent)
  *
  * ```ts
  * import { TrainingTools } from "hermes-effect/rollouts"
@@ -34,7 +34,7 @@ import {
   TrainingService
 } from "./TrainingService.ts"
 
-/** Fields of the configuration that a call changes; others stay. */
+/** Configuration fields that a call may change. Absent fields remain unchanged. */
 const edits = Schema.Struct({
   total_steps: Schema.optionalKey(TrainingConfig.fields.total_steps),
   group_size: Schema.optionalKey(TrainingConfig.fields.group_size),
@@ -63,14 +63,14 @@ const makeTool = <const Name extends string, Fields extends Schema.Struct.Fields
     dependencies: [ToolContext]
   })
 
-/** A tool that only looks. */
+/** Makes a tool that only reads. */
 const makeReadTool = <const Name extends string, Fields extends Schema.Struct.Fields>(
   name: Name,
   description: string,
   parameters: Schema.Struct<Fields>
 ) => makeTool(name, description, parameters).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false)
 
-/** Makes a tool that changes the state of this session, or ends a run that it began. */
+/** Makes a tool that changes the state of this session, or stops a run that this session started. */
 const makeChangeTool = <const Name extends string, Fields extends Schema.Struct.Fields>(
   name: Name,
   description: string,
@@ -114,7 +114,7 @@ const toolkit = Toolkit.make(
 )
 
 const toJsonResult = (value: object): Effect.Effect<typeof Result.Type> =>
-  // The fields are numbers, texts and lists of them; undefined ones fall away.
+  // The fields are numbers, texts and lists of them. `undefined` fields are removed.
   Effect.sync(() => JSON.parse(JSON.stringify(value)) as typeof Result.Type)
 
 const toProblem = <A>(effect: Effect.Effect<A, TrainingError>) =>

@@ -1,6 +1,6 @@
 /**
- * Runs one command of a task in the environment that its settings choose: a setup, a test, a scorer. It has a deadline,
- * everything that it started is gone after it, and no credentials are among its variables.
+ * Runs one command of a task (setup, test or scorer) in the environment that its settings choose. The command has a
+ * time limit, all of its processes are ended afterwards, and its environment variables contain no credentials.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import { CallConversation, CallDirectory } from "../../base/domain/CallContext.t
 import * as OutputText from "../../tools/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tools/builtin/terminal/Shell.ts"
 
-/** A command could not be run at all. */
+/** Error raised when a command could not be started. */
 export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-effect/runner/swe/CommandNotRun")(
   "CommandNotRun",
   { message: Schema.String }
@@ -20,16 +20,18 @@ export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-eff
 /** A command and its working directory. */
 export interface Command {
   readonly command: string
-  /** Absolute path in the environment. */
+  /** Absolute path of the working directory in the environment. */
   readonly cwd: string
   readonly timeoutSeconds: number
 }
 
-/** End of a command. */
+/** Result of a command. */
 export interface CommandEnd {
-  /** undefined: it did not end within its time, and was stopped. */
+  /** Exit code, or `undefined` if the command exceeded its time limit and was stopped. */
   readonly exitCode: number | undefined
-  /** Standard output and standard error, in order; a long one is cut in the middle. Secrets are redacted. */
+  /**
+   * Standard output and standard error, in order of arrival. Long output is cut in the middle. Secrets are redacted.
+   */
   readonly output: string
   readonly seconds: number
 }
@@ -37,7 +39,7 @@ export interface CommandEnd {
 /** Maximum number of retained output characters: enough for the names of about ten thousand tests. */
 const outputChars = 2_000_000
 
-/** Runs a command to its end, or to its deadline. */
+/** Runs a command until it ends or reaches its time limit. */
 export const run = Effect.fn("BoundedCommand.run")(function* ({
   command,
   cwd,
@@ -60,7 +62,7 @@ export const run = Effect.fn("BoundedCommand.run")(function* ({
   }).pipe(
     Effect.scoped,
     Effect.provideService(CallDirectory, cwd),
-    // A command that checks one thing sees no temporary files of another.
+    // Temporary files are separate for each working directory, so that one command does not see the files of another.
     Effect.provideService(CallConversation, cwd),
     Effect.mapError(({ message }) => new CommandNotRun({ message }))
   )

@@ -1,12 +1,12 @@
 /**
- * The `git` binary over copies that a run made itself: no configuration of the user's, of the machine's or of a
- * repository that an agent wrote in has a say, so that nothing runs that such a repository brings (hooks, filters,
- * watchers, helpers).
+ * Runs `git` on copies that were made by a run. No git configuration of the user, of the machine, or of a repository
+ * that an agent modified has any effect, so that nothing in such a repository is executed (hooks, filters, watchers,
+ * helpers).
  *
  * **Details**
  *
- * The repository of every command is named by `--git-dir`, outside of the directory that an agent works in. The one
- * exception asks a repository of the user's for a commit, and where its objects are.
+ * The repository of every command is given by `--git-dir` and lies outside the agent's working directory. The only
+ * exception reads a commit and the location of objects from a repository of the user.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,14 +19,14 @@ import { ProcessVariables } from "../../base/config/Environment.ts"
 import { isSecretName } from "../../base/domain/CredentialNames.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 
-/** A command of git failed, or a program that copies files did. */
+/** Error raised when a git command, or a program that copies files, failed. */
 export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/runner/swe/GitFailed")("GitFailed", {
   message: Schema.String,
-  /** Exit code, where the program ended by itself. */
+  /** Exit code, if the program ended by itself. */
   code: Schema.optional(Schema.Int)
 }) {}
 
-/** Longest time for one command: a large repository is checked out in it. */
+/** Time limit for one command, long enough to check out a large repository. */
 const deadline = Duration.minutes(10)
 
 const settings = [
@@ -62,7 +62,7 @@ const own = {
 
 const getLastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
-/** Ended command. */
+/** Result of a program that has ended. */
 interface ProgramEnd {
   readonly code: number
   readonly output: Uint8Array
@@ -80,11 +80,11 @@ const collectBytes = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect
       }
       return whole
     }),
-    // The pipe broke: the exit code still shows how the command ended.
+    // If reading the pipe fails, the exit code still shows how the command ended.
     Effect.orElseSucceed(() => new Uint8Array(0))
   )
 
-/** Runs a program to its end; it fails where the program is not there or takes too long. */
+/** Runs a program until it ends. Fails if the program is missing or exceeds the time limit. */
 const runProgram = Effect.fnUntraced(function* (
   program: string,
   args: ReadonlyArray<string>,
@@ -135,13 +135,13 @@ const runProgram = Effect.fnUntraced(function* (
 const toGitFailed = (what: string, { code, errors }: ProgramEnd): GitFailed =>
   new GitFailed({ message: `${what} failed: ${getLastLine(errors) || `exit code ${code}`}`, code })
 
-/** Place of a command: the directory that it starts in, and the text of its standard input. */
+/** Working directory of a command, and the text for its standard input. */
 interface CommandPlace {
   readonly cwd: string
   readonly input?: string | undefined
 }
 
-/** Bytes that a command of git prints. */
+/** Returns the bytes that a git command prints. */
 export const readBytes = Effect.fnUntraced(function* (args: ReadonlyArray<string>, { cwd, input }: CommandPlace) {
   const result = yield* runProgram("git", [...settings, ...args], input, cwd)
   return result.code === 0
@@ -149,11 +149,11 @@ export const readBytes = Effect.fnUntraced(function* (args: ReadonlyArray<string
     : yield* toGitFailed(`git ${args.find((word) => !word.startsWith("-")) ?? ""}`, result)
 })
 
-/** Text that a command of git prints, without the line break at its end. */
+/** Returns the text that a git command prints, without the final line break. */
 export const readText = (args: ReadonlyArray<string>, place: CommandPlace) =>
   Effect.map(readBytes(args, place), (output) => new TextDecoder().decode(output).replace(/\n$/, ""))
 
-/** Copies a directory with links as links, into one that exists. */
+/** Copies a directory into an existing one. Symbolic links are copied as links. */
 export const copyDirectory = Effect.fnUntraced(function* (from: string, to: string) {
   const result = yield* runProgram("cp", ["-R", "-P", "-p", "--", `${from}/.`, to], undefined, "/")
   if (result.code !== 0) return yield* toGitFailed(`copying ${from}`, result)

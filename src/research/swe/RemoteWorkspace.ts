@@ -1,10 +1,10 @@
 /**
- * A workspace where commands of a task run: on this machine, and in a container that mounts it, the workspace itself;
- * on another machine a copy, which is brought back for the patch and removed with the scope.
+ * The workspace in which commands of a task run. On this machine, and in a container that mounts it, commands use the
+ * workspace itself. On a remote machine they use a copy, which is copied back for the patch and removed with the scope.
  *
  * **Gotchas**
  *
- * Another machine needs `tar` and `mktemp`. Files, links and modes are brought back; owners are not.
+ * A remote machine needs `tar` and `mktemp`. Files, links and modes are copied back, owners are not.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -18,19 +18,19 @@ import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 import * as BoundedCommand from "./BoundedCommand.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** A workspace in its environment. */
+/** A workspace, as commands in its environment use it. */
 export interface PlacedWorkspace {
-  /** Directory in the environment that commands begin in. */
+  /** Working directory of commands in the environment. */
   readonly cwd: string
-  /** True if the workspace is a copy on another machine. */
+  /** True if the workspace is a copy on a remote machine. */
   readonly isRemote: boolean
-  /** Takes what was changed on this machine there. */
+  /** Copies the workspace from this machine to the remote machine. */
   readonly send: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
-  /** Brings what was changed to this machine. */
+  /** Copies the workspace from the remote machine to this machine. */
   readonly collect: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
 }
 
-/** Seconds for making and removing the copy. */
+/** Time limit for making or removing the copy, in seconds. */
 const seconds = 60
 
 const makeProblem = (message: string) =>
@@ -40,7 +40,7 @@ const makeProblem = (message: string) =>
 
 type Spawner = ChildProcessSpawner["Service"]
 
-/** Packs a directory with one spawner and unpacks it with another. */
+/** Copies a directory between machines: packs it with one spawner and unpacks it with another. */
 const copyDirectory = Effect.fnUntraced(
   function* (
     from: {
@@ -97,14 +97,14 @@ const placeRemotely = Effect.fnUntraced(function* (
   const tar = yield* Effect.mapError(TrustedPrograms.find("tar"), () =>
     makeProblem("`tar` is not installed: install it")
   )
-  // The other machine looks its own program up.
+  // The remote machine finds its own `tar` program.
   const there = { spawner: environment.spawner, tar: "tar", directory }
   const send = copyDirectory({ spawner: here, tar, directory: workspace.directory }, there)
   yield* send
   const collect = Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    // Files that were removed there are removed here too.
+    // The local files are removed first, so that files removed on the remote machine do not remain.
     const names = yield* Effect.mapError(fs.readDirectory(workspace.directory), ({ message }) => makeProblem(message))
     yield* Effect.forEach(
       names.filter((name) => name !== ".git"),
@@ -122,7 +122,7 @@ const placeRemotely = Effect.fnUntraced(function* (
   return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, send, collect }
 })
 
-/** Puts a workspace where the commands of its environment find it. */
+/** Makes a workspace available to the commands of its environment. */
 export const place = Effect.fn("RemoteWorkspace.place")(function* (
   workspace: WorkingCopy.WorkingCopy,
   prefix: string
@@ -130,7 +130,7 @@ export const place = Effect.fn("RemoteWorkspace.place")(function* (
   const fs = yield* FileSystem.FileSystem
   const { name } = yield* CommandEnvironment
   const below = `${workspace.directory}/${prefix}`
-  // A directory that the base commit does not have yet is not entered.
+  // A directory that does not exist in the base commit is not used as the working directory.
   const isThere = prefix !== "" && (yield* Effect.orElseSucceed(fs.exists(below), () => false))
   if (name === "ssh") return yield* placeRemotely(workspace, isThere ? prefix : "")
   return { cwd: isThere ? below : workspace.directory, isRemote: false, send: Effect.void, collect: Effect.void }

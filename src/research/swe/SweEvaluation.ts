@@ -1,15 +1,14 @@
 /**
- * Evaluation of a patch, without any model: a fresh workspace, the patch, the tests of the task, and the command that
- * runs them.
+ * Evaluates a patch without a model: a new workspace, the patch, the tests of the task, and the command that runs them.
  *
  * **Details**
  *
- * The workspace is made again from the base commit, so that nothing counts but the patch: neither ignored files that
- * the agent changed nor tests that it weakened. Files that the task's own test patch is about are restored before that
- * patch is applied. A command that does not end in time is stopped; the tests that it had printed until then count, so
- * that such a task is not resolved unless it names tests and all of them passed.
+ * The workspace is recreated from the base commit, so that only the patch counts: ignored files that the agent changed
+ * and tests that it weakened have no effect. Files that the task's test patch changes are restored before that patch is
+ * applied. A command that exceeds its time limit is stopped. The test results printed until then count, so that such a
+ * task is resolved only if it names tests and all of them passed.
  *
- * The tests of a task folder run in the workspace that the agent left, because they may be about anything in it.
+ * The tests of a task folder run in the agent's workspace, because they may check anything in it.
  */
 import * as Effect from "effect/Effect"
 import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
@@ -21,27 +20,27 @@ import * as TaskFolder from "./TaskFolder.ts"
 import * as TestReport from "./TestReport.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** Reason for a score. */
+/** Status of an evaluation. */
 export type Status =
   | "resolved"
   | "unresolved"
-  /** Nothing was changed. */
+  /** The patch changes nothing. */
   | "empty_patch"
-  /** The patch, or the task's own test patch, does not fit. */
+  /** The patch, or the task's test patch, cannot be applied. */
   | "patch_does_not_apply"
-  /** The command did not end in time. */
+  /** The command exceeded its time limit. */
   | "timeout"
-  /** The setup, or the command itself, could not be run. */
+  /** The setup or the command could not be run. */
   | "error"
 
-/** Evaluated patch. */
+/** Result of evaluating a patch. */
 export interface PatchEvaluation {
   readonly status: Status
   readonly score: TestReport.Score
-  /** Reward that the tests of a task folder wrote. */
+  /** Reward written by the tests of a task folder. */
   readonly reward: number | undefined
   readonly seconds: number
-  /** Reason of a status that is no result of tests, else the end of the output. */
+  /** Reason for a status that is not a test result, otherwise the end of the output. */
   readonly detail: string
 }
 
@@ -55,7 +54,7 @@ const makeUnscored = (status: Status, { expected }: Check, detail: string): Patc
   detail
 })
 
-/** Runs the setup of a task in a workspace; a text is the reason why it failed. */
+/** Runs the setup of a task in a workspace. A returned string is the reason why it failed. */
 export const runSetup = Effect.fnUntraced(function* (
   { setup }: Pick<SweTask, "setup">,
   cwd: string,
@@ -86,7 +85,7 @@ const scoreEnd = (
   return { status, score: { ...score, resolved }, reward, seconds, detail: detail.trim() }
 }
 
-/** Runs the tests of a task folder in the workspace that was worked in. */
+/** Runs the tests of a task folder in the agent's workspace. */
 export const evaluateFolder = (
   check: Check,
   folder: TestFolder,
@@ -101,7 +100,7 @@ export const evaluateFolder = (
     return scoreEnd(ended, check, yield* TaskFolder.readReward(directory))
   }).pipe(Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message))))
 
-/** Evaluates a patch for a task in a fresh workspace. */
+/** Evaluates a patch for a task in a new workspace. */
 export const evaluatePatch = Effect.fn("SweEvaluation.evaluatePatch")(function* (
   task: Pick<SweTask, "prefix" | "setup" | "source">,
   check: Check,
@@ -135,7 +134,7 @@ export const evaluatePatch = Effect.fn("SweEvaluation.evaluatePatch")(function* 
   )
 })
 
-/** Evaluation as rows have it. */
+/** Converts an evaluation to the form in which rows contain it. */
 export const toWire = ({ detail, reward, score, seconds, status }: PatchEvaluation) => ({
   status,
   resolved: score.resolved,

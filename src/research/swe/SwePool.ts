@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over. For a
+ * The results file is the journal of the run (`batch/RowJournal`). Each line records a task that has ended. For a
  * results file `x.jsonl`, the same directory has the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
- * `model_name_or_path`, `model_patch`), recreated at every end, and the rows of tasks in which the model failed
- * (`x.failed.jsonl`), which the next run tries again.
+ * `model_name_or_path`, `model_patch`), rewritten at the end of every run, and the rows of tasks in which the model
+ * failed (`x.failed.jsonl`). The next run tries these tasks again.
  *
- * **Example** (Solving tasks with the agent of an application)
+ * **Example** (Solving tasks with an application's agent)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -49,12 +49,12 @@ import type { SweTask } from "./SweTask.ts"
 import * as TestReport from "./TestReport.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** Files of a run. Paths are absolute. */
+/** Absolute paths of the files of a run. */
 export interface Files {
   readonly results: string
   readonly predictions: string
   readonly failed: string
-  /** Sessions of the tasks, separate from the user's sessions. */
+  /** Store of the tasks' sessions, separate from the user's sessions. */
   readonly sessions: string
 }
 
@@ -80,12 +80,12 @@ export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   })
 })
 
-/** A scored task, as its row has it. */
+/** A scored task in the form in which its row contains it. */
 export interface ScoredRow {
   readonly id: string
   readonly model: string
   readonly patch: string
-  /** A status of `SweEvaluation`, or one of {@link withoutResult}; undefined: the task has no evaluation. */
+  /** A status of `SweEvaluation`, or one of {@link withoutResult}. `undefined` if the task has no evaluation. */
   readonly status: string | undefined
   readonly failToPass: TestReport.Part
   readonly passToPass: TestReport.Part
@@ -119,7 +119,7 @@ const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
   }
 }
 
-/** Reads the rows of tasks in the order of the tasks. A result of a task that has changed since is left out. */
+/** Reads the rows of tasks in the order of the tasks. The result of a task that has changed since is omitted. */
 export const readRows = Effect.fnUntraced(function* (
   journal: RowJournal.Journal,
   tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
@@ -131,10 +131,10 @@ export const readRows = Effect.fnUntraced(function* (
   })
 })
 
-/** Statuses of tasks that have an evaluation and no result: none of them is resolved, and all of them count. */
+/** Statuses of tasks that have an evaluation but no result. These tasks count as unresolved. */
 export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 
-/** Makes the row of a task without a result; undefined where the task has no evaluation. */
+/** Makes the row of a task without a result. Returns `undefined` if the task has no evaluation. */
 export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
   status: (typeof withoutResult)[number],
@@ -145,7 +145,7 @@ export const makeUnresolvedRow = (
   return { id, model: "", patch: "", status, failToPass, passToPass, calls: 0, seconds: 0, costUsd: undefined, detail }
 }
 
-/** Adds a row for each task that failed or was not begun, so that a rate is over all tasks. */
+/** Adds a row for each task that failed or was not started, so that rates cover all tasks. */
 const addUnresolved = (
   rows: ReadonlyArray<ScoredRow>,
   tasks: ReadonlyArray<SweTask>,
@@ -164,7 +164,7 @@ const addUnresolved = (
 const toWriteError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
 
-/** Writes the predictions of all rows, in one piece. */
+/** Writes the predictions of all rows atomically. */
 const writePredictions = Effect.fnUntraced(function* ({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
   const fs = yield* FileSystem.FileSystem
   const lines = rows.map(
@@ -218,8 +218,8 @@ export const run = Effect.fn("SwePool.run")(function* ({
     limits,
     timeout,
     onProgress,
-    // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is
-    // one task's.
+    // Tasks are not retried automatically: requests are already retried by the runtime, and a whole task is too
+    // expensive. A failure of an image affects only its own task.
     onFailure: (error) =>
       BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image")
         ? "stop"
@@ -240,9 +240,9 @@ export const run = Effect.fn("SwePool.run")(function* ({
   return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, summary) }
 })
 
-/** Score of all tasks of a run that have an evaluation. */
+/** Totals over all tasks of a run that have an evaluation. */
 export interface Totals {
-  /** Tasks that the share of resolved ones is of, those without a result included. */
+  /** Number of tasks in the share of resolved tasks, including tasks without a result. */
   readonly counted: number
   readonly evaluated: number
   readonly resolved: number
@@ -252,7 +252,7 @@ export interface Totals {
   readonly passToPass: { readonly passed: number; readonly total: number }
 }
 
-/** Adds the scores of rows up. */
+/** Adds up the scores of rows. */
 export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
   const counted = rows.filter(({ status }) => status !== undefined)
   const evaluated = counted.filter(({ status }) => withoutResult.every((one) => one !== status)).length

@@ -1,11 +1,11 @@
 /**
- * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the
- * patch of its changes; and the evaluation of that patch.
+ * Runs one task from its workspace to its row: the agent with one tool, `terminal`, in the usual agent loop, the patch
+ * of its changes, and the evaluation of that patch.
  *
  * **Details**
  *
- * The agent starts in a separate session (source `swe`), without context files and memory. It is done when a command
- * prints {@link sentinel}, when it answers without a call, or at its limits. The run is unattended:
+ * The agent starts in a separate session (source `swe`), without context files and memory. It ends when a command
+ * prints {@link sentinel}, when it answers without a tool call, or when it reaches its limits. The run is unattended:
  * `approvals.unattended_mode` decides on calls that need an approval. A failure of the model fails the row, which the
  * next run retries; the work done so far is passed to `onFailed`.
  *
@@ -40,18 +40,18 @@ import * as WorkingCopy from "./WorkingCopy.ts"
 /** Text that a command prints when the task is done. */
 export const sentinel = "MINI_SWE_AGENT_FINAL_OUTPUT"
 
-/** Services of a runtime that a task works with. */
+/** Services of a runtime that a task uses. */
 export interface Runtime {
   readonly agent: Agent["Service"]
   readonly store: SessionStore["Service"]
   readonly registry: ToolRegistry["Service"]
-  /** The place of the setup and of the evaluation: as the agent's, and apart from it. */
+  /** Environment for setup and evaluation, of the same kind as the agent's environment but separate from it. */
   readonly environment: CommandEnvironment["Service"]
-  /** Files of the workspace in the place of the task's, where its image brings them. */
+  /** Source of the workspace files if the task's image provides them. Replaces the task's own source. */
   readonly source?: WorkingCopy.Source | undefined
 }
 
-/** Opens the runtime of a task. */
+/** Service that opens the runtime of a task. */
 export class SweRuntime extends Context.Service<
   SweRuntime,
   { readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope> }
@@ -60,21 +60,21 @@ export class SweRuntime extends Context.Service<
 /** Settings of a run of tasks. */
 export interface Settings {
   readonly maxIterations: number
-  /** Other limits of the agent in a task; its time is the task's. */
+  /** Additional limits of the agent in a task. The time limit comes from the task. */
   readonly budget?: Pick<Limits, "dollars" | "tokens"> | undefined
-  /** Seed that the model calls of a task ask for. */
+  /** Returns the seed for the model calls of a task. */
   readonly getSeed?: ((task: Pick<SweTask, "id">) => number) | undefined
-  /** Decision on what needs an approval. */
+  /** Decision on calls that need an approval. */
   readonly approvals: "deny" | "approve"
-  /** Seconds that a setup may take. */
+  /** Time limit for a setup, in seconds. */
   readonly setupSeconds: number
   readonly onEvent?: ((task: SweTask, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
-/** The workspace could not be made, or prepared. */
+/** Failures of a task, including workspaces that could not be made or prepared. */
 type Failure = AgentError | ConfigError | WorkingCopy.WorkspaceError
 
-/** A solved task, or one that was tried. */
+/** Result of a task that was attempted, solved or not. */
 export interface SolvedTask {
   readonly task: SweTask
   readonly patch: string
@@ -98,14 +98,14 @@ const systemPrompt = [
     "Everything that is not in a file then is lost."
 ].join("\n\n")
 
-/** The workspace of a task. */
+/** Workspace of a task, with its directories. */
 interface TaskPlace {
   readonly placed: RemoteWorkspace.PlacedWorkspace
   /** Directory of the workspace on this machine. */
   readonly root: string
 }
 
-/** Runs the agent; the run is stopped when a command printed the sentinel. */
+/** Runs the agent. The run is stopped when a command prints the sentinel. */
 const runAgent = Effect.fnUntraced(function* (
   { agent }: Runtime,
   task: SweTask,
@@ -129,7 +129,7 @@ const runAgent = Effect.fnUntraced(function* (
       source: "swe",
       platform: "swe",
       systemPrompt,
-      // A directory of a remote machine does not exist on this one.
+      // A directory of a remote machine does not exist on this machine.
       cwd: isRemote ? root : cwd,
       tools: terminalOnly,
       maxIterations: settings.maxIterations,
@@ -148,7 +148,7 @@ const runAgent = Effect.fnUntraced(function* (
   return { isDone, result, sessionId }
 })
 
-/** Trajectory of a session. */
+/** Reads the trajectory of a session. */
 const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runtime, sessionId: string) {
   const messages = yield* Effect.orElseSucceed(store.messages(Ids.SessionId.make(sessionId)), () => [])
   const { definitions } = yield* registry.snapshot(terminalOnly)
@@ -161,7 +161,10 @@ const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runti
 const getKnownCost = ({ cost }: RunResult): number | undefined =>
   cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
 
-/** Runs one task. `onFailed` receives the row of a run in which the model failed, `tell` the usage of each step. */
+/**
+ * Runs one task. `onFailed` receives the row of a run in which the model failed. `tell` receives the usage of each
+ * step.
+ */
 export const run = Effect.fn("SweRun.run")(function* (
   task: SweTask,
   settings: Settings,

@@ -1,17 +1,17 @@
 /**
- * Tasks of software engineering: one of the command line, rows of a prompts file, SWE-bench instances whose
- * repositories are here, and task folders (`TaskFolder`).
+ * Software engineering tasks: a task from the command line, rows of a prompts file, SWE-bench instances with local
+ * repositories, and task folders (`TaskFolder`).
  *
  * **Details**
  *
- * A row says its task by `problem_statement`, `prompt` or `task`. `repo` with `base_commit` is a repository at a
- * commit, `cwd` a directory; a row with neither works in the directory of the command line, else in an empty one. Paths
- * are relative to the file that names them. A repository by its name (`owner/name`) is looked for below the directory
- * of repositories, as `owner__name`, `owner/name` or `name`.
+ * A row describes its task in `problem_statement`, `prompt` or `task`. `repo` with `base_commit` selects a repository
+ * at a commit, and `cwd` a directory. A row without either uses the directory given on the command line, or an empty
+ * directory. Paths are relative to the file that contains them. A repository given by name (`owner/name`) is searched
+ * for in the directory of repositories, as `owner__name`, `owner/name` or `name`.
  *
- * Evaluation is a command (`eval_command`, `test_command`), with `test_patch` applied before it, and the tests of
- * `FAIL_TO_PASS` and `PASS_TO_PASS`, which are lists or JSON texts of lists. `setup` runs before the agent and before
- * the evaluation.
+ * The evaluation runs a command (`eval_command`, `test_command`) after applying `test_patch`. `FAIL_TO_PASS` and
+ * `PASS_TO_PASS` name the tests, as lists or as JSON texts of lists. `setup` runs before the agent and before the
+ * evaluation.
  *
  * **Example** (Reading instances whose clones are in one directory)
  *
@@ -42,16 +42,16 @@ import * as Dataset from "../batch/Dataset.ts"
 import type { Expected } from "./TestReport.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** Check of a solved task. */
+/** Evaluation settings of a task. */
 export interface Check {
   readonly command: string
   readonly timeoutSeconds: number
-  /** Applied before the command; files that it is about are taken from the base commit first. */
+  /** Patch applied before the command. The files that it changes are first restored from the base commit. */
   readonly testPatch: string | undefined
   readonly expected: Expected
   /**
-   * A folder of test files that come into the workspace when the agent is done; the command runs in the workspace that
-   * the agent left.
+   * A folder of test files that are copied into the workspace after the agent has ended. The command runs in the
+   * agent's workspace.
    */
   readonly folder: TestFolder | undefined
 }
@@ -59,18 +59,18 @@ export interface Check {
 /** Test files of a task folder. */
 export interface TestFolder {
   readonly path: string
-  /** Absolute directory of the task in its container; the workspace replaces it. */
+  /** Absolute directory of the task in its container. The workspace directory replaces it. */
   readonly workdir: string
 }
 
 /** A task. */
 export interface SweTask {
   readonly id: string
-  /** Tells the task from a changed one of the same id. */
+  /** Digest of the task's content, which distinguishes it from a changed task with the same id. */
   readonly digest: string
   readonly instruction: string
   readonly source: WorkingCopy.Source
-  /** Directory below the root of the workspace that the agent begins in. */
+  /** Directory below the root of the workspace in which the agent starts. */
   readonly prefix: string
   readonly image: string | undefined
   /**
@@ -79,32 +79,35 @@ export interface SweTask {
    */
   readonly build?: (ImageBuild.Build & { readonly workdir: string }) | undefined
   readonly setup: string | undefined
-  /** Seconds for the agent; without a limit when undefined. */
+  /** Time limit of the agent in seconds. `undefined` if no limit applies. */
   readonly agentSeconds: number | undefined
   readonly check: Check | undefined
 }
 
-/** Defaults for values that a task omits. Paths are absolute. */
+/** Default values for fields that a task omits. Paths are absolute. */
 export interface Defaults {
   readonly cwd: string | undefined
-  /** `clone`: the commit that is checked out, where the directory is a repository's; `copy`: the directory as it is. */
+  /**
+   * Kind of workspace. `clone` checks out a commit if the directory belongs to a repository. `copy` copies the
+   * directory in its current state.
+   */
   readonly workspace: "clone" | "copy"
   readonly repositories: string | undefined
   readonly image: string | undefined
-  /** True if commands run in containers, for which the images of task folders are built; false when absent. */
+  /** True if commands run in containers, for which the images of task folders are built. Defaults to false. */
   readonly inContainers?: boolean | undefined
   readonly setup: string | undefined
   readonly evaluation: string | undefined
   readonly evaluationSeconds: number
 }
 
-/** Tasks that can be run, and lines about those that cannot. */
+/** Tasks that can be run, and messages about tasks that cannot. */
 export interface Tasks {
   readonly tasks: ReadonlyArray<SweTask>
   readonly problems: ReadonlyArray<string>
 }
 
-/** Tests of a field: a list, or its JSON text. */
+/** Parses the test names of a field: a list, or its JSON text. */
 const parseTestNames = (value: unknown): ReadonlyArray<string> => {
   const list = typeof value === "string" ? Option.getOrUndefined(Json.parse(value)) : value
   return Json.readItems(list).filter((name): name is string => typeof name === "string")
@@ -115,7 +118,10 @@ const findText = (fields: Json.Fields, names: ReadonlyArray<string>): string | u
 
 const toSeconds = (value: unknown): number | undefined => (typeof value === "number" && value > 0 ? value : undefined)
 
-/** A directory as a workspace: the commit of the repository that it lies in, or a copy. */
+/**
+ * Returns the workspace source of a directory: the current commit of the repository that contains it, or a copy of the
+ * directory.
+ */
 export const resolveSource = Effect.fnUntraced(function* (directory: string, workspace: Defaults["workspace"]) {
   const repository = workspace === "copy" ? undefined : yield* WorkingCopy.findRepository(directory)
   if (repository === undefined) return { source: { _tag: "Directory", path: directory } as const, prefix: "" }
@@ -123,7 +129,7 @@ export const resolveSource = Effect.fnUntraced(function* (directory: string, wor
   return { source, prefix: repository.prefix }
 })
 
-/** The directory of a repository that a task names. */
+/** Finds the directory of a repository that a task names. */
 const findRepository = Effect.fnUntraced(function* (name: string, base: string, repositories: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -139,7 +145,7 @@ const findRepository = Effect.fnUntraced(function* (name: string, base: string, 
   return undefined
 })
 
-/** The workspace that a row names, or a string with the reason why it cannot be determined. */
+/** Returns the workspace that a row names, or a string with the reason why it cannot be determined. */
 const findWorkspace = Effect.fnUntraced(function* (
   fields: Json.Fields,
   base: string,
@@ -163,7 +169,7 @@ const findWorkspace = Effect.fnUntraced(function* (
     : { source: { _tag: "Commit", repository: named, commit } as const, prefix: "" }
 })
 
-/** The task of a row, or a string with the reason why the row is invalid. */
+/** Returns the task of a row, or a string with the reason why the row is invalid. */
 const fromRow = Effect.fnUntraced(function* (
   { digest, fields, id }: Pick<Row, "digest" | "fields" | "id">,
   base: string,
@@ -198,7 +204,7 @@ const fromRow = Effect.fnUntraced(function* (
   }
 })
 
-/** The task of a command line. */
+/** Makes the task for a prompt from the command line. */
 export const fromText = Effect.fnUntraced(function* (
   instruction: string,
   defaults: Defaults
@@ -207,14 +213,14 @@ export const fromText = Effect.fnUntraced(function* (
   return yield* fromRow(row, "/", defaults)
 })
 
-/** A line of a file that is not JSON, as a row: the prompt itself. */
+/** Makes a row from a line that is not JSON. The line is the prompt. */
 const toRow = (prompt: string, index: number) => {
   const fields: Json.Fields = { prompt }
   const digest = Dataset.computeDigest([{ id: prompt, digest: "" }]).slice(0, 16)
   return { index, row: { id: `task-${digest}`, digest, fields } }
 }
 
-/** Rows of a file of lines, each a prompt, or a JSON object or text. */
+/** Parses the rows of a line-based file. Each line is a prompt, or a JSON object or string. */
 const parseLines = (
   text: string
 ): {
@@ -239,8 +245,8 @@ const parseLines = (
 }
 
 /**
- * Places of this machine that a solution could be read from: repositories that have later commits, and the folders of
- * tests and solutions. An environment that shows this machine hides them.
+ * Lists paths on this machine from which a solution could be read: repositories with later commits, and folders with
+ * tests and solutions. An environment that exposes this machine hides these paths.
  */
 export const listWithheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "source">>): ReadonlyArray<string> =>
   Array.from(
@@ -252,7 +258,7 @@ export const listWithheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "
     )
   )
 
-/** Reads the tasks of a file of prompts or instances. */
+/** Reads the tasks from a file of prompts or instances. */
 export const read = Effect.fn("SweTask.read")(function* (
   path: string,
   defaults: Defaults

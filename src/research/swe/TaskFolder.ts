@@ -1,6 +1,6 @@
 /**
- * Task folders of Harbor and of Terminal-Bench: an instruction, the files to work with, and a script that tests what
- * was done.
+ * Task folders of Harbor and Terminal-Bench: an instruction, the files to work with, and a script that tests the
+ * result.
  *
  * **Details**
  *
@@ -13,17 +13,16 @@
  * | times | `agent.timeout_sec`, `verifier.timeout_sec` | `max_agent_timeout_sec`, `max_test_timeout_sec` |
  *
  * A path names one task folder, or a folder of task folders. The workspace has the same files as the folder. `WORKDIR`
- * of the Dockerfile (`/app` without one), `/tests` and `/logs` are absolute paths in the task's container: the
- * instruction and the test scripts get the corresponding workspace paths. Solutions and tests are not seen by the
- * agent.
+ * of the Dockerfile (`/app` by default), `/tests` and `/logs` are absolute paths in the task's container: the
+ * instruction and the test scripts get the corresponding workspace paths. The agent cannot see solutions and tests.
  *
  * **Gotchas**
  *
- * A Dockerfile is built where commands run in containers (`places/ImageBuild`); the workspace then starts with the
- * image's content of `WORKDIR`. Elsewhere its dependencies must already be installed; a notice says so if the
+ * A Dockerfile is built if commands run in containers (`places/ImageBuild`); the workspace then starts with the image's
+ * content of `WORKDIR`. In other environments its dependencies must already be installed. A notice is shown if the
  * Dockerfile runs commands. Services of a compose file are not started.
  *
- * **Example** (A script of a container, for a workspace)
+ * **Example** (Adapting a container's script to a workspace)
  *
  * ```ts
  * import { TaskFolder } from "hermes-effect/swe"
@@ -41,19 +40,19 @@ import * as Yaml from "../../base/config/Yaml.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import type { Defaults, SweTask, Tasks, TestFolder } from "./SweTask.ts"
 
-/** Files from which a container is built; they are not part of the task's workspace. */
+/** Files that describe the container. They are not part of the task's workspace. */
 const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"]
 
-/** Files of a Terminal-Bench folder that the agent does not get. */
+/** Files of a Terminal-Bench folder that are withheld from the agent. */
 const withheld = [...containerFiles, "task.yaml", "run-tests.sh", "tests", "solution.sh", "solution.yaml", "solution"]
 
-/** Seconds that the build of an image may take, where the task does not say. */
+/** Default time limit for building an image, in seconds. */
 const buildSeconds = 600
 
-/** Directory in the workspace that the tests come to, when the agent is done. */
+/** Workspace directory for the tests, which are copied there after the agent has ended. */
 export const testsDirectory = ".task-tests"
 
-/** Kind of a task folder; undefined for every other folder. */
+/** Returns the kind of a task folder, or `undefined` for any other folder. */
 const detectKind = (names: ReadonlyArray<string>): "harbor" | "terminal-bench" | undefined =>
   names.includes("task.toml") ? "harbor" : names.includes("task.yaml") ? "terminal-bench" : undefined
 
@@ -72,7 +71,7 @@ const listNames = (path: string) =>
 
 const toSeconds = (value: unknown): number | undefined => (typeof value === "number" && value > 0 ? value : undefined)
 
-/** Settings of a folder; a text is the reason why they cannot be read. */
+/** Reads the settings of a folder. A returned string is the reason why they cannot be read. */
 const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-bench", path: string) {
   const paths = yield* Path.Path
   const file = paths.join(path, kind === "harbor" ? "task.toml" : "task.yaml")
@@ -87,7 +86,7 @@ const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-ben
   return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.readFields(parsed.success)
 })
 
-/** Last working directory and the programs that a Dockerfile runs. */
+/** Parses a Dockerfile: whether it exists, its last working directory, and whether it runs commands. */
 const parseDockerfile = (text: string | undefined) => ({
   isThere: text !== undefined,
   workdir:
@@ -97,7 +96,7 @@ const parseDockerfile = (text: string | undefined) => ({
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
 
-/** Replaces absolute directories of a container by others wherever they occur as whole names. */
+/** Replaces absolute container directories in a text, wherever they occur as complete path names. */
 export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
   const names = Object.keys(places)
     .filter((name) => name !== "/")
@@ -117,25 +116,25 @@ const mapPlaces = ({ workdir }: TestFolder, directory: string): Readonly<Record<
   "/logs": `${directory}/${testsDirectory}/logs`
 })
 
-/** The instruction of a task for a workspace. */
+/** Renders the instruction of a task for a workspace. */
 export const renderInstruction = (
   { check, instruction }: Pick<SweTask, "check" | "instruction">,
   directory: string
 ): string =>
   check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
-/** The kind of a folder and its parts, read. */
+/** Kind of a task folder, and the parts that were read from it. */
 interface FolderParts {
   readonly path: string
   readonly isHarbor: boolean
   readonly settings: Json.Fields
   readonly instruction: string
-  /** The script that runs the tests, by its path in the folder, with its text if it exists. */
+  /** The script that runs the tests: its path in the folder, and its text if it exists. */
   readonly test: { readonly name: string; readonly script: string | undefined }
   readonly environment: EnvironmentParts
 }
 
-/** The files that a workspace begins with. */
+/** Files with which a workspace starts. */
 interface EnvironmentParts {
   readonly files: string
   readonly hasFiles: boolean
@@ -172,7 +171,7 @@ const readParts = Effect.fnUntraced(function* (path: string) {
   return parts
 })
 
-/** The check of a task by the script of its folder. */
+/** Makes the evaluation settings of a task from its folder's test script. */
 const toCheck = (
   { isHarbor, path, settings, test }: FolderParts,
   workdir: string,
@@ -190,7 +189,7 @@ const toCheck = (
   }
 }
 
-/** The image to build for a task, or `undefined` if none is built. */
+/** Returns the image to build for a task, or `undefined` if no image is built. */
 const toBuild = ({ environment, isHarbor, settings }: FolderParts, defaults: Defaults): SweTask["build"] => {
   const { dockerfile, files } = environment
   const { build_timeout_sec: timeout, docker_image: image } = Json.readFields(settings["environment"])
@@ -225,7 +224,7 @@ const toTask = (parts: FolderParts, id: string, defaults: Defaults): SweTask => 
   }
 }
 
-/** A folder as a task, or a string with the reason why it is not a task. */
+/** Converts a folder to a task, or returns the reason why it is not a task. */
 const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
   const paths = yield* Path.Path
   const parts = yield* readParts(path)
@@ -241,7 +240,7 @@ const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults
   return { task, notices }
 })
 
-/** True if a path is a task folder, or a folder that holds some. */
+/** Returns true if a path is a task folder, or a folder that contains task folders. */
 export const isThere = Effect.fnUntraced(function* (path: string) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)
@@ -253,7 +252,8 @@ export const isThere = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Reads the task of a folder, or the tasks of its subfolders. The problems include notices about tasks that still run.
+ * Reads the task of a folder, or the tasks of its subfolders. The reported problems include notices about tasks that
+ * can still be run.
  */
 export const read = Effect.fn("TaskFolder.read")(function* (
   given: string,
@@ -278,7 +278,7 @@ export const read = Effect.fn("TaskFolder.read")(function* (
 
 const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 8000).includes(0)
 
-/** Copies a file or a directory, with the places of a workspace in the texts. */
+/** Copies a file or a directory. Container directories in its texts are replaced by workspace directories. */
 const copyWithPlaces = (
   from: string,
   to: string,
@@ -302,7 +302,10 @@ const copyWithPlaces = (
     yield* fs.writeFile(to, content, { mode: mode & 0o777 })
   })
 
-/** Copies the tests of a folder into a workspace, replacing existing files. Commands see the workspace at `at`. */
+/**
+ * Copies the tests of a folder into a workspace, and replaces existing files. `at` is the path of the workspace as
+ * commands see it.
+ */
 export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, directory: string, at: string = directory) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -316,7 +319,7 @@ export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, direc
   }
 })
 
-/** Reward written by the tests of a workspace, or undefined if it is missing. */
+/** Returns the reward written by the tests of a workspace, or `undefined` if it is missing. */
 export const readReward = Effect.fnUntraced(function* (directory: string) {
   const paths = yield* Path.Path
   const logs = paths.join(directory, testsDirectory, "logs/verifier")

@@ -1,17 +1,17 @@
 /**
- * Results of single tests, read from the output of a test program, and the score of a task by them.
+ * Reads the results of individual tests from the output of a test program, and computes the score of a task from them.
  *
  * **Details**
  *
- * Read are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters of node,
- * jest, vitest and mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. A line is read by
- * the first form that it has, so that nothing needs to be said about the program.
+ * Supported formats are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters
+ * of node, jest, vitest and mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. Each line
+ * is read in the first format that matches, so that the test program does not have to be specified.
  *
  * A task is resolved when every test of `FAIL_TO_PASS` passes (the problem is solved) and every test of `PASS_TO_PASS`
- * still does (nothing else was broken). Where a task names no tests, the exit code of the command decides. A test that
- * is named and does not appear in the output has not passed.
+ * still does (nothing else was broken). If a task names no tests, the exit code of the command decides. A named test
+ * that does not appear in the output counts as not passed.
  *
- * **Example** (A fixed test and a broken one)
+ * **Example** (One test fixed, another one broken)
  *
  * ```ts
  * import { TestReport } from "hermes-effect/swe"
@@ -27,26 +27,26 @@
 /** Outcome of one test. */
 export type Outcome = "passed" | "failed" | "skipped"
 
-/** Tests of a run by their names. */
+/** Outcomes of a run's tests, by test name. */
 export type Tests = ReadonlyMap<string, Outcome>
 
-/** Tests that a task names. */
+/** Tests that a task names, with their expected outcomes. */
 export interface Expected {
-  /** They fail before the problem is solved, and pass when it is. */
+  /** Tests that fail before the problem is solved and pass afterwards. */
   readonly failToPass: ReadonlyArray<string>
-  /** They pass before and after. */
+  /** Tests that pass before and after the problem is solved. */
   readonly passToPass: ReadonlyArray<string>
 }
 
-/** Outcome of one list of tests. */
+/** Result for one list of tests. */
 export interface Part {
   readonly passed: number
   readonly total: number
-  /** Tests that did not pass. */
+  /** Names of the tests that did not pass. */
   readonly missing: ReadonlyArray<string>
 }
 
-/** Score of a task, computed from test results alone and independent of the model. */
+/** Score of a task, computed only from test results. */
 export interface Score {
   readonly resolved: boolean
   readonly failToPass: Part
@@ -81,7 +81,7 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   "○": "skipped"
 }
 
-/** A line of a result: its outcome, its name, and a marker of the test's depth in a suite. */
+/** A line with a test result: its outcome, its name, and an indentation that shows the test's depth in suites. */
 interface Line {
   readonly outcome: string
   readonly name: string
@@ -136,15 +136,15 @@ const parseLine = (line: string): Line | undefined => {
 const suite = /^(\s*)(?:# Subtest: (.+)|▶ (.+?)(?: \([\d.]+ms\))?)$/
 
 /**
- * Reads the tests of an output. A test in a suite is named by itself, and by the names of its suites with ` > `
- * between; of two results of one name the failed one counts.
+ * Reads the tests of an output. A test in a suite is stored under its own name and under its full name, in which ` > `
+ * separates the suite names. If a name has two results, the failed one counts.
  */
 export const read = (output: string): Tests => {
   const tests = new Map<string, Outcome>()
   const recordOutcome = (name: string, outcome: Outcome): void => {
     if (tests.get(name) !== "failed") tests.set(name, outcome)
   }
-  /** Suites that are open, by their indentation. */
+  /** Open suites, with their indentation. */
   let suites: ReadonlyArray<{ readonly indent: number; readonly name: string }> = []
   for (const raw of output.replace(escapes, "").split("\n")) {
     const line = raw.trimEnd()
@@ -170,7 +170,7 @@ const toPart = (names: ReadonlyArray<string>, tests: Tests): Part => {
   return { passed: names.length - missing.length, total: names.length, missing }
 }
 
-/** Scores the end of an evaluation command. `exitCode` is undefined where the command was stopped. */
+/** Scores the result of an evaluation command. `exitCode` is `undefined` if the command was stopped. */
 export const score = (
   { exitCode, tests }: { readonly tests: Tests; readonly exitCode: number | undefined },
   expected: Expected
@@ -181,7 +181,7 @@ export const score = (
   return { resolved, failToPass, passToPass }
 }
 
-/** Score of a task that could not be evaluated. */
+/** Makes the score of a task that could not be evaluated. */
 export const makeUnresolvedScore = (expected: Expected): Score => ({
   ...score({ tests: new Map(), exitCode: undefined }, expected),
   resolved: false

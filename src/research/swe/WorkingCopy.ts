@@ -1,25 +1,26 @@
 /**
- * The isolated workspace of a task: a copy of a repository at a commit, or of a directory, removed when its scope
- * closes, and the patch of the changes made in it.
+ * The isolated workspace of a task: a copy of a directory, or of a repository at a commit. It provides the patch of the
+ * changes made in it, and is removed when its scope closes.
  *
  * **Details**
  *
- * A copy has two repositories. The repository inside the workspace is for the agent: it has the history up to the base
- * commit and no other branch, tag or later commit of the source, so that a solution cannot be read from it. A
+ * A copy has two repositories. The repository inside the workspace is for the agent. It contains the history up to the
+ * base commit, and no other branch, tag or later commit of the source, so that a solution cannot be read from it. A
  * repository outside the workspace makes the patch from the file contents: commits, resets or a removed `.git` do not
  * affect it, and configuration inside the workspace has no effect.
  *
- * The patch has new files, removed files, modes and binary contents (`git apply` takes it), and leaves out what
- * `.gitignore` names. Text that is not UTF-8 is written as binary.
+ * The patch contains new files, removed files, modes and binary contents in the format of `git apply`. It excludes
+ * files ignored by `.gitignore`. Text that is not UTF-8 is written as binary.
  *
- * A process that is killed leaves its copies; {@link removeAbandoned} removes those whose process is gone.
+ * A killed process leaves its copies behind. {@link removeAbandoned} removes the copies of processes that no longer
+ * exist.
  *
  * **Gotchas**
  *
  * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then
- * write; a copy costs the time of a checkout and shares nothing. Submodules stay empty, files of LFS are pointers.
+ * modify. A copy takes the time of a checkout and shares nothing. Submodules stay empty, and LFS files stay pointers.
  *
- * **Example** (A file that was written, as a patch)
+ * **Example** (Creating the patch for a new file)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -52,39 +53,39 @@ import { getTemporaryDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as ProcessIdentity from "../../base/platform/ProcessIdentity.ts"
 import * as GitCommand from "./GitCommand.ts"
 
-/** A workspace cannot be made or read; the line says what to correct. */
+/** Error raised when a workspace cannot be made or read. The message states the remedy. */
 export class WorkspaceError extends Schema.TaggedError<WorkspaceError>("hermes-effect/runner/swe/WorkspaceError")(
   "WorkspaceError",
   { message: Schema.String }
 ) {}
 
-/** A patch that does not fit the files it is for. */
+/** Error raised when a patch does not apply to the files. */
 export class PatchRejected extends Schema.TaggedError<PatchRejected>("hermes-effect/runner/swe/PatchRejected")(
   "PatchRejected",
   { message: Schema.String }
 ) {}
 
-/** Contents of a workspace. */
+/** Source of a workspace's contents. */
 export type Source =
-  /** A commit of a repository: nothing that is not committed. */
+  /** A commit of a repository, without uncommitted changes. */
   | { readonly _tag: "Commit"; readonly repository: string; readonly commit: string }
-  /** A directory as it is, ignored files included, but for some names in it. */
+  /** A directory in its current state, including ignored files, except the names in `without`. */
   | { readonly _tag: "Directory"; readonly path: string; readonly without?: ReadonlyArray<string> }
   | { readonly _tag: "Empty" }
 
-/** A workspace. */
+/** An isolated workspace. */
 export interface WorkingCopy {
-  /** Absolute directory to work in. */
+  /** Absolute path of the working directory. */
   readonly directory: string
-  /** Changes since the workspace was made. Empty without changes. */
+  /** Patch of the changes since the workspace was made. Empty if nothing changed. */
   readonly patch: Effect.Effect<string, WorkspaceError, Needs>
-  /** Applies a patch to the files. A patch that does not fit changes nothing. */
+  /** Applies a patch to the files. If the patch does not apply, no file is changed. */
   readonly apply: (patch: string) => Effect.Effect<void, PatchRejected | WorkspaceError, Needs>
-  /** Gives files the contents that they had at first; those that were not there are removed. */
+  /** Restores the original contents of files. Files that did not exist originally are removed. */
   readonly restore: (paths: ReadonlyArray<string>) => Effect.Effect<void, WorkspaceError, Needs>
 }
 
-/** Services that workspaces are made with. */
+/** Services required to make workspaces. */
 export type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const makeProblem = (message: string): WorkspaceError => new WorkspaceError({ message })
@@ -95,8 +96,8 @@ const runGit = (args: ReadonlyArray<string>, cwd: string) =>
   Effect.mapError(GitCommand.readText(args, { cwd }), toWorkspaceError)
 
 /**
- * The repository that contains a directory, and the directory's path relative to its root, or undefined outside of a
- * repository.
+ * Finds the repository that contains a directory, and the directory's path relative to the repository root. Returns
+ * `undefined` outside a repository.
  */
 export const findRepository = Effect.fnUntraced(function* (directory: string) {
   const found = yield* Effect.option(
@@ -107,7 +108,7 @@ export const findRepository = Effect.fnUntraced(function* (directory: string) {
   return { root, prefix: prefix.replace(/\/$/, "") }
 })
 
-/** True if files of a repository differ from its last commit. */
+/** Returns true if the files of a repository differ from its last commit. */
 export const hasUncommitted = (repository: string) =>
   Effect.map(runGit(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
 
@@ -116,7 +117,7 @@ const isDirectory = Effect.fnUntraced(function* (path: string) {
   return yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
 })
 
-/** The whole name of a commit of a repository. */
+/** Returns the full id of a commit in a repository. */
 const resolveCommit = Effect.fnUntraced(function* (repository: string, commit: string) {
   if (!(yield* isDirectory(repository)))
     return yield* makeProblem(`the repository ${repository} does not exist: clone it there, or name its directory`)
@@ -135,7 +136,7 @@ const resolveCommit = Effect.fnUntraced(function* (repository: string, commit: s
   )
 })
 
-/** Lets a repository read the objects of another one. */
+/** Allows a repository to read the objects of another repository. */
 const borrowObjects = Effect.fnUntraced(function* (gitDirectory: string, repository: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -151,17 +152,17 @@ const borrowObjects = Effect.fnUntraced(function* (gitDirectory: string, reposit
     yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), toWorkspaceError)
 })
 
-/** Begins the names of copies. */
+/** Prefix for directory names of copies. */
 const copyPrefix = "hermes-swe-"
 
-/** File of a copy that names its process. */
+/** File in a copy that identifies its process. */
 const ownerFile = "owner.json"
 
 const Owner = Schema.fromJsonString(
   Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String })
 )
 
-/** Removes the copies of processes that are gone; returns how many. */
+/** Removes the copies of processes that no longer exist, and returns the number of removed copies. */
 export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function* (
   directory: string = getTemporaryDirectory()
 ) {
@@ -172,7 +173,7 @@ export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function
     names.filter((name) => name.startsWith(copyPrefix)),
     Effect.fnUntraced(function* (name) {
       const path = paths.join(directory, name)
-      // Without the file, or with one of another user, nothing is known of it.
+      // A copy whose owner file is missing or belongs to another user cannot be identified and is left unchanged.
       const owner = yield* Effect.option(
         Effect.flatMap(fs.readFileString(paths.join(path, ownerFile)), Schema.decodeEffect(Owner))
       )
@@ -188,17 +189,17 @@ export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** The places of a copy. */
+/** Directories of a copy. */
 interface CopyPlace {
-  /** Folder of everything, removed with the scope. */
+  /** Directory that contains the whole copy, removed when the scope closes. */
   readonly root: string
-  /** The outer repository, which makes the patch. */
+  /** The repository outside the workspace, from which the patch is made. */
   readonly outer: string
-  /** The workspace. */
+  /** The workspace directory. */
   readonly directory: string
 }
 
-/** Arguments of git for the outer repository over the workspace. */
+/** Builds the git arguments for using the outer repository with the workspace. */
 const buildGitArguments = ({ directory, outer }: CopyPlace, ...args: ReadonlyArray<string>) => [
   `--git-dir=${outer}`,
   `--work-tree=${directory}`,
@@ -206,8 +207,8 @@ const buildGitArguments = ({ directory, outer }: CopyPlace, ...args: ReadonlyArr
 ]
 
 /**
- * Adds all files to the index. Exit code 1 means that some cannot be added (a repository without a commit, a file that
- * cannot be read) and that all others were.
+ * Adds all files to the index. Exit code 1 means that some files could not be added (a nested repository without a
+ * commit, an unreadable file) and that all others were added.
  */
 const addFiles = (place: CopyPlace) =>
   GitCommand.readBytes(buildGitArguments(place, "add", "--all", "--ignore-errors"), { cwd: place.directory }).pipe(
@@ -218,7 +219,7 @@ const addFiles = (place: CopyPlace) =>
     )
   )
 
-/** Makes the folders of a copy and its outer repository. The owner file comes first, for `removeAbandoned`. */
+/** Makes the directories of a copy and its outer repository. The owner file is written first, for `removeAbandoned`. */
 const makePlace = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -250,7 +251,7 @@ const copySource = Effect.fnUntraced(function* (
   }
 })
 
-/** Fills the repositories of a copy. Returns the commit that patches start at. */
+/** Fills the repositories of a copy. Returns the base commit of patches. */
 const fillCopy = Effect.fnUntraced(function* (place: CopyPlace, source: Source, commit: string | undefined) {
   const { directory, outer, root } = place
   if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
@@ -282,7 +283,7 @@ const diffArguments = [
   "--no-renames"
 ]
 
-/** The patch of the workspace since `start`. Files that are not UTF-8 are in it as binary files. */
+/** Returns the patch of the workspace since `start`. Files that are not UTF-8 are included as binary files. */
 const readPatch = Effect.fnUntraced(function* (place: CopyPlace, start: string) {
   const { directory, outer } = place
   const fs = yield* FileSystem.FileSystem
@@ -321,7 +322,7 @@ const applyPatch = (place: CopyPlace, patch: string) =>
         )
       )
 
-/** Restores files to their content in `start`. Removes those that did not exist then. */
+/** Restores files to their content in `start`. Files that did not exist in `start` are removed. */
 const restoreFiles = Effect.fnUntraced(function* (place: CopyPlace, start: string, names: ReadonlyArray<string>) {
   const { directory } = place
   const fs = yield* FileSystem.FileSystem
@@ -329,7 +330,7 @@ const restoreFiles = Effect.fnUntraced(function* (place: CopyPlace, start: strin
   const listed = yield* runGit(buildGitArguments(place, "ls-tree", "-r", "--name-only", "-z", start), directory)
   const tracked = new Set(listed.split("\0"))
   for (const name of names) {
-    // The path comes from a patch: one that leads out of the workspace is not touched.
+    // The path comes from a patch. A path outside the workspace is skipped.
     if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
     if (tracked.has(name))
       yield* runGit(buildGitArguments(place, "checkout", start, "--", `:(literal)${name}`), directory)
@@ -338,7 +339,7 @@ const restoreFiles = Effect.fnUntraced(function* (place: CopyPlace, start: strin
   }
 })
 
-/** Makes a workspace, for as long as the scope lives. */
+/** Makes a workspace for the lifetime of the scope. */
 export const make = Effect.fn("WorkingCopy.make")(function* (
   source: Source
 ): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
@@ -358,7 +359,7 @@ export const make = Effect.fn("WorkingCopy.make")(function* (
   }
 })
 
-/** Paths of the files that a patch is about. */
+/** Returns the paths of the files that a patch changes. */
 export const listPaths = (patch: string): ReadonlyArray<string> => {
   const named = Array.from(
     patch.matchAll(/^(?:---|\+\+\+) (?:"[ab]\/(.+)"|[ab]\/([^\t\n]+))/gm),

@@ -1,22 +1,23 @@
 /**
- * Durable runs in one process or in several.
+ * Runs the agent durably, in one process or in several.
  *
  * **Details**
  *
- * A submission is a run with a unique id. It is executed once: if its process is killed, the next one continues the
+ * A submission is a run with a unique id. It is executed once: if its process is killed, the next process continues the
  * run, and an answer or tool result that is already in the session store is neither requested nor produced again.
  *
- * {@link layerSqlite} is one process with a SQLite file next to `state.db`. {@link layerRunner} is one of several
+ * {@link layerSqlite} runs in one process with a SQLite file next to `state.db`. {@link layerRunner} is one of several
  * runner processes that share a Postgres database: the runs of a runner that dies move to the others, within a few
  * seconds after a kill. Runners communicate through the database alone, so no network port is opened.
- * {@link layerClient} submits and watches. The agent is the same as in any other program, and is provided as handlers.
+ * {@link layerClient} submits runs and waits for their outcomes. The agent is the same as in any other program. It is
+ * provided as handlers.
  *
  * **Gotchas**
  *
  * All runners of a cluster need the same tools, models and settings: any of them may continue a run. Tools use the
  * files of the machine that runs the call.
  *
- * **Example** (A run that survives its process)
+ * **Example** (Submitting a run that survives its process)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -55,63 +56,70 @@ import type { Handler } from "./RunWorkflow.ts"
 export type { Counts, Failure, Outcome, Request } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
-/** The database of the cluster cannot be used, or a runner may not join. `message` states the cause and the remedy. */
+/**
+ * Error raised when the cluster's database cannot be used, or a runner may not join. `message` states the cause and the
+ * remedy.
+ */
 export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effect/ClusterError")("ClusterError", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** Durable runs. */
+/** Service that submits durable runs and reads their outcomes. */
 export interface Service {
-  /** Submits a run. A run that was submitted before is not run again. Returns its outcome, if any. */
+  /**
+   * Submits a run. An already submitted run is not started again. Returns the outcome of the run, or `undefined` if it
+   * is not over.
+   */
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
-  /** Outcomes of those runs that are over. */
+  /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
-  /** Counts of all runs, by batch. */
+  /** Numbers of runs of each batch. */
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
-  /** Runs that failed, the last one first and so many at most. */
+  /** Returns the runs that failed, the most recent first, at most the given number. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
 }
 
-/** The durable runs of one process, or of a cluster. */
+/** Service for the durable runs of one process, or of a cluster. */
 export class Cluster extends Context.Service<Cluster, Service>()("hermes-effect/cluster/Cluster") {}
 
-/** A process that does runs. */
+/** A process that executes runs. */
 export interface RunnerService {
-  /** Name by which others see it. */
+  /** Name under which other processes see this runner. */
   readonly name: string
-  /** Returns when the runner is asked to leave. */
+  /** Completes when the runner is asked to leave. */
   readonly drained: Effect.Effect<void>
-  /** Begins nothing any more, and waits until what is under way has ended. */
+  /** Starts no more runs, and waits until the active ones have ended. */
   readonly close: Effect.Effect<void>
-  /** Runs under way. */
+  /** Returns the number of active runs. */
   readonly running: () => number
 }
 
-/** This process as one that does runs. */
+/** This process as a runner, that is, a process that executes runs. */
 export class Runner extends Context.Service<Runner, RunnerService>()("hermes-effect/cluster/Runner") {}
 
-/** Settings of a process that does runs. */
+/** Settings of a process that executes runs. */
 export interface RunnerOptions {
-  /** Runs at a time; 8 when absent. */
+  /** Maximum number of concurrent runs. Defaults to 8. */
   readonly concurrency?: number | undefined
   /** Handlers by kind of request, in addition to the handler of turns. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
   /** Days for which a run is retained after its end. Defaults to 30. */
   readonly retentionDays?: number | undefined
-  /** Asked before a run begins; a text is the reason why it fails instead. */
+  /** Check made before a run begins. A returned string is the reason why the run fails instead. */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
-/** A file for the durable runs of one process. */
+/** Settings for durable runs in one process over a SQLite file. */
 export interface FileOptions extends RunnerOptions {
   readonly path: string
 }
 
-/** A database that several processes share. */
+/** Settings for a Postgres database that several processes share. */
 export interface ServerOptions {
   /**
-   * `postgres://user:password@host:port/database`; its parameter `schema` names the schema of the tables (`hermes`).
+   * URL of the form `postgres://user:password@host:port/database`. Its parameter `schema` names the schema of the
+   * tables (default: `hermes`).
    */
   readonly url: Redacted.Redacted
 }
@@ -119,45 +127,46 @@ export interface ServerOptions {
 const layers = Effect.promise(() => import("./ClusterLayers.ts"))
 
 /**
- * Durable runs of one process over the SQLite file at `path`. Continues the runs of an earlier process that was killed.
+ * Provides durable runs in one process over the SQLite file at `path`. Continues the runs of an earlier process that
+ * was killed.
  */
 export const layerSqlite = (
   options: FileOptions
 ): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
   Layer.unwrap(Effect.map(layers, ({ makeSqliteLayer }) => makeSqliteLayer(options)))
 
-/** A runner of a cluster over Postgres, as long as the scope lives. */
+/** Runner of a cluster over Postgres, for the lifetime of the scope. */
 export const layerRunner = (
   options: ServerOptions & RunnerOptions
 ): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
   Layer.unwrap(Effect.map(layers, ({ makeRunnerLayer }) => makeRunnerLayer(options)))
 
-/** A process that submits runs to a cluster over Postgres and does none of them. */
+/** Client of a cluster over Postgres: submits runs and executes none. */
 export const layerClient = (options: ServerOptions): Layer.Layer<Cluster, ClusterError> =>
   Layer.unwrap(Effect.map(layers, ({ makeClientLayer }) => makeClientLayer(options)))
 
-/** A turn to be submitted: a prompt for the agent, in an existing or a new session. */
+/** A turn to submit: a prompt for the agent, in an existing or a new session. */
 export interface Turn {
   readonly id: string
   readonly sessionId: string
   readonly prompt: string
-  /** Absent: the session alone. */
+  /** Name of the batch that the turn belongs to. Without it, the turn belongs to a batch of its session alone. */
   readonly batch?: string | undefined
-  /** Tag of a new session; `cluster` when absent. */
+  /** Source tag of a new session. Defaults to `cluster`. */
   readonly source?: string | undefined
-  /** Digest of the agent that does it (`SubmittedAgent`); the runner's own when absent. */
+  /** Digest of the agent that executes the turn (`SubmittedAgent`). Defaults to the runner's own agent. */
   readonly agent?: string | undefined
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
-  /** Attempts after a failure of the model; 3 when absent. */
+  /** Number of attempts after a failure of the model. Defaults to 3. */
   readonly retries?: number | undefined
 }
 
-/** Kind of the requests that are turns. */
+/** Request kind for turns. */
 export const turnKind = "turn"
 
-/** The request of a turn. */
+/** Makes the request for a turn. */
 export const makeTurnRequest = ({
   agent,
   batch,
@@ -178,11 +187,14 @@ export const makeTurnRequest = ({
   input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations })
 })
 
-/** Submits a run. A run that was submitted before is not run again. Returns its outcome, if any. */
+/**
+ * Submits a run. An already submitted run is not started again. Returns the outcome of the run, or `undefined` if it is
+ * not over.
+ */
 export const submit = (request: Request): Effect.Effect<Outcome | undefined, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.submit(request))
 
-/** Waits until these runs are over, and returns their outcomes. `told` gets each set of new ones. */
+/** Waits until the given runs are over, and returns their outcomes. `told` is called with each set of new outcomes. */
 export const waitForOutcomes = Effect.fnUntraced(function* (
   ids: ReadonlyArray<string>,
   told: (outcomes: ReadonlyMap<string, Outcome>) => Effect.Effect<void> = () => Effect.void

@@ -1,11 +1,11 @@
 /**
- * The Postgres database that the runners of a cluster share, with the tables that are the cluster's own.
+ * The Postgres database that the runners of a cluster share, and the cluster's own tables in it.
  *
  * **Details**
  *
- * One schema holds all tables: sessions and the run record of the store (`store/postgres`), and messages and shards
- * of `effect/cluster`. This module defines `members` (the runners), `runs` (submitted work and its outcomes), `shared`
- * (facts that one runner learnt and all use) and `budgets`.
+ * One schema holds all tables: sessions and the run record of the store (`store/postgres`), and messages and shards of
+ * `effect/cluster`. This module defines `members` (the runners), `runs` (submitted work and its outcomes), `shared`
+ * (facts that one runner discovered and all runners use) and `budgets`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { ClusterError } from "./Cluster.ts"
 
-/** The table of submitted work, the same in SQLite. Times are milliseconds since 1970. */
+/** Statements that create the table of submitted runs, shared with SQLite. Times are milliseconds since 1970. */
 export const buildRunTables = (made: string): ReadonlyArray<string> => [
   `CREATE TABLE runs (
     made ${made},
@@ -40,18 +40,18 @@ export const buildRunTables = (made: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Columns that show a run that comes no further, the same in SQLite: the messages that its session had at the last
- * start, and how many starts in a row found as many.
+ * Columns that detect a run without progress, shared with SQLite: the number of messages in its session at the last
+ * start, and the number of consecutive starts that found the same number.
  */
 export const stallColumns = [
   "ALTER TABLE runs ADD COLUMN messages BIGINT",
   "ALTER TABLE runs ADD COLUMN stalls INTEGER NOT NULL DEFAULT 0"
 ]
 
-/** The index by which the oldest runs that are not over are found among all, the same in SQLite. */
+/** The index that finds the oldest unfinished runs, shared with SQLite. */
 export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
 
-/** Statements of each version of the tables; a list is never changed once it was released. */
+/** Statements of each version of the tables. A released list is never changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
     `CREATE TABLE members (
@@ -79,7 +79,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
   ],
   [
     "ALTER TABLE members ADD COLUMN protocol INTEGER NOT NULL DEFAULT 1",
-    // Contents of agents that submissions bring, by their digests.
+    // Agent contents that submissions include, by digest.
     "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, " +
       "used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
     "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
@@ -90,8 +90,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
 
 /**
  * Version of the protocol between runners and clients: the tables, the requests, the steps of the workflow. Runners of
- * one protocol work together, regardless of their versions. It increases when an older program would misread data of a
- * newer one.
+ * one protocol work together, regardless of their versions. The version increases when an older program would misread
+ * data of a newer program.
  */
 export const protocol = 2
 
@@ -121,7 +121,7 @@ const migrateTables = Effect.fnUntraced(function* (sql: PostgresClient.Client, s
   yield* sql.transaction(
     Effect.gen(function* () {
       yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
-      // Another process may have done it since.
+      // Another process may have migrated the tables meanwhile.
       const from = yield* check
       if (from === 0) {
         yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
@@ -136,19 +136,21 @@ const migrateTables = Effect.fnUntraced(function* (sql: PostgresClient.Client, s
   )
 })
 
-/** The open database. */
+/** Operations on the open database of a cluster. */
 export interface Service {
   readonly sql: PostgresClient.Client
-  /** The advisory lock of this process, by which others see that it lives. */
+  /** Advisory lock of this process, which shows other processes that it is alive. */
   readonly lock: PostgresLeases.ProcessLock
-  /** Its address without the login, and the schema of the tables. */
+  /** Address of the database without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
-  /** Runs statements while the server answers, and waits for it; other failures are reported with the address. */
+  /**
+   * Runs statements, and waits for the server while it is unavailable. Other failures are reported with the address.
+   */
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
 }
 
-/** The database of a cluster. */
+/** Service for the database of a cluster. */
 export class ClusterDatabase extends Context.Service<ClusterDatabase, Service>()(
   "hermes-effect/cluster/ClusterDatabase"
 ) {}
@@ -176,7 +178,7 @@ export const layer = (
         schema: PostgresClient.readSchemaName(url),
         run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
           Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
-            // The type does not know that every other failure is one of the others.
+            // The type system cannot see that every other failure has one of the remaining types.
             isSqlError(error) ? toClusterError(error) : (error as Exclude<E, SqlError>)
           )
       }

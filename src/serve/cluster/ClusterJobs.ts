@@ -1,12 +1,12 @@
 /**
- * Scheduled jobs in the database of a cluster, in the place of the file of a home directory: every runner looks for due
- * jobs, and each moment of a job is run by one of them.
+ * Scheduled jobs in the database of a cluster instead of a file in the home directory: every runner looks for due jobs,
+ * and each due time of a job is handled by one runner.
  *
  * **Details**
  *
- * The jobs are one text, which is read and changed in a transaction that locks it. So a claim of a job is as exclusive
- * as in a file: a second claimant finds the job claimed. Scripts and outputs of jobs stay on the machine that runs
- * them.
+ * All jobs are stored in one text value, which is read and changed in a transaction that locks it. A claim of a job is
+ * therefore as exclusive as in a file: a second runner finds the job already claimed. Scripts and outputs of jobs stay
+ * on the machine that runs them.
  *
  * Source: `hermes-product.md` §2.5.
  */
@@ -21,7 +21,7 @@ import type { ClusterError } from "./Cluster.ts"
 
 const toCronStoreError = ({ message }: ClusterError): CronStoreError => new CronStoreError({ message })
 
-/** The text of the jobs in the database. */
+/** The stored text of the jobs in the database. */
 const jobFile = Effect.gen(function* () {
   const { place, run, sql } = yield* ClusterDatabase
   const name = `the list of jobs in ${place}`
@@ -73,5 +73,5 @@ const jobFile = Effect.gen(function* () {
   return file
 })
 
-/** The scheduled jobs of a cluster. */
+/** Provides the scheduled jobs of a cluster. */
 export const layer: Layer.Layer<CronJobs, never, ClusterDatabase> = Layer.effect(CronJobs, Effect.map(jobFile, make))

@@ -1,6 +1,6 @@
 /**
- * The layers of a cluster, loaded when one of them is built: `effect/cluster` and `effect/workflow` over SQLite or
- * Postgres.
+ * Builds the layers of a cluster with `effect/cluster` and `effect/workflow` over SQLite or Postgres. This module is
+ * loaded when one of these layers is built.
  */
 import * as Digest from "effect/crypto/Digest"
 import * as Duration from "effect/Duration"
@@ -28,7 +28,7 @@ import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
 
-/** Times of the cluster, short enough that a runner that died is missed within seconds. */
+/** Builds the sharding settings. Their times are short enough that a dead runner is noticed within seconds. */
 const buildShardingConfig = (
   address: Option.Option<RunnerAddress.RunnerAddress>
 ): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
@@ -73,7 +73,7 @@ const makeWorkerLayer = (
     )
   )
 
-/** Wakes the reader of messages when something was submitted elsewhere. */
+/** Wakes the reader of messages when another process submits a run. */
 const woken = Layer.effectDiscard(
   Effect.gen(function* () {
     const runs = yield* Runs.Runs
@@ -82,7 +82,7 @@ const woken = Layer.effectDiscard(
   })
 )
 
-/** Durable runs as others use them. */
+/** The `Cluster` service over the stored runs and the workflow engine. */
 const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(
   Cluster.Cluster,
   Effect.gen(function* () {
@@ -107,7 +107,7 @@ const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.Wor
   })
 )
 
-/** Durable runs of one process over a SQLite file. */
+/** Makes durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(
@@ -131,7 +131,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   )
 }
 
-/** A runner over a database that is open already, as long as the scope lives. */
+/** Makes a runner over a database that is already open, for the lifetime of the scope. */
 export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   const runner = Layer.effect(
     Cluster.Runner,
@@ -163,11 +163,11 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   )
 }
 
-/** A runner of a cluster over Postgres, as long as the scope lives. */
+/** Makes a runner of a cluster over Postgres, for the lifetime of the scope. */
 export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
   makeRunnerLayerOnDatabase(options).pipe(Layer.provide(databaseLayer(options.url)))
 
-/** A process that submits runs, over a database that is open already. */
+/** A client that submits runs, over a database that is already open. */
 export const clientOver = served.pipe(
   Layer.provide(getEngine),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
@@ -176,6 +176,6 @@ export const clientOver = served.pipe(
   Layer.provide(Members.sameProtocol)
 )
 
-/** A process that submits runs to a cluster over Postgres. */
+/** Makes a client that submits runs to a cluster over Postgres. */
 export const makeClientLayer = (options: Cluster.ServerOptions) =>
   clientOver.pipe(Layer.provide(databaseLayer(options.url)))

@@ -1,16 +1,16 @@
 /**
- * Marks of keys, and a budget, that all runners share through the database.
+ * Rate-limit and cooldown marks of API keys, and a budget, which all runners share through the database.
  *
  * **Details**
  *
  * A notification reports a rate-limit refusal to the other runners: each treats it as its own, so that a limit that one
- * runner learnt applies to all. A lost notification costs one refusal. Keys that are set aside and accounts at their
- * limits are rows, in times of the server's clock. Runners read a pool when it is opened and whenever one of its keys
- * is set aside.
+ * runner meets applies to all. A lost notification costs one refusal. Keys that are set aside and accounts at their
+ * limits are stored as rows, with times of the database server's clock. Runners read a pool when it is opened and
+ * whenever one of its keys is set aside.
  *
- * The budget counts each answered model call, as the run record has it. Before a run begins its runner adds what it
- * used so far and reads the sum. So a run begins only while something is left; those under way when it is used up are
- * finished.
+ * The budget counts each answered model call, as stored in the run record. Before a run begins, its runner adds its own
+ * use so far and reads the sum over all runners. A run begins only while some budget remains. Runs that are active when
+ * the budget is exhausted are finished.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -33,11 +33,16 @@ import type { ClusterError } from "./Cluster.ts"
 const decodePool = Schema.decodeUnknownOption(PoolRecord)
 const nothing: PoolRecord = { keys: {} }
 
-/** A failure of the database here costs a refusal by the provider, and no run. */
+/**
+ * Returns `otherwise` if the database fails. Such a failure costs at most a refusal by the provider, and never a run.
+ */
 const fallBackOnFailure = <A>(effect: Effect.Effect<A, ClusterError>, otherwise: A): Effect.Effect<A> =>
   Effect.catch(effect, ({ message }) => Effect.as(Effect.logDebug(message), otherwise))
 
-/** Converts the times of a pool to another clock, which is `ahead` milliseconds ahead. Times in the past become 0. */
+/**
+ * Converts the times of a pool record to another clock, which is `ahead` milliseconds ahead. Times in the past
+ * become 0.
+ */
 const shiftRecordTimes = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
   ...record,
   keys: Record.map(keys, (mark) => ({ ...mark, until: mark.until <= now ? 0 : mark.until + ahead }))
@@ -53,7 +58,7 @@ const mergePoolRecords = (kept: PoolRecord, added: PoolRecord): PoolRecord => ({
   }))
 })
 
-/** News for the other runners: a refusal for a rate, or a pool whose keys were set aside. */
+/** Notification to the other runners: a rate-limit refusal, or a pool whose keys were set aside. */
 const News = Schema.Union([
   Schema.Struct({ from: Schema.Int, key: Schema.String, closedFor: Schema.Finite }),
   Schema.Struct({ pool: Schema.String })
@@ -147,7 +152,7 @@ const makeRateGuard = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => (
     fallBackOnFailure(Effect.asVoid(run(sql`DELETE FROM shared WHERE kind = 'guard' AND key = ${key}`)), undefined)
 })
 
-/** The marks of keys of a cluster. */
+/** Shares the marks of API keys between the runners of a cluster. */
 export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
   SharedMarks,
   Effect.gen(function* () {
@@ -174,7 +179,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
     }
     yield* Effect.scoped(
       Effect.flatMap(sql.listen(channel), (payloads) =>
-        // The table has the news from before listening started.
+        // The table holds the notifications that were sent before listening started.
         Effect.andThen(
           rereadPools(() => true),
           Effect.forever(
@@ -209,39 +214,39 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
   })
 )
 
-/** Limits of all runs of all runners. */
+/** Limits for all runs of all runners together. */
 export interface BudgetLimits {
   readonly tokens?: number | undefined
   readonly dollars?: number | undefined
 }
 
-/** Uses of a budget, over all runners. */
+/** Budget used so far, over all runners. */
 export interface BudgetUse {
   readonly tokens: number
   readonly dollars: number
 }
 
-/** A budget of several runners. */
+/** A budget that several runners share. */
 export interface BudgetService {
-  /** The reason why nothing may begin. */
+  /** The reason why no run may begin, or `undefined` while some budget remains. */
   readonly exhausted: Effect.Effect<string | undefined>
 }
 
-/** The budget of a cluster. */
+/** The shared budget of a cluster. */
 export class ClusterBudget extends Context.Service<ClusterBudget, BudgetService>()(
   "hermes-effect/cluster/ClusterBudget"
 ) {}
 
 const budgetName = "cluster"
 
-/** Reads what was used of the budget. */
+/** Reads the budget used so far. */
 export const used = Effect.gen(function* () {
   const { run, sql } = yield* ClusterDatabase
   const [row] = yield* run(sql<BudgetUse>`SELECT tokens, dollars FROM budgets WHERE name = ${budgetName}`)
   return row ?? { tokens: 0, dollars: 0 }
 })
 
-/** Counts the model calls of this process into the budget of the cluster. */
+/** Counts the model calls of this process against the budget of the cluster. */
 export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, ClusterDatabase | RunRecord> =>
   Layer.effect(
     ClusterBudget,
@@ -259,7 +264,7 @@ export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, ne
           }
         }
       })
-      /** Adds what is pending, and reads the sum over all runners. */
+      /** Adds this process's pending use, and reads the sum over all runners. */
       const settle = Effect.gen(function* () {
         const added = pending
         pending = { tokens: 0, dollars: 0 }

@@ -6,8 +6,8 @@
  *
  * A run is removed a number of days after its end, with all data of its workflow. Waiting and active runs remain,
  * regardless of their age. Once an hour, one of the runners removes runs in batches of {@link partSize}, so that no
- * statement blocks others for long. If the runner dies meanwhile, the rest is removed in the next hour. Sessions and
- * the run record are not touched.
+ * statement blocks others for long. If the runner dies meanwhile, the remaining runs are removed in the next hour.
+ * Sessions and the run record are not touched.
  *
  * **Gotchas**
  *
@@ -22,13 +22,13 @@ import { ClusterDatabase } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
 import { computeExecutionId } from "./RunWorkflow.ts"
 
-/** Days for which a run is retained after its end. */
+/** Default number of days for which a run is retained after its end. */
 export const defaultDays = 30
 
 const partSize = 500
 const every = Duration.hours(1)
 
-/** Removes the runs that ended before a time, and returns how many. */
+/** Removes the runs that ended before a given time, and returns their number. */
 const pruneRuns = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, run: RunsPlace["run"], before: number) {
   let removed = 0
   while (true) {
@@ -54,8 +54,8 @@ const computeCutoff = (days: number) =>
   Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
 /**
- * Removes what is over for so many days, unless another runner did it within the hour; returns the count of runs, or
- * undefined.
+ * Removes runs that ended more than the given number of days ago, and returns their number. Returns `undefined` if
+ * another runner did this within the last hour.
  */
 export const sweep = Effect.fnUntraced(function* (days: number) {
   const { run, schema, sql } = yield* ClusterDatabase
@@ -67,7 +67,7 @@ export const sweep = Effect.fnUntraced(function* (days: number) {
   const before = yield* computeCutoff(days)
   const removed = yield* pruneRuns(sql, run, before)
   const passed = sql`to_timestamp(CAST(${before} AS DOUBLE PRECISION) / 1000)`
-  // A waiting run may name an agent that has not been used since.
+  // A waiting run may still need an agent that was last used before the cutoff.
   yield* run(sql`
     DELETE FROM agents WHERE used_at < ${passed} AND NOT EXISTS (SELECT 1 FROM runs WHERE state <> 'done' AND submitted_at < ${before})`)
   yield* run(sql`
@@ -95,10 +95,10 @@ const makeSweepLayer = <E extends { readonly message: string }, R>(work: Effect.
     )
   )
 
-/** Removes what is over, as long as the scope lives. */
+/** Removes expired data of finished runs from Postgres, for the lifetime of the scope. */
 export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => makeSweepLayer(sweep(days))
 
-/** The same for the file of one process at `path`. */
+/** Removes expired data of finished runs from the SQLite file at `path`. */
 export const layerSqlite = (days: number, path: string): Layer.Layer<never, never, SqlClient.SqlClient> =>
   makeSweepLayer(
     Effect.gen(function* () {

@@ -1,16 +1,16 @@
 /**
- * One run of the agent that survives its process: begun, or gone on with where the store says that it stopped.
+ * One run of the agent that survives its process: it is started, or resumed at the point recorded in the store.
  *
  * **Details**
  *
- * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call
- * does, a result before the next question. So a restarted run does not repeat stored answers or results: calls that did
- * not start are run, a call that may have happened is reported to the model as such, and only a tool annotated
- * `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the same as in every
- * other program.
+ * The session store is the log of the run: an answer is stored before its tool calls run, the intent of a call before
+ * the call starts, and a result before the next model call. A restarted run therefore does not repeat stored answers or
+ * results. Calls that did not start are run, a call that may have happened is reported to the model as such, and only a
+ * tool annotated `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the same
+ * as in every other program.
  *
- * A final answer that was stored by a process that died before it could say so is found in the run record, or as the
- * last message.
+ * If a process died after it stored the final answer and before it reported the outcome, the answer is found in the run
+ * record or as the last message.
  *
  * Source: `ARCHITECTURE.md` §4 (`store.begin`) and §7 (a call that was running when the process died).
  */
@@ -32,22 +32,22 @@ import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome } from "./Runs.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
-/** A run that may have been begun before. */
+/** Input of a run that may have been started before. */
 export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
   readonly sessionId: string
-  /** Messages that the session had before the run. */
+  /** Number of messages in the session before the run. */
   readonly firstPosition: number
   /** True if the run was never started, so that the store has no data of it. */
   readonly isFirst?: boolean | undefined
 }
 
-/** Result of a run, as far as it has to be known by others. */
+/** Result of a run, limited to the fields that other processes need. */
 export type FinishedRun = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
 
-/** Text for an answer that was cut by the limit of its output when the process died. */
+/** Prompt that continues an answer that had reached its output limit when the process died. */
 const goOn = "Go on exactly where your last answer was cut off."
 
-/** The state of a session's last run, by its store. */
+/** Reads the state of a session's last run from the store. */
 const readRunState = Effect.fnUntraced(function* ({
   firstPosition,
   sessionId
@@ -55,7 +55,7 @@ const readRunState = Effect.fnUntraced(function* ({
   const store = yield* SessionStore
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
-  // A compacted session continues in another one, and so its prompt was stored.
+  // A compacted session continues in another session, so the prompt of this run was stored.
   const messages = session === undefined ? [] : yield* store.messages(id)
   const seen = { sessionId: id, messages: messages.length }
   if (session === undefined || (id === sessionId && messages.length <= firstPosition))
@@ -95,14 +95,14 @@ const readRunState = Effect.fnUntraced(function* ({
   return { _tag: "Ended", finished } as const
 })
 
-/** Runs the agent to the end of a run, resuming after any work that is already done. */
+/** Runs the agent until the run ends. Work that is already done is not repeated. */
 export const run = Effect.fnUntraced(function* ({
   firstPosition,
   isFirst = false,
   ...given
 }: Input): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
-  // Interrupted, it continues elsewhere.
+  // If the run is interrupted here, it continues on another runner.
   const input = { ...given, onInterrupt: "leave" as const }
   const runOnce = Effect.fnUntraced(function* (hasWaited: boolean) {
     const { sessionId } = input
@@ -146,7 +146,7 @@ const TurnInput = Schema.Struct({
 })
 const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
 
-/** Failures that another attempt does not change. */
+/** Failures that another attempt cannot fix. */
 const lasting: ReadonlySet<string> = new Set(["InvalidInput", "ConfigError", "SessionNotFound"])
 
 const toFailedOutcome = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
@@ -155,19 +155,19 @@ const toFailedOutcome = (error: { readonly _tag: string; readonly message: strin
   isPassing: !lasting.has(error._tag)
 })
 
-/** An agent for a turn. */
+/** An agent opened for a turn. */
 export interface OpenedAgent {
   readonly services: Context.Context<Agent | SessionStore | RunRecord>
-  /** Tools of the turn; the agent's when absent. */
+  /** Tools of the turn. Defaults to the agent's tools. */
   readonly tools?: RunOptions["tools"]
 }
 
-/** Opens the agent with a digest, or the runner's own, for the time of a turn. */
+/** Opens the agent with the given digest, or the runner's own agent, for the duration of a turn. */
 export type AgentOpener = (
   agent: string | undefined
 ) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
-/** The handler of turns. */
+/** Makes the handler of turns. */
 export const makeTurnHandler =
   (open: AgentOpener): Handler =>
   ({ firstPosition, input, sessionId, starts }: Work) =>
@@ -182,7 +182,7 @@ export const makeTurnHandler =
       Effect.scoped
     )
 
-/** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
+/** The handler of turns for the agent and the store in the context, and a function that counts a session's messages. */
 export const turns = Effect.gen(function* () {
   const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
   const store = Context.get(services, SessionStore)

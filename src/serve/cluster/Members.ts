@@ -1,12 +1,12 @@
 /**
- * The runners of a cluster: who is there, in which version, and who is about to leave.
+ * The runners of a cluster: their names, their versions, and whether they are about to leave.
  *
  * **Details**
  *
  * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they
- * can be replaced one after another. One of another protocol reads and writes what they share in another way: it may
- * not join, and those at work are drained first; the same holds for a client that submits. A runner whose process is
- * gone is seen by its advisory lock, which the server frees; the others take its shards within {@link lookEvery}.
+ * can be replaced one after another. A runner of another protocol would misread their shared data: it may join only
+ * after the current runners are drained. The same applies to a client that submits runs. When a runner's process dies,
+ * the server frees its advisory lock, and the other runners take its shards within {@link lookEvery}.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -20,10 +20,10 @@ import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
-/** Time between two looks at the other runners. */
+/** Time between two checks of the other runners. */
 const lookEvery = "1 second"
 
-/** A runner as others see it. */
+/** A runner as other processes see it. */
 export interface Member {
   readonly address: string
   readonly host: string
@@ -36,24 +36,24 @@ export interface Member {
   readonly seconds: number
 }
 
-/** This runner among the others. */
+/** Membership of this runner in the cluster. */
 export interface Service {
   readonly address: RunnerAddress.RunnerAddress
-  /** Returns when this runner was asked to leave. */
+  /** Completes when this runner is asked to leave. */
   readonly drained: Effect.Effect<void>
-  /** Leaves on its own account, as if it had been asked to. */
+  /** Makes this runner leave, as if another process had asked it to. */
   readonly drain: Effect.Effect<void>
-  /** Tells the others how many runs are under way here. */
+  /** Publishes the number of active runs of this runner. */
   readonly report: (running: number) => void
 }
 
-/** This runner. */
+/** Membership of this runner in the cluster. */
 export class Membership extends Context.Service<Membership, Service>()("hermes-effect/cluster/Membership") {}
 
 const isAliveIn = ({ sql }: ClusterDatabase["Service"]) =>
   PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`)
 
-/** All runners, those that died and were not seen by others yet too. */
+/** All runners, including dead ones that the other runners have not noticed yet. */
 export const list = Effect.gen(function* () {
   const database = yield* ClusterDatabase
   const { run, sql } = database
@@ -64,7 +64,10 @@ export const list = Effect.gen(function* () {
   return rows
 })
 
-/** Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns how many. */
+/**
+ * Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns the number of these
+ * runners.
+ */
 export const requestDrain = Effect.fnUntraced(function* (which: string | undefined) {
   const { run, sql } = yield* ClusterDatabase
   const rows = yield* run(sql`
@@ -81,7 +84,7 @@ interface OtherRunners {
   readonly count: number
 }
 
-/** Living runners of another protocol that are not about to leave. */
+/** Finds living runners of another protocol that are not about to leave. */
 const findOtherRunners = (database: ClusterDatabase["Service"]) =>
   database.sql<OtherRunners>`
     SELECT version, protocol, count(*) AS count FROM members
@@ -126,7 +129,7 @@ const joinCluster = Effect.fnUntraced(function* (address: string, concurrency: n
   )
 })
 
-/** Fails where the runners at work are of another protocol than this process, which submits to them. */
+/** Fails if the active runners use another protocol than this process, which submits runs to them. */
 export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(
   Effect.gen(function* () {
     const database = yield* ClusterDatabase
@@ -138,14 +141,14 @@ export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = L
   })
 )
 
-/** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
+/** Joins the cluster, and leaves it when the scope closes. Dead runners are removed from the cluster. */
 export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
   Layer.effect(
     Membership,
     Effect.gen(function* () {
       const database = yield* ClusterDatabase
       const { lock, run, sql } = database
-      // Names no place in the network: runners talk through the database alone.
+      // Not a network address: runners communicate through the database alone.
       const address = RunnerAddress.make(
         `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
         1
@@ -158,12 +161,12 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
       let running = 0
       const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
       const look = Effect.gen(function* () {
-        // A runner counts as seen while it holds its lock. A runner seen since the server's start without a lock is
-        // gone.
+        // A runner counts as seen while it holds its lock. A runner that was seen since the server started and has no
+        // lock is dead.
         const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
         UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
         WHERE address = ${address.host} RETURNING is_draining`)
-        // The others took it for dead while it did not reach the server.
+        // The other runners considered this one dead while it could not reach the server.
         if (own === undefined) {
           return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) =>
             Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined)))
@@ -191,7 +194,7 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
     })
   )
 
-/** Takes runners that are gone out of the list of those that have shards, as long as the scope lives. */
+/** Removes dead runners from the list of shard owners, for the lifetime of the scope. */
 export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(
   Effect.gen(function* () {
     const database = yield* ClusterDatabase

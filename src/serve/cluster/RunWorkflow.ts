@@ -1,11 +1,12 @@
 /**
- * The durable workflow of a run: its attempts are activities, the waits between them survive the runner.
+ * The durable workflow of a run: its attempts are activities, and the waits between them survive the death of the
+ * runner.
  *
  * **Details**
  *
  * The runner that owns the shard of a run starts it, up to its concurrency; other runs wait in the database and move
- * with their shard. If a runner is gone, another one restarts its run, and the handler continues from the store's state
- * ({@link "./DurableRun.ts"}). Its outcome is written once.
+ * with their shard. If a runner dies, another runner restarts its run, and the handler continues from the state in the
+ * store ({@link "./DurableRun.ts"}). The outcome of a run is written once.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -27,57 +28,60 @@ import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
 
-/** The workflow; one execution for each id. */
+/** The workflow of a run. Each id has one execution. */
 export const RunWorkflow = Workflow.make("hermes/Run", {
   payload: Request,
   success: Schema.Void,
   idempotencyKey: ({ id }) => id
 })
 
-/** Name of the execution of a run. */
+/** Returns the id of the execution of a run. */
 export const computeExecutionId = (id: string): Effect.Effect<string> =>
-  // It depends on the id alone.
+  // The execution id depends on the run's id alone.
   RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 })
 
-/** Input of a handler: the request, and the messages that its session had before the first start. */
+/** Input of a handler: the request, and the number of messages in its session before the first start. */
 export interface Work extends Request {
   readonly firstPosition: number
   readonly starts: number
 }
 
-/** Does the work of one kind; a failure of it is an outcome. */
+/** Executes the requests of one kind. Failures are returned as outcomes. */
 export type Handler = (work: Work) => Effect.Effect<Outcome>
 
-/** Work of this process. */
+/** Service that executes runs in this process. */
 export interface WorkerService {
-  /** Runs one attempt when there is room for it. */
+  /** Runs one attempt as soon as the concurrency limit allows it. */
   readonly attempt: (request: Request) => Effect.Effect<Outcome>
   readonly running: () => number
-  /** Tests for an attempt of a run, under way here or waiting for its room. */
+  /** Returns true if this process has an attempt of the run that is active or waiting to start. */
   readonly has: (id: string) => boolean
-  /** Starts no more runs, and waits for the active ones. */
+  /** Starts no more runs, and waits until the active ones have ended. */
   readonly close: Effect.Effect<void>
 }
 
-/** The worker of a runner. */
+/** Service that executes the runs of a runner. */
 export class Worker extends Context.Service<Worker, WorkerService>()("hermes-effect/cluster/Worker") {}
 
 /** Settings of a worker. */
 export interface WorkerOptions {
   /** Name of this runner. */
   readonly runner: string
-  /** Runs at a time. */
+  /** Maximum number of concurrent runs. */
   readonly concurrency: number
   readonly handlers: Readonly<Record<string, Handler>>
-  /** Messages of the session of a request. */
+  /** Returns the number of messages in the session of a request. */
   readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
-  /** Told of each change of the number of runs under way. */
+  /** Called with the number of active runs whenever it changes. */
   readonly report: (running: number) => void
-  /** Waits until limits shared with other runs allow the run to start. Returns a reason if it may not start at all. */
+  /**
+   * Waits until the limits shared with other runs allow the run to start. Returns a reason if the run may not start at
+   * all.
+   */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
-/** Consecutive runner crashes at the same point of a run, after which the run is considered their cause. */
+/** Number of consecutive runner crashes at the same point of a run after which the run is considered their cause. */
 const mostStalls = 10
 
 const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
@@ -110,7 +114,7 @@ const runAttempt = Effect.fnUntraced(function* (
   return outcome
 })
 
-/** Waits until this runner has no shards any more, and leaves the run to their next owner. */
+/** Waits until this runner has no more shards, so that their next owners continue the run. */
 const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =>
   sharding.isShutdown.pipe(
     Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
@@ -122,7 +126,10 @@ const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =
     )
   )
 
-/** The outcome of an attempt. A failure is an outcome that may pass; an interruption stays one. */
+/**
+ * Converts the end of an attempt to an outcome. A failure becomes an outcome that another attempt may fix. An
+ * interruption remains an interruption.
+ */
 const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
   // An interrupted run belongs to the next owner of its shard.
@@ -132,7 +139,7 @@ const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outc
   return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
 }
 
-/** Makes the worker of a runner. */
+/** Provides the worker of a runner. */
 export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
   Layer.effect(
     Worker,
@@ -149,7 +156,7 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
           attempts.add(request.id)
-          // Turns of one session follow each other as they were submitted.
+          // Turns of one session run in the order of their submission.
           while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
           return yield* permits.withPermit(
             Effect.suspend(() =>
@@ -185,7 +192,10 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
 
 const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
-/** End of a run whose workflow broke: nothing that it does ends so, but the program or its database may. */
+/**
+ * Makes the outcome of a run whose workflow failed unexpectedly, because of a defect of the program or a failure of its
+ * database.
+ */
 const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
   return makeFailedOutcome(
@@ -194,7 +204,7 @@ const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   )
 }
 
-/** Carries out the workflow on this runner. */
+/** Executes the workflow on this runner. */
 export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
@@ -213,7 +223,7 @@ export const layer = RunWorkflow.toLayer(
     // A run that is already over retains its outcome.
     yield* attempts.pipe(
       Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
-      // A suspension, and the move to another runner, are interrupts.
+      // The engine reports a suspension, and the move to another runner, as interrupts.
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.failCause(cause)
@@ -225,30 +235,32 @@ export const layer = RunWorkflow.toLayer(
 )
 
 const lookEvery = "3 seconds"
-/** Maximum number of runs examined together. A stalled run is among the oldest after a while. */
+/** Maximum number of runs examined together. A stalled run becomes one of the oldest after some time. */
 const mostRuns = 200
 
 interface IdleRun {
   readonly execution: string
-  /** Number of checks since the last attempt here. */
+  /** Number of checks since the last attempt on this runner. */
   readonly looks: number
 }
 
 /**
- * Continues the runs of this runner's shards whose workflow was answered before they were over, until the scope closes.
+ * Continues runs of this runner's shards whose workflow ended or was suspended before the run was over, until the scope
+ * closes.
  *
  * **Details**
  *
- * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine may answer it
- * with `Suspended`, and then nothing would wake it: it registers an attempt only by the name of the run. A runner that
- * loses a shard and gets it back has the run twice until the earlier one has ended. The later one finds the
- * registration of the earlier and does not add one, the end of the earlier removes it, and an attempt without a
- * registration is answered `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`;
- * `test/serve/cluster/Suspension.test.ts` shows it).
+ * The workflow waits only for its attempts and for short pauses, which need no wake-up. The engine may nevertheless
+ * answer it with `Suspended`, and nothing would then wake it, because the engine registers an attempt only by the name
+ * of the run. A runner that loses a shard and gets it back has two executions of the run until the earlier one has
+ * ended. The later execution finds the registration of the earlier one and adds none, and the end of the earlier one
+ * removes it. An attempt without a registration is answered with `Suspended` (`ClusterWorkflowEngine`,
+ * `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows it).
  *
- * A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look, the eighth,
- * and so on. A suspended workflow is resumed. One that is complete could not write its end: its run fails with the
- * reason, so that the next turn of its session can begin. One without a reply stays as it is.
+ * If an unfinished run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
+ * check, the eighth, and so on. A suspended workflow is resumed. A complete workflow could not write its outcome: its
+ * run fails with the reason, so that the next turn of its session can begin. A workflow without a reply is left
+ * unchanged.
  */
 export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(
   Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /**
- * Runs that were submitted to a cluster, and their ends: a row for each run, which begins at most once at a time and
+ * Runs that were submitted to a cluster, and their outcomes. Each run has a row, has at most one active attempt, and
  * ends once.
  *
  * **Details**
@@ -23,29 +23,29 @@ import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
-/** Work for a cluster. */
+/** A submitted run. */
 export const Request = Schema.Struct({
-  /** Its own name: the same id is run once, however often it is submitted. */
+  /** Unique id of the run: a run is executed once, however often its id is submitted. */
   id: Schema.String,
-  /** Name of the batch run or conversation that it belongs to. */
+  /** Name of the batch or conversation that the run belongs to. */
   batch: Schema.String,
-  /** Name of the handler that does it. */
+  /** Name of the handler that executes the run. */
   kind: Schema.String,
   sessionId: Schema.String,
   /** Input of the handler, as JSON. */
   input: Schema.String,
-  /** Attempts after a failure. */
+  /** Number of attempts after a failure. */
   retries: Schema.Int
 })
 /** One {@link Request}. */
 export type Request = typeof Request.Type
 
-/** End of a run. */
+/** Outcome of a run. */
 export const Outcome = Schema.Struct({
   status: Schema.Literals(["finished", "failed"]),
   /** Output of the handler, as JSON. */
   output: Schema.optionalKey(Schema.String),
-  /** Reason of the failure, and if another attempt may help. */
+  /** Reason of the failure, and whether another attempt may help. */
   message: Schema.optionalKey(Schema.String),
   isPassing: Schema.optionalKey(Schema.Boolean)
 })
@@ -54,7 +54,7 @@ export type Outcome = typeof Outcome.Type
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
-/** Counts of the runs of a batch. */
+/** Numbers of runs in a batch, by state. */
 export interface Counts {
   readonly batch: string
   readonly waiting: number
@@ -71,57 +71,57 @@ export interface Failure {
   readonly message: string
 }
 
-/** A run that is about to begin. */
+/** A run that has just been started. */
 export interface StartedRun {
-  /** Messages that its session had before its first start. */
+  /** Number of messages in its session before its first start. */
   readonly firstPosition: number
   /** Number of its starts, this one included. */
   readonly starts: number
   /**
-   * Number of starts in a row, this one included, that followed the end of a runner and found no new message in the
-   * session.
+   * Number of consecutive starts, this one included, that followed the death of a runner and found no new message in
+   * the session.
    */
   readonly stalls: number
 }
 
-/** The runs of a cluster. */
+/** Service that stores the submitted runs and their outcomes. */
 export interface Service {
-  /** Adds a run. An existing run is unchanged. Returns its outcome, if any. */
+  /** Adds a run, unless it already exists. Returns the outcome of the run, or `undefined` if it is not over. */
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
-  /** Tells the runners that something was added. */
+  /** Notifies the runners that a run was added. */
   readonly announce: Effect.Effect<void>
   /**
    * Marks a run as begun by a runner, in a session with the given number of messages. Returns `undefined` if the run is
-   * over. The first message count is retained.
+   * over. The message count of the first start is retained.
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
-  /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
+  /** Marks a run as waiting for its next attempt, after its last attempt failed while the runner survived. */
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
-  /** Outcomes of those runs that are over. */
+  /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
-  /** Tests for an earlier run of the session that is not over. */
+  /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Ids of the runs that are not over, the oldest first and so many at most. */
+  /** Returns the ids of unfinished runs, the oldest first, at most the given number. */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
-  /** Runs that failed, the last one first and so many at most. */
+  /** Returns the runs that failed, the most recent first, at most the given number. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
   /** Runs `then` when this process is notified of submitted runs. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 
-/** The runs of a cluster. */
+/** Service that stores the runs of a cluster. */
 export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluster/Runs") {}
 
-/** The database of the runs, and how its statements are run. */
+/** Database of the runs, and the function that executes its statements. */
 export interface RunsPlace {
   readonly sql: SqlClient.SqlClient
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
-  /** Rows of one text each, in one parameter: the statement is the same for any number of them. */
+  /** Builds a list of text rows from one parameter, so that the statement is the same for any number of rows. */
   readonly listed: (texts: ReadonlyArray<string>) => Fragment
-  /** Tells other processes; a word that is lost only makes them wait for their next look. */
+  /** Notifies other processes. If a notification is lost, they find the run at their next check. */
   readonly announce: Service["announce"]
   readonly listen: Service["listen"]
 }
@@ -131,7 +131,7 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
 
 type RunsPart<Members extends keyof Service> = Pick<Service, Members>
 
-/** The course of a run: added, started, paused and finished. */
+/** Makes the operations that change a run: add, start, pause and finish. */
 const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause" | "start"> => ({
   add: ({ batch, id, kind, sessionId }) =>
     run(
@@ -172,7 +172,7 @@ const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause
     )
 })
 
-/** Queries over runs. */
+/** Makes the queries over runs. */
 const makeQueries = ({
   listed,
   run,
@@ -234,7 +234,7 @@ const makeQueries = ({
     )
 })
 
-/** Makes the runs of a database. */
+/** Makes the `Runs` service for a database. */
 const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
   ...makeQueries(place),
@@ -244,7 +244,7 @@ const make = (place: RunsPlace): Service => ({
 
 const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
-/** The runs in the database of a cluster. */
+/** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
   Effect.gen(function* () {
@@ -257,7 +257,7 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
       listen: (then) =>
         Effect.scoped(
           Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
-            // News that came meanwhile are one.
+            // All notifications that arrived meanwhile are handled together.
             Effect.forever(Effect.andThen(Queue.takeAll(news), then))
           )
         ).pipe(
@@ -279,11 +279,11 @@ export const runSqlite =
   (path: string): RunsPlace["run"] =>
   <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
     Effect.mapError(SqliteClient.retryWhileLocked(effect), (error): Exclude<E, SqlError> | ClusterError =>
-      // The type does not know that every other failure is one of the others.
+      // The type system cannot see that every other failure has one of the remaining types.
       isSqlError(error) ? toClusterErrorAt(path)(error) : (error as Exclude<E, SqlError>)
     )
 
-/** The runs in the SQLite file at `path`. `effect/cluster` uses the same client. */
+/** Stores the runs in the SQLite file at `path`. `effect/cluster` uses the same client. */
 export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
   Layer.unwrap(
     Effect.gen(function* () {

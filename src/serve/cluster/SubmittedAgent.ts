@@ -1,16 +1,16 @@
 /**
- * The agent that a submission brings to the runners, by content: its model, its limits, its agent file.
+ * The agent that a submission sends to the runners as content: its model, its limits and its agent file.
  *
  * **Details**
  *
  * Settings in {@link keys} that differ from their defaults are included by key; a runner's own settings apply
  * otherwise. The provider `auto` is sent as the provider that this machine's keys select. An agent file is included as
- * it was read, with its sub-agents. The content is stored once, under its digest; runs name the digest. A runner reads
- * it by its format version and refuses unknown content.
+ * it was read, with its sub-agents. The content is stored once, under its digest; runs name the digest. A runner checks
+ * the format version and refuses unknown content.
  *
- * No secret travels: keys of models are the runner's. A content with a value that this process holds as a secret is
- * refused, and so are parts of an agent file that name files or programs of this machine: modules of middleware, MCP
- * servers.
+ * No secrets are sent: runners use their own API keys for models. Content that contains a known secret of this process
+ * is refused, and so are parts of an agent file that name files or programs of this machine, such as middleware modules
+ * and MCP servers.
  *
  * Source: `hermes-llm.md` §20.
  */
@@ -29,10 +29,10 @@ import * as Digest from "../../base/platform/Digest.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 
-/** Version of the form; another one is refused. */
+/** Version of the content format. Other versions are refused. */
 const formVersion = 1
 
-/** Settings that a submission may make. */
+/** Keys of the settings that a submission may include. */
 const keys: ReadonlyArray<string> = [
   ...["default", "provider", "base_url", "api_mode", "max_tokens", "context_length", "ollama_num_ctx", "streaming"].map(
     (key) => `model.${key}`
@@ -76,7 +76,7 @@ const Part = Schema.Struct(part)
 const Form = Schema.Struct({
   version: Schema.Literal(formVersion),
   settings: Schema.Array(Setting),
-  /** Text of the file with example messages. */
+  /** Text of the file with example messages, included in the submission. */
   prefill: Schema.optionalKey(Schema.String),
   agent: Schema.optionalKey(
     Schema.Struct({ ...part, subAgents: Schema.Array(Schema.Struct({ name: Schema.String, agent: Part })) })
@@ -91,7 +91,7 @@ const defaults = Effect.orDie(Effect.flatMap(Schema.decodeUnknownEffect(Settings
 const readSetting = (tree: unknown, key: string): unknown =>
   key.split(".").reduce((value, name) => Json.readFields(value)[name], tree)
 
-/** The value without keys of models, which fallbacks have. */
+/** Removes API keys from a value. Fallback models may contain them. */
 const removeKeys = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map((entry: unknown) => {
@@ -103,12 +103,12 @@ const removeKeys = (value: unknown): unknown =>
 
 /** Converts a value to JSON. */
 const toJson = (value: unknown): Schema.Json => {
-  // A setting is read from YAML or JSON.
+  // Settings are read from YAML or JSON, so this copy loses no values.
   const copied: Schema.Json = JSON.parse(JSON.stringify(value)) as Schema.Json
   return copied
 }
 
-/** The route that `auto` selects here, or undefined without a key for any route. */
+/** Finds the route that `auto` selects on this machine. Returns `undefined` if no route has a key. */
 const findAutoRoute = Effect.fnUntraced(function* (settings: Values) {
   if (settings.model.provider !== "auto") return undefined
   const chain = ConfiguredRoutes.resolveChain({ settings, environment: yield* Environment })
@@ -119,7 +119,7 @@ const findAutoRoute = Effect.fnUntraced(function* (settings: Values) {
 
 const makeRefusal = (message: string): ConfigError => new ConfigError({ path: "cluster", message })
 
-/** Parts of an agent file that are of this machine. */
+/** Refuses parts of an agent file that depend on this machine. */
 const refuseLocal = Effect.fnUntraced(function* ({ file, middlewares, settings }: AgentFile) {
   const local = middlewares.find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
   if (local !== undefined) {
@@ -162,7 +162,7 @@ const toAgentPart = ({
   )
 })
 
-/** Makes the content of a submission from the settings of this machine, or says what cannot travel. */
+/** Makes the content of a submission from the settings of this machine. Fails with the parts that cannot be sent. */
 export const buildContent = Effect.fnUntraced(function* (
   settings: Values,
   agentFile: AgentFile | undefined,
@@ -182,7 +182,7 @@ export const buildContent = Effect.fnUntraced(function* (
   if (route !== undefined) {
     stated.set("model.provider", route.provider)
     stated.set("model.default", route.model)
-    // Its address may be a variable of this machine.
+    // The base URL may come from an environment variable of this machine.
     if (route.provider === "custom") stated.set("model.base_url", route.baseUrl)
   }
   if (agentFile !== undefined) {
@@ -193,7 +193,7 @@ export const buildContent = Effect.fnUntraced(function* (
     version: formVersion,
     settings: Array.from(stated, ([key, value]) => ({ key, value: toJson(value) })),
     ...(prefill === undefined ? {} : { prefill }),
-    // The settings of the file are among those already.
+    // The settings of the agent file are already among the collected settings.
     ...(agentFile === undefined
       ? {}
       : {
@@ -219,7 +219,7 @@ export const buildContent = Effect.fnUntraced(function* (
   return text
 })
 
-/** Keeps a content for the runners, and returns its digest. */
+/** Stores content for the runners, and returns its digest. */
 export const storeContent = Effect.fnUntraced(function* (text: string) {
   const { run, sql } = yield* ClusterDatabase
   const digest = Digest.toHex(text, 32)
@@ -228,7 +228,7 @@ export const storeContent = Effect.fnUntraced(function* (text: string) {
   return digest
 })
 
-/** A content as a runner uses it. */
+/** Submitted content in the form that a runner uses. */
 export interface RestoredAgent {
   /** Settings that override the runner's. */
   readonly flags: ReadonlyArray<Flag>
@@ -254,7 +254,7 @@ const toAgentFile = (
   settings: toFlags(settings, `agent ${name} of the submission`)
 })
 
-/** Reads a content. `folder` replaces the folder of its agent file. */
+/** Decodes submitted content. `folder` replaces the folder of its agent file. */
 export const read = Effect.fnUntraced(function* (
   text: string,
   folder: string
@@ -293,7 +293,7 @@ export const read = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads the content with a digest. */
+/** Reads the content with the given digest. */
 export const load = Effect.fnUntraced(function* (digest: string, folder: string) {
   const { run, sql } = yield* ClusterDatabase
   const [row] = yield* run(

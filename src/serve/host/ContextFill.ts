@@ -1,5 +1,5 @@
 /**
- * Contents of the context window of a session by origin: layers of the system prompt, tools, messages by role, tool
+ * Measures the context window of a session by origin: layers of the system prompt, tools, messages by role, tool
  * results.
  *
  * **Details**
@@ -21,17 +21,17 @@ import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type { LiveSession, Options } from "./LiveSession.ts"
 
-/** A part of the window. */
+/** A part of the context window. */
 export interface ContextPart {
   readonly name: string
   readonly tokens: number
   readonly kind: "system" | "tools" | "user" | "agent" | "results" | "other"
 }
 
-/** Contents of the window. */
+/** Contents of the context window. */
 export interface ContextFill {
   readonly parts: ReadonlyArray<ContextPart>
-  /** Sum of the parts. */
+  /** Total tokens of all parts. */
   readonly tokens: number
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: number | undefined
@@ -75,7 +75,7 @@ const readWindow = Effect.gen(function* () {
   return source === "default" ? undefined : tokens
 })
 
-/** Measures the window of the current session; `input` is what the live session was made with. */
+/** Measures the context window of the current session. `input` is the input that the live session was made with. */
 export const measure = Effect.fnUntraced(function* (
   live: LiveSession,
   input: Options["input"]

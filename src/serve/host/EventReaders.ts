@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A slow reader never affects the others. If a reader is more than {@link mergeBeyond} events behind, deltas of the
+ * A slow reader never affects other readers. If a reader is more than {@link mergeBeyond} events behind, deltas of the
  * same kind are merged for it; nothing is left out. A reader that falls {@link maxEvents} events or
  * {@link maxCharacters} characters behind receives its pending events, and then {@link ReaderLagged}: it reads the
  * state and starts over. With `whenBehind: "wait"`, the turn waits instead and continues when the reader has caught up,
@@ -27,37 +27,37 @@ export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effec
   }
 }
 
-/** Events that a reader may be behind before deltas are merged. */
+/** Number of events that a reader may be behind before deltas are merged. */
 export const mergeBeyond = 256
 /** Maximum number of events that a reader may be behind. */
 export const maxEvents = 10_000
 /** Maximum number of event characters that a reader may be behind. */
 export const maxCharacters = 16 * 1024 * 1024
 
-/** Handling of a reader that is behind. */
+/** Options for a reader that falls behind. */
 export interface ReaderOptions {
-  /** `cut` when absent. */
+  /** Behavior when the reader falls behind. Defaults to `cut`. */
   readonly whenBehind?: "cut" | "wait" | undefined
   /**
-   * Events that a reader may be behind before the turn waits for it. Defaults to {@link mergeBeyond}. With 0, the turn
-   * waits after each event.
+   * Number of events that a reader may be behind before the turn waits for it. Defaults to {@link mergeBeyond}. With 0,
+   * the turn waits after each event.
    */
   readonly atMost?: number | undefined
 }
 
-/** A place in the stream. */
+/** A reader with its own position in the stream. */
 export interface Reader {
   /** Waits for the next event. Ends when the live session is closed. */
   readonly take: Effect.Effect<HostEvent, Cause.Done | ReaderLagged>
-  /** Done as soon as there is an event, which stays until it is taken, or the stream has ended. */
+  /** Completes as soon as an event is available or the stream has ended. Does not take the event. */
   readonly arrived: Effect.Effect<void>
-  /** Takes the next event if there is one. */
+  /** Takes the next event, or returns `undefined` if no event is available. */
   readonly poll: () => HostEvent | undefined
 }
 
 /**
- * Calls a function with each event until the stream ends or the reader is cut off. A defect of the function is logged,
- * and the next event follows, because a turn may wait for this reader.
+ * Calls a function with each event until the stream ends or the reader is cut off. A defect of the function is logged
+ * and the next event is processed, because a turn may wait for this reader.
  */
 export const forEachEvent = <R>(
   reader: Reader,
@@ -75,14 +75,14 @@ export const forEachEvent = <R>(
 /** All readers of a stream. */
 export interface EventReaders {
   readonly publish: (event: HostEvent) => void
-  /** Waits for readers that want to be waited for. */
+  /** Waits for the readers with `whenBehind: "wait"`. */
   readonly caughtUp: Effect.Effect<void>
   readonly subscribe: (options?: ReaderOptions) => Effect.Effect<Reader, never, Scope.Scope>
   /** Ends the stream. */
   readonly end: () => void
 }
 
-/** Characters of an event that can be long. */
+/** Number of characters in the parts of an event that can be long. */
 const measureEventLength = (event: RunEvent): number => {
   switch (event._tag) {
     case "TextDelta":
@@ -112,19 +112,19 @@ const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | 
 
 interface PendingEvent {
   readonly event: HostEvent
-  /** Events of a turn, which others can be added to. */
+  /** Events of a turn, to which further events can be added. */
   readonly run: Array<RunEvent> | undefined
   weight: number
 }
 
-/** The events that a reader has not taken yet, counted. */
+/** Makes the queue of events that a reader has not taken yet, with their number and size. */
 const makePendingEvents = () => {
   let waiting: Array<PendingEvent> = []
   let first = 0
   let events = 0
   let characters = 0
 
-  /** Adds events of a turn to those that wait already. */
+  /** Adds events of a turn to an entry of pending events. */
   const appendRunEvents = (last: PendingEvent, run: Array<RunEvent>, added: ReadonlyArray<RunEvent>): void => {
     for (const event of added) {
       const weight = measureEventLength(event)
@@ -180,7 +180,7 @@ const makePendingEvents = () => {
   }
 }
 
-/** One reader, with the events that it has not taken yet. */
+/** Makes a reader with its queue of pending events. */
 const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
   const pending = makePendingEvents()
   let arrived: Deferred.Deferred<void> | undefined
@@ -222,7 +222,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
     const found = takeNextEvent()
     if (found !== undefined) return Effect.succeed(found)
     if (isCut) return Effect.fail(new ReaderLagged())
-    // Another fiber of the same reader was quicker.
+    // Another fiber of the same reader took the event first.
     return isEnded ? Cause.done() : take
   })
 
@@ -245,7 +245,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
   }
 }
 
-/** A stream without readers. */
+/** Makes a stream without readers. */
 export const make = (): EventReaders => {
   const readers = new Set<ReturnType<typeof makeReader>>()
   let isEnded = false

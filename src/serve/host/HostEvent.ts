@@ -1,13 +1,13 @@
 /**
  * Events and state of a live session, as its clients see them. Every client receives the same events in the same order;
- * the state is the result of all events so far.
+ * the state results from all events so far.
  *
  * **Details**
  *
  * `RunEvents` carries the events of a turn in batches. Between `TurnStarted` and `TurnEnded` of a turn, only events of
  * that turn, of the queue, of questions and of settings occur; there is one turn at a time.
  *
- * **Example** (The text of every turn)
+ * **Example** (Printing the text of every turn)
  *
  * ```ts
  * import type { HostEvent } from "hermes-effect/host"
@@ -32,63 +32,61 @@ import type { RunEvent, RunResult, UsageReported } from "../../base/domain/RunEv
 import type * as Approval from "../../tools/approval/Question.ts"
 import type * as Clarifier from "../../tools/builtin/Clarifier.ts"
 
-/** Rights of the agent, from the narrowest on. */
+/** Permission modes of the agent, from the narrowest to the loosest. */
 export type Mode = PermissionMode
 
-/** The session that a live session is in. */
+/** The stored session that a live session currently uses. */
 export interface SessionIdentity {
   readonly id: SessionId
-  /** Directory of its tools; the agent's when absent. */
+  /** Working directory of the session's tools. Defaults to the agent's directory. */
   readonly cwd: string | undefined
   /** Compacted sessions of this conversation that this session continues, oldest first. */
   readonly earlier: ReadonlyArray<SessionId>
-  /** Time at which it was opened here. */
+  /** Time at which the session was opened in this process. */
   readonly since: number
-  /** Messages that were sent, before and now. */
+  /** Number of messages sent in this session so far, earlier processes included. */
   readonly prompts: number
-  /** Title to set as soon as the session is stored. */
+  /** Title that is set as soon as the session is stored. */
   readonly title: string | undefined
-  /** Last message, for a retry. */
+  /** Last message, used for a retry. */
   readonly lastPrompt: RunInput["prompt"] | undefined
 }
 
 /** A message for the agent. */
 export interface Message {
-  /** Stable, and unique in this live session. */
+  /** Stable id of the message, unique in this live session. */
   readonly id: string
   readonly origin: "client" | "plugin" | "background"
   readonly prompt: RunInput["prompt"]
-  /** The text that represents it on a screen. */
+  /** Text that represents the message on a screen. */
   readonly shown: string
 }
 
-/** A message at work. Turns count from 1. */
+/** A turn that is running. Turn ids count from 1. */
 export interface Turn {
   readonly id: number
   readonly message: Message
   readonly sessionId: SessionId
   readonly startedAt: number
-  /** True when it was asked to stop. */
+  /** True if the turn was asked to stop. */
   readonly isStopping: boolean
-  /**
-   * True if the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure.
-   */
+  /** True if the complete answer may still be replaced, so that its deltas are not final. */
   readonly isRewritten: boolean
 }
 
-/** Modes in which an approved plan is carried out. */
+/** Modes in which an approved plan can be carried out. */
 export const planModes = ["ask", "edits", "auto"] as const satisfies ReadonlyArray<Mode>
 
 /** A plan that was presented in the mode `plan`. */
 export interface PlanQuestion {
   /** The plan: the answer of the turn. */
   readonly plan: string
-  /** Modes to carry it out in. */
+  /** Modes in which the plan can be carried out. */
   readonly modes: ReadonlyArray<(typeof planModes)[number]>
 }
 
 /**
- * An open question, without secrets. `id` is stable; the oldest question is first. A question about a plan is asked
+ * An open question, without secrets. `id` is stable. The oldest question comes first. A question about a plan is asked
  * after its turn and is withdrawn by the next turn, a change of mode or a change of session.
  */
 export type OpenQuestion =
@@ -115,58 +113,56 @@ export type OpenQuestion =
     }
 
 /**
- * An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other
- * words. A plan is carried out in the mode of its answer; `plan`, or a mode that was not offered, continues planning.
- * The words of the answer are part of the next message.
+ * An answer to a question of the same kind. Answers to a clarification are its choices as shown, or free text. A plan
+ * is carried out in the mode of its answer; `plan`, or a mode that was not offered, continues planning. The text of the
+ * answer becomes part of the next message.
  */
 export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
   | { readonly _tag: "Clarification"; readonly answers: ReadonlyArray<string> }
   | { readonly _tag: "Plan"; readonly mode: "plan" | (typeof planModes)[number]; readonly words?: string | undefined }
 
-/** Settings of a live session; the mode holds from the next call of a tool on, the others from the next turn on. */
+/** Settings of a live session. The mode applies from the next tool call, the other settings from the next turn. */
 export interface LiveSettings {
   readonly mode: Mode
-  /** The route to ask; the router's choice when absent. */
+  /** The model route. `undefined` leaves the choice to the router. */
   readonly route: Route | undefined
-  /** Reasoning effort of the model; the agent's when absent. */
+  /** Reasoning effort of the model. Defaults to the agent's setting. */
   readonly effort: ReasoningEffort | undefined
 }
 
-/** State of a live session. Every change makes a new value. */
+/** State of a live session. Every change creates a new value. */
 export interface State extends LiveSettings {
   readonly session: SessionIdentity
   readonly turn: Turn | undefined
-  /** Messages for the next turns. */
+  /** Messages that wait for the next turns. */
   readonly queue: ReadonlyArray<Message>
-  /** Texts on their way into the turn. */
+  /** Texts that wait to be delivered to the current turn. */
   readonly steering: ReadonlyArray<string>
   readonly questions: ReadonlyArray<OpenQuestion>
 }
 
-/** Reason of a change of the session: `titled` alone leaves its id as it is. */
+/** Reason for a change of the session. `titled` alone leaves the session id unchanged. */
 export type SessionChange = "new" | "resumed" | "compacted" | "titled"
 
 /**
- * One event of a live session, as its readers get it: the union of events of turns, the queue, approvals and the
+ * An event of a live session, as its readers receive it: the union of events of turns, the queue, approvals and the
  * session itself.
  */
 export type HostEvent =
   | { readonly _tag: "TurnStarted"; readonly turn: Turn }
   | { readonly _tag: "RunEvents"; readonly turn: number; readonly events: ReadonlyArray<RunEvent> }
-  /** `isStopping` of the turn says that it was asked to stop. */
+  /** `turn.isStopping` is true if the turn was asked to stop. */
   | { readonly _tag: "TurnEnded"; readonly turn: Turn; readonly exit: Exit.Exit<RunResult, AgentError> }
-  /** Reviews and children in the background spent this for turns that are over. */
+  /** Usage that background reviews and sub-agents report for turns that are already over. */
   | { readonly _tag: "UsageAfter"; readonly events: ReadonlyArray<UsageReported> }
   | { readonly _tag: "QueueChanged"; readonly queue: ReadonlyArray<Message>; readonly steering: ReadonlyArray<string> }
-  /**
-   * These messages were taken back before a turn began with them: the user stopped the work, and none of them is sent.
-   */
+  /** The user stopped the work before a turn began with these messages. They are returned and not sent. */
   | { readonly _tag: "MessagesReturned"; readonly messages: ReadonlyArray<Message> }
-  /** The model received these texts with the result of a tool. */
+  /** The model received these texts together with a tool result. */
   | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
   | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }
-  /** Without an answer it was taken back: its turn ended, or it waited too long. */
+  /** `answer` is `undefined` if the question was withdrawn because its turn ended or it waited too long. */
   | { readonly _tag: "QuestionClosed"; readonly id: string; readonly answer: Answer | undefined }
   | {
       readonly _tag: "SessionChanged"
@@ -175,5 +171,5 @@ export type HostEvent =
       readonly session: SessionIdentity
     }
   | { readonly _tag: "SettingsChanged"; readonly settings: LiveSettings }
-  /** Something that the user should know, and that is not part of a turn, in one or more lines. */
+  /** A notice for the user that is not part of a turn, in one or more lines. */
   | { readonly _tag: "Notice"; readonly level: "info" | "error"; readonly message: string }

@@ -1,7 +1,7 @@
 /**
  * Questions of a turn to its user: approvals and clarifications, in the order in which they were asked, and the plan
- * that it ended with. Each has an id, by which any client answers it; the first answer counts. A question whose asker
- * is gone is taken back.
+ * that it ended with. Each question has an id, with which any client can answer it. The first answer counts. A question
+ * is withdrawn when its asker is gone.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -15,7 +15,7 @@ import type { Ask, Question } from "../../tools/builtin/Clarifier.ts"
 import type { Answer, HostEvent, OpenQuestion, PlanQuestion, State } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
-/** An answer that counts for nothing. */
+/** Error raised when an answer does not apply to an open question. */
 export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-effect/host/AnswerRejected")(
   "AnswerRejected",
   { id: Schema.String, reason: Schema.Literals(["closed", "kind"]) }
@@ -31,27 +31,27 @@ export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-e
 /** An answer to the question about a plan. */
 export type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
 
-/** The two ports to a user, and the operations that answer their questions. */
+/** The two services that ask the user, and the operations that answer their questions. */
 export interface LiveQuestions {
   readonly clarifier: Ask
   readonly approvals: ApprovalPrompt["Service"]
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
-  /** Takes back what still waits. Only for work on the owner's fiber. */
+  /** Withdraws all open questions. Only for work on the owner's fiber. */
   readonly withdraw: Effect.Effect<void>
   /**
-   * Adds the question about a plan to the changes that end its turn; `decide` does what its answer says. Only for work
-   * on the owner's fiber.
+   * Returns the changes that add the question about a plan at the end of its turn. `decide` carries out the answer.
+   * Only for work on the owner's fiber.
    */
   readonly present: (
     question: PlanQuestion,
     turn: number,
     decide: (answer: PlanAnswer) => Effect.Effect<void>
   ) => Effect.Effect<{ readonly changes: Pick<State, "questions">; readonly event: HostEvent }>
-  /** Takes back the question about a plan. Only for work on the owner's fiber. */
+  /** Withdraws the question about a plan. Only for work on the owner's fiber. */
   readonly withdrawPlan: Effect.Effect<void>
 }
 
-/** A question without what the owner adds. */
+/** A question without the fields that this module adds. */
 type NewQuestion =
   Exclude<OpenQuestion, { readonly _tag: "Plan" }> extends infer One
     ? One extends OpenQuestion
@@ -59,11 +59,11 @@ type NewQuestion =
       : never
     : never
 
-/** An approval for something that was not offered is a denial. */
+/** Turns an approval into a denial if its choice was not offered. */
 const denyUnofferedChoice = ({ question }: Extract<OpenQuestion, { readonly _tag: "Approval" }>, reply: Reply): Reply =>
   question.choices.includes(reply.choice) ? reply : { ...reply, choice: "deny" }
 
-/** The answer that counts: a mode that was not offered leaves the plan a plan. */
+/** Limits an answer to the offered choices. A plan answer with a mode that was not offered continues planning. */
 const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer => {
   if (question._tag === "Approval" && answer._tag === "Approval")
     return { _tag: "Approval", reply: denyUnofferedChoice(question, answer.reply) }
@@ -71,7 +71,7 @@ const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer =>
   return question.question.modes.some((mode) => mode === answer.mode) ? answer : { ...answer, mode: "plan" }
 }
 
-/** Asks a clarification of a tool. Clients see redacted texts; the tool gets its own choices back. */
+/** Asks a tool's clarification. Clients see redacted texts, and the tool receives its original choices. */
 const clarifyByAnswer = Effect.fnUntraced(function* (
   requestAnswer: (question: NewQuestion) => Effect.Effect<Answer>,
   { choices, multiple, question }: Question
@@ -104,7 +104,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
       })
     )
 
-  /** Takes a question off the list, once. */
+  /** Removes a question from the list of open questions, once. */
   const closeQuestion = (id: string, answer: Answer | undefined): void => {
     if (!waiting.delete(id)) return
     const questions = owner.state().questions.filter((question) => question.id !== id)

@@ -1,23 +1,23 @@
 /**
  * A live session: a conversation that continues from message to message, shared by all of its clients. It owns the
  * current stored session, the queue of messages, the current turn, the open questions, and the settings of the next
- * turn. A terminal, `stream-json` and a protocol are its clients; it is independent of any screen.
+ * turn. Its clients include a terminal, `stream-json` and protocol servers. It does not depend on a screen.
  *
  * **Details**
  *
  * {@link LiveSession.subscribe} provides the same stream of events to every client; clients send commands with the
  * members of {@link LiveSession}. One fiber owns the state, so that commands of several clients run one after another
- * and each sees the effects of the previous one. A question has an id, and the first answer applies for all clients.
+ * and each sees the effects of the previous one. A question has an id, and its first answer applies to all clients.
  *
  * A reader that stops reading does not block others; `EventReaders` describes its handling. When the scope closes, the
  * current turn is interrupted and the session is finalized (`on_session_finalize`).
  *
  * **Gotchas**
  *
- * Commands that are given after the scope closed are interrupted. A command is never given from inside of the hooks
- * `on_session_finalize` and `on_session_reset`, which the owner waits for; plugins inject messages there.
+ * Commands given after the scope closed are interrupted. The hooks `on_session_finalize` and `on_session_reset` must
+ * not give commands, because the owner waits for these hooks. Plugins can inject messages there instead.
  *
- * **Example** (A question of a tool, answered by its id)
+ * **Example** (Answering a tool's question by its id)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -91,12 +91,12 @@ export { AnswerRejected } from "./LiveQuestions.ts"
 export type { NewMessage, SentMessage } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
-/** A mode that is looser than the run may have that started this program. */
+/** Error raised for a mode that is looser than the mode of the run that started this program. */
 export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")(
   "ModeUnavailable",
   {
     mode: Schema.String,
-    /** The loosest mode that is allowed. */
+    /** The loosest allowed mode. */
     most: Schema.String
   }
 ) {
@@ -107,61 +107,62 @@ export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes
 
 /** Options of a live session. */
 export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
-  /** The session to begin with, stored or not; a new one when absent. `cwd` is where its tools work. */
+  /**
+   * The session to begin with, stored or not. Defaults to a new session. `cwd` is the working directory of its tools.
+   */
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
-  /** The initial mode. Defaults to the mode of the approvals until one is set. */
+  /** The initial mode. Defaults to the mode of the approvals. */
   readonly mode?: Mode | undefined
-  /** The loosest mode that may be set, also by the answer to a plan; every one when absent. */
+  /** The loosest mode that may be set, also by the answer to a plan. Without it, every mode is allowed. */
   readonly maxMode?: Mode | undefined
-  /** Directory of the tools of new sessions; the agent's when absent. */
+  /** Working directory of the tools in new sessions. Defaults to the agent's directory. */
   readonly cwd?: string | undefined
-  /** The id of the next new session. */
+  /** Creates the id of the next new session. */
   readonly newSession?: Effect.Effect<Ids.SessionId> | undefined
 }
 
-/** Part of the conversation that is summarised. */
+/** Options for summarising a conversation. */
 export interface CompactOptions {
-  /** Subject that the summary is about. */
+  /** Subject that the summary focuses on. */
   readonly focus?: string | undefined
-  /** Exchanges at the end that stay as they are. */
+  /** Number of recent exchanges that remain unchanged. */
   readonly keepExchanges?: number | undefined
 }
 
-/** A compaction; `warning` says why the conversation stayed as it is, where something was wrong. */
+/** Result of a compaction. `warning` is the reason why the conversation was left unchanged if a problem occurred. */
 export interface LiveCompaction extends ContextFit.CompactionResult {
   readonly warning: string | undefined
 }
 
-/** Background work of the conversation, over all of its sessions. */
+/** Background work of the conversation, across all of its sessions. */
 export interface LiveBackground {
   readonly list: Effect.Effect<ReadonlyArray<Item>>
-  /** Stops one by its id or the beginning of it. */
+  /** Stops a background item by its id or a prefix of the id. */
   readonly stop: (id: string) => Effect.Effect<Item | undefined>
   readonly stopAll: Effect.Effect<ReadonlyArray<Item>>
-  /** Waits for processes that have to report their end. */
+  /** Waits for background processes that must report their end. */
   readonly settled: Effect.Effect<void>
-  /** Waits for reviews of the conversation. */
+  /** Waits for background reviews of the conversation. */
   readonly reviewed: Effect.Effect<void>
   /** Removes and returns the notices of finished reviews, one per line. */
   readonly takeNotices: Effect.Effect<ReadonlyArray<string>>
 }
 
-/** A session that clients share: its state, events and commands. */
+/** A session that several clients share: its state, events and commands. */
 export interface LiveSession {
   readonly state: Effect.Effect<State>
-  /** The events from now on, for as long as the scope lives. */
+  /** Subscribes to the events from now on, for the lifetime of the scope. */
   readonly subscribe: (options?: ReaderOptions) => Effect.Effect<Reader, never, Scope.Scope>
-  /** The same as a stream, which ends when the live session is closed. */
+  /** The same events as a stream, which ends when the live session is closed. */
   readonly events: Stream.Stream<HostEvent, ReaderLagged>
 
   /** Begins a turn with the message, or queues it until a turn can begin. */
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
-  /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
+  /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Takes back the messages of clients that no turn began with, for a user who stops all work (with
-   * {@link LiveSession.stop}): nothing begins until a client sends a message again, or something new arrives from the
-   * background.
+   * Removes and returns the clients' messages that have not started a turn, for a user who stops all work (with
+   * {@link LiveSession.stop}). No turn begins until a client sends a message again or new background work reports.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /**
@@ -169,41 +170,41 @@ export interface LiveSession {
    * false if no turn is running.
    */
   readonly stop: Effect.Effect<boolean>
-  /** Interrupts the turn, and waits a little for its end. */
+  /** Interrupts the turn, and waits briefly for its end. */
   readonly interrupt: Effect.Effect<void>
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
-  /** The conversation as plugins add messages to it. */
+  /** Interface through which plugins add messages to the conversation. */
   readonly conversation: Conversation
-  /** Prevents turns from beginning until the scope closes, for a client that performs its own work. */
+  /** Prevents turns from starting until the scope closes, for a client that performs other work meanwhile. */
   readonly hold: Effect.Effect<void, never, Scope.Scope>
 
   /** Begins a new session. */
   readonly begin: (title?: string) => Effect.Effect<SessionMoves.BegunSession, SessionBusy | SessionStoreError>
   /**
-   * Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the
-   * folder) means.
+   * Switches to the newest session of the conversation that the argument selects: an id, a prefix of an id, a title, or
+   * `latest` (in the folder).
    */
   readonly resume: (
     reference: string,
     folder?: SessionFolder
   ) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
-  /** Sets the title of the session, and returns it as stored. */
+  /** Sets the title of the session, and returns the title as stored. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
-  /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
+  /** Compacts the conversation between turns. If interrupted, it leaves the conversation unchanged. */
   readonly compact: (options?: CompactOptions) => Effect.Effect<LiveCompaction, AgentError>
-  /** Stored record of the session; undefined before its first message. */
+  /** Stored record of the session, or `undefined` before its first message. */
   readonly known: Effect.Effect<Session | undefined, SessionStoreError>
-  /** Stored messages of the session. */
+  /** Messages stored for the session. */
   readonly messages: Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
 
   readonly setMode: (mode: Mode) => Effect.Effect<void, ModeUnavailable>
-  /** Chooses the route of the next turns; undefined leaves it to the router. */
+  /** Chooses the route of the next turns. `undefined` leaves the choice to the router. */
   readonly setRoute: (route: Route | undefined) => Effect.Effect<void>
-  /** Chooses the reasoning effort of the next turns; undefined is the agent's. */
+  /** Chooses the reasoning effort of the next turns. `undefined` selects the agent's setting. */
   readonly setEffort: (effort: ReasoningEffort | undefined) => Effect.Effect<void>
 
   readonly background: LiveBackground
-  /** Ends the live session before its scope does. */
+  /** Closes the live session before its scope closes. */
   readonly close: Effect.Effect<void>
 }
 
@@ -241,7 +242,10 @@ const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTur
   }
 }
 
-/** The loosest mode that a live session may have: limited by its options and by the run that started this program. */
+/**
+ * Returns the loosest mode that a live session may use, limited by its options and by the run that started this
+ * program.
+ */
 const readLoosestMode = (maxMode: Mode = "yolo"): Effect.Effect<Mode> =>
   Effect.map(ProcessVariables, (variables) => {
     const limits = InheritedLimits.readLimits(variables)
@@ -251,7 +255,7 @@ const readLoosestMode = (maxMode: Mode = "yolo"): Effect.Effect<Mode> =>
     )
   })
 
-/** Makes the settings of a live session. `most` is its loosest mode. */
+/** Makes the settings of a live session. `most` is its loosest allowed mode. */
 const makeSettings = (
   owner: StateOwner.StateOwner,
   questions: LiveQuestions.LiveQuestions,
@@ -271,7 +275,7 @@ const makeSettings = (
   const setMode: LiveSession["setMode"] = (mode) =>
     Effect.suspend(() => {
       if (!isAllowed(mode)) return Effect.fail(new ModeUnavailable({ mode, most }))
-      // The mode applies at once, also for a call that is judged before the owner's turn.
+      // The mode applies at once, also to a tool call that is judged before the owner's fiber runs this work.
       chosen = mode
       return owner.run(apply({ mode }))
     })
@@ -295,7 +299,7 @@ const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> =
     return Effect.gen(function* () {
       yield* owner.run(turns.hold(1))
       yield* turns.interrupt
-      // Waits for the work that the end of the turn put into the queue.
+      // Waits for the work that the end of the turn added to the queue.
       yield* owner.run(Effect.void)
       yield* agent.finalize(owner.state().session.id, { reason: "shutdown" })
     }).pipe(Effect.ensuring(owner.close))

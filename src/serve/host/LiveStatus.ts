@@ -1,7 +1,7 @@
 /**
- * Facts about a live session at a glance, kept up to date from its events: model, context, tokens and cost, background
- * work, questions. The cost of an event does not depend on the length of the session; {@link LiveStatus.refresh} reads
- * facts that require a lookup.
+ * Summary facts about a live session, updated from its events: model, context, tokens and cost, background work,
+ * questions. The cost of processing an event does not depend on the length of the session. {@link LiveStatus.refresh}
+ * reads facts that require a lookup.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -21,50 +21,53 @@ import type { HostEvent, LiveSettings, State } from "./HostEvent.ts"
 import type { LiveSession } from "./LiveSession.ts"
 import * as SessionReports from "./SessionReports.ts"
 
-/** Facts at one moment. */
+/** Facts about a live session at one moment. */
 export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
-  /** The model that answered last, or that is to answer. */
+  /** The model that answered last, or the model of the next turn before the first answer. */
   readonly model: string | undefined
-  /** Tokens of the last prompt with its answer; undefined before the first. */
+  /** Tokens of the last prompt and its answer, or `undefined` before the first answer. */
   readonly contextTokens: number | undefined
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: number | undefined
-  /** Tokens and cost of the conversation, over its compactions. */
+  /** Tokens used by the conversation, sessions before compactions included. */
   readonly tokens: number
   readonly cost: Cost.Spent
   readonly cwd: string | undefined
-  /** The branch of the repository around it, or the beginning of a commit's name. */
+  /**
+   * Branch of the repository that contains the working directory, or the abbreviated commit id if no branch is checked
+   * out.
+   */
   readonly branch: string | undefined
-  /** Number of things at work in the background. */
+  /** Number of active background items. */
   readonly background: number
-  /** Number of questions that wait. */
+  /** Number of open questions. */
   readonly questions: number
 }
 
 export interface LiveStatus {
   readonly facts: () => StatusFacts
-  /** Takes an event, in order. */
+  /** Updates the facts from an event. Events must be passed in order. */
   readonly follow: (event: HostEvent) => void
   /**
-   * Looks up the facts that no event carries; to be called about once a second. Background work is counted each time;
-   * sums of the session, the window of the model and the branch are read after a turn or a change of the session, and
-   * every {@link restMillis}.
+   * Looks up the facts that no event carries. Call it about once a second. Background work is counted each time. The
+   * totals of the session, the window of the model and the branch are read after a turn, after a change of the session,
+   * and every {@link restMillis}.
    */
   readonly refresh: Effect.Effect<void>
 }
 
-/** Time after which a branch is read again. */
+/** Milliseconds after which the facts are looked up again without an event. */
 const restMillis = 10_000
 
-/** Levels of folders above one that are examined for a repository. */
+/** Maximum number of parent folders that are searched for a repository. */
 const maxLevels = 64
 
-/** Reads the branch of the repository around a folder; undefined outside of one. */
+/** Reads the branch of the repository that contains a folder. Returns `undefined` outside a repository. */
 const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
   let folder = cwd
   for (let level = 0; level < maxLevels; level++) {
     const git = path.join(folder, ".git")
-    // A linked working tree has a file that names its directory.
+    // In a linked working tree, `.git` is a file that contains the path of the git directory.
     const linked = /^gitdir: (.+)\n?$/.exec(yield* Effect.orElseSucceed(files.readFileString(git), () => ""))?.[1]
     const head = yield* Effect.orElseSucceed(
       files.readFileString(path.join(linked === undefined ? git : path.resolve(folder, linked), "HEAD")),
@@ -78,14 +81,14 @@ const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, pa
   return undefined
 })
 
-/** The facts, and the values that decide when they are looked up again. */
+/** The facts, and the values that determine the next lookup. */
 interface StatusState {
   readonly facts: StatusFacts
-  /** The session whose sums are in the facts. */
+  /** The session whose totals are included in the facts. */
   readonly session: SessionId | undefined
-  /** Time in milliseconds from which on the next lookup is due. */
+  /** Time in milliseconds when the next lookup is due. */
   readonly dueAt: number
-  /** The router's own choice, once it is known. */
+  /** Name of the model that the router chooses, or `undefined` before it is known. */
   readonly primaryModel: string | undefined
 }
 
@@ -130,13 +133,13 @@ const reduceSessionChange = (state: StatusState, { change, session }: SessionCha
     ...(change === "new" ? { tokens: 0, cost: Cost.toSpent(Cost.nothing) } : {}),
     ...(change === "titled" ? {} : { contextTokens: undefined, cwd: session.cwd ?? cwd })
   }
-  // The sums of a conversation continue over its compactions.
+  // The totals of a conversation continue across its compactions.
   return change === "compacted" || change === "new"
     ? { ...state, dueAt: -Infinity, facts, session: session.id }
     : { ...state, dueAt: -Infinity, facts }
 }
 
-/** The state after an event. `cwd` is the directory of a session without one. */
+/** Returns the state after an event. `cwd` is used for a session without a working directory. */
 const reduceStatus = (state: StatusState, event: HostEvent, cwd: string | undefined): StatusState => {
   const { facts } = state
   switch (event._tag) {
@@ -161,7 +164,7 @@ const reduceStatus = (state: StatusState, event: HostEvent, cwd: string | undefi
   }
 }
 
-/** Maintains the facts of a live session. `cwd` applies if the session has no directory. */
+/** Maintains the facts of a live session. `cwd` is used if the session has no working directory. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
   cwd: string | undefined

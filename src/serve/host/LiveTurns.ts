@@ -1,19 +1,20 @@
 /**
- * Turns of a live session and the queue of messages before them. All of it changes on the owner's fiber.
+ * Turns of a live session, and the queue of messages for them. All changes are made on the owner's fiber.
  *
  * **Details**
  *
  * There is one turn at a time. When it ends, the next message starts a turn: from a plugin, from the queue, from
- * background work, in this order. A message may also reach the current turn, with the result of the next tool
- * (`steer`); if it does not, it is first in the queue afterwards. While a client holds the session, no turn starts.
+ * background work, in this order. A message may also reach the current turn together with the next tool result
+ * (`steer`). If it does not, it becomes the first message in the queue. While a client holds the session, no turn
+ * starts.
  *
- * Stopping the work must not start other work: `takeBack` returns the messages of clients to its caller, and messages
- * of plugins and the background wait for the next message of a client, or for a new one from the background.
+ * Stopping the work must not start other work. `takeBack` therefore returns the messages of clients to its caller, and
+ * messages of plugins and background work wait until a client sends a message or new background work reports.
  *
  * **Gotchas**
  *
- * The first of several listeners that replace a tool's result wins. If there already is one, nothing can be added to
- * results, and messages wait for the next turn.
+ * If several hooks replace a tool result, the first one wins. If another hook already replaces results, steering
+ * messages cannot be added to them and wait for the next turn.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`), case 131; `hermes-product.md` §1.8.
  */
@@ -44,21 +45,24 @@ import * as TurnRun from "./TurnRun.ts"
 
 /** A message as a client sends it. */
 export interface NewMessage extends MessageQueue.MessageContent {
-  /** Handling of a message while a turn is running: after it, into it, or in its place. Defaults to `queue`. */
+  /**
+   * Handling of the message while a turn is running: queue it for a later turn, deliver it into the turn, or interrupt
+   * the turn. Defaults to `queue`.
+   */
   readonly busy?: "queue" | "steer" | "interrupt" | undefined
 }
 
-/** Fate of a message. */
+/** Result of sending a message. */
 export interface SentMessage {
   readonly _tag: "Started" | "Queued" | "Steering"
   readonly message: Message
 }
 
-/** Values of a live session that its turns share. */
+/** Options that all turns of a live session share. */
 export interface TurnOptions extends TurnRun.RunOptions {
   /**
-   * Modes for executing a plan, and the change to one of them, run on the owner's fiber. Absent if users are not asked
-   * about plans.
+   * Modes in which a plan can be carried out, and the function that changes to one of them on the owner's fiber. Absent
+   * if users are not asked about plans.
    */
   readonly plans?:
     | {
@@ -67,60 +71,61 @@ export interface TurnOptions extends TurnRun.RunOptions {
       }
     | undefined
   /**
-   * Titles of new sessions after their first exchange. Defaults to `auxiliary`, which uses the auxiliary model, if any.
+   * Generation of titles for new sessions after their first exchange. Defaults to `auxiliary`, which uses the auxiliary
+   * model if one is configured.
    */
   readonly titles?: "auxiliary" | "off" | undefined
-  /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
+  /** Time that closing waits for an interrupted turn to end. Defaults to 1.5 seconds. */
   readonly grace?: Duration.Duration | undefined
-  /** Reports of background work. Defaults to `turn`: each report is a message that starts a turn. */
+  /** Handling of reports of background work. Defaults to `turn`: each report is a message that starts a turn. */
   readonly reports?: "turn" | "off" | undefined
 }
 
 export interface LiveTurns {
-  /** Takes a message. Only for work on the owner's fiber, as all but `interrupt`. */
+  /** Accepts a message. All members except `interrupt` are only for work on the owner's fiber. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
-  /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
+  /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Takes back the messages of clients that no turn began with, also those on their way into the turn. Nothing begins
-   * until a client sends one again, or something new arrives from the background.
+   * Removes and returns the clients' messages that have not started a turn, including steering messages not yet
+   * delivered. No turn begins until a client sends a message again or new background work reports.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with its current result. Returns false if no turn is running. */
   readonly stop: Effect.Effect<boolean>
-  /** Begins what is next, if nothing is under way. */
+  /** Starts the next turn if no turn is running. */
   readonly next: Effect.Effect<void>
-  /** Adds or takes away holds of clients. */
+  /** Changes the number of clients that hold the session. */
   readonly hold: (change: 1 | -1) => Effect.Effect<void>
-  /** Interrupts the turn and waits a little for it to end. For any fiber but the owner's. */
+  /** Interrupts the turn, and waits briefly for its end. For fibers other than the owner's. */
   readonly interrupt: Effect.Effect<void>
 }
 
-/** The message that begins the work of an approved plan. */
+/** The message that starts the execution of an approved plan. */
 export const planApproved = "The plan is approved. Carry it out now."
 
 /** Conditions under which a turn may start. */
 interface TurnAdmission {
   /** Number of clients that hold the session. */
   held: number
-  /** True from the moment at which the user stopped the work until new work arrives. */
+  /** True from the time when the user stops the work until new work arrives. */
   isPaused: boolean
 }
 
-/** Turns so far. */
+/** Counters of the turns so far. */
 interface TurnCount {
   started: number
-  /** The turn that began in the mode `plan`. */
+  /** Id of the turn that began in the mode `plan`. */
   planned: Turn["id"] | undefined
 }
 
-/** Fibers at work: the current turn, and the one that waits for background work. */
+/** Active fibers: the fiber of the current turn, and the fiber that waits for background work. */
 interface TurnFibers {
   running: Fiber.Fiber<unknown, unknown> | undefined
   watching: Fiber.Fiber<unknown, unknown> | undefined
 }
 
-/** The values that the steps of a turn share. */
+/** Values that all steps of a turn share. */
 interface TurnContext {
   readonly owner: StateOwner
   readonly moves: SessionMoves
@@ -130,7 +135,7 @@ interface TurnContext {
   readonly agent: Agent["Service"]
   readonly background: BackgroundWork["Service"]
   readonly hooks: Hooks.Hooks["Service"]
-  /** Titles the session after a turn, on the side. */
+  /** Sets a title for the session after a turn, in the background. */
   readonly titleSession: (turn: Turn, result: RunResult) => Effect.Effect<void>
   readonly runTurn: (turn: Turn) => Effect.Effect<RunResult, AgentError>
   readonly scope: Scope.Scope
@@ -259,7 +264,7 @@ const startNext = (context: TurnContext): Effect.Effect<void> =>
     if (options.reports === "off") return
     const report = yield* takeReports(context)
     if (report !== undefined && !admission.isPaused) return yield* startTurn(context, report)
-    // The report is delivered with the next message, and later arrivals start a turn.
+    // The report is delivered with the next message. Later reports start a turn.
     if (report !== undefined) {
       messages.replace([...owner.state().queue, report], steering)
       owner.readers.publish({
@@ -297,7 +302,7 @@ const sendMessage = (
     const { admission, isSteerable, owner, queue: messages } = context
     const { queue, steering, turn } = owner.state()
     const message = messages.makeMessage(given, origin)
-    // A message of a plugin that arrives after the work was stopped is new work, too.
+    // A plugin message that arrives after the work was stopped also counts as new work.
     if (origin === "client" || turn === undefined) admission.isPaused = false
     if (turn === undefined && admission.held === 0 && queue.length === 0 && !admission.isPaused) {
       yield* startTurn(context, message)
@@ -309,12 +314,12 @@ const sendMessage = (
     }
     messages.add(message)
     if (given.busy === "interrupt") yield* stopTurn(context)
-    // Continues with the messages that waited since the work was stopped.
+    // Continues with the messages that were held while the work was stopped.
     if (turn === undefined) yield* startNext(context)
     return { _tag: "Queued", message }
   })
 
-/** Interrupts the current turn, and waits for its end for at most `grace`. */
+/** Interrupts the current turn, and waits at most `grace` for its end. */
 const interruptTurn = ({ fibers }: TurnContext, grace: Duration.Duration): Effect.Effect<void> =>
   Effect.suspend(() => {
     const fiber = fibers.running

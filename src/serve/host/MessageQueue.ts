@@ -1,6 +1,6 @@
 /**
- * The queue of messages of a live session, and the texts on their way into the current turn (`steering`). Both are part
- * of the state of the session and change on the owner's fiber only.
+ * The queue of messages of a live session, and the texts that wait to be delivered to the current turn (`steering`).
+ * Both are part of the state of the session and change on the owner's fiber only.
  *
  * Messages of plugins come before the messages of clients, and messages of clients before reports of background work.
  */
@@ -15,23 +15,25 @@ import type { StateOwner } from "./StateOwner.ts"
 /** Content of a message. */
 export interface MessageContent {
   readonly prompt: RunInput["prompt"]
-  /** The text that represents it on a screen. Defaults to the prompt's text. */
+  /** Text that represents the message on a screen. Defaults to the prompt's text. */
   readonly shown?: string | undefined
 }
 
 /** The queue of a live session. All members are for work on the owner's fiber. */
 export interface MessageQueue {
-  /** Makes a message with an id of the session. Does not add it. */
+  /** Makes a message with an id that is unique in the session. Does not add it to the queue. */
   readonly makeMessage: (content: MessageContent, origin: Message["origin"]) => Message
-  /** Replaces queue and steering texts, and publishes the change. */
+  /** Replaces the queue and the steering texts, and publishes the change. */
   readonly replace: (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>) => void
-  /** Adds a message of a client or a plugin at its place. */
+  /** Adds a message of a client or a plugin at its position in the queue. */
   readonly add: (message: Message) => void
-  /** Makes messages of the steering texts that did not reach the turn, as the first ones of clients. */
+  /** Turns the undelivered steering texts into messages, ahead of the other client messages. */
   readonly requeueSteering: () => void
-  /** Removes and returns a message, or `undefined` if it is no longer queued. */
+  /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly remove: (id: string) => Message | undefined
-  /** Removes and returns the messages of clients, steering texts first, and publishes `MessagesReturned` if any. */
+  /**
+   * Removes and returns the messages of clients, steering texts first. Publishes `MessagesReturned` if there are any.
+   */
   readonly takeFromClients: () => ReadonlyArray<Message>
 }
 
@@ -57,7 +59,7 @@ const insertBeforeReports = (queue: ReadonlyArray<Message>, message: Message): R
   return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
 }
 
-/** Makes the queue of the session that `owner` holds. */
+/** Makes the message queue of the session that `owner` manages. */
 export const make = (owner: StateOwner): MessageQueue => {
   let count = 0
   const makeMessage: MessageQueue["makeMessage"] = ({ prompt, shown }, origin) => ({
@@ -109,11 +111,11 @@ export const make = (owner: StateOwner): MessageQueue => {
   }
 }
 
-/** True if no other hook replaces results of tools, so that texts of the user can be added to them. */
+/** Returns true if no other hook replaces tool results, so that the user's texts can be added to them. */
 export const isSteeringPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
   hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
 
-/** Adds steering texts to the next tool result of the current turn, for as long as the scope lives. */
+/** Adds steering texts to the next tool result of the current turn, for the lifetime of the scope. */
 export const registerSteering = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,

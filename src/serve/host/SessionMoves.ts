@@ -1,6 +1,6 @@
 /**
- * Switches from one stored session to another: a new one, an earlier one, or the one that replaced a compacted one.
- * Hooks are notified of each session that is left. All operations run on the owner's fiber.
+ * Switches from one stored session to another: a new session, an earlier session, or the continuation of a compacted
+ * session. Hooks are notified when a session is left. All operations run on the owner's fiber.
  *
  * Source: `hermes-contract.md` §2.3 (`on_session_finalize`, then `on_session_reset`), `hermes-product.md` §1.7.
  */
@@ -18,49 +18,49 @@ import * as Title from "../../store/Title.ts"
 import type { SessionIdentity, State } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
-/** A session that was begun in place of another one. */
+/** A new session that replaced another one. */
 export interface BegunSession {
   readonly id: SessionId
   readonly from: SessionId
-  /** True when the one before is stored, so that it can be resumed. */
+  /** True if the previous session is stored, so that it can be resumed. */
   readonly isResumable: boolean
 }
 
-/** A stored session that is the current one now. */
+/** A stored session that has become the current one. */
 export interface ResumedSession {
   readonly session: Session
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
-/** Values of a live session that its sessions share. */
+/** Options that all sessions of a live session share. */
 interface MoveOptions {
   readonly cwd: string | undefined
   readonly newSession: Effect.Effect<SessionId>
-  /** Name of the program, as passed to hooks. */
+  /** Name of the program, which is passed to hooks. */
   readonly platform: string
 }
 
 export interface SessionMoves {
   readonly begin: (title: string | undefined) => Effect.Effect<BegunSession, SessionBusy | SessionStoreError>
   /**
-   * Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the
-   * folder) means.
+   * Switches to the newest session of the conversation that the argument selects: an id, a prefix of an id, a title, or
+   * `latest` (in the folder).
    */
   readonly resume: (
     reference: string,
     folder?: SessionFolder
   ) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
-  /** Goes on in the session that took the place of a compacted one; the agent told of both. */
+  /** Continues in the session that replaced a compacted session, and notifies the agent of the change. */
   readonly follow: Effect.Effect<void, SessionStoreError>
-  /** Sets the title; one of a session that is not stored yet as soon as it is. */
+  /** Sets the title. If the session is not stored yet, the title is set as soon as it is stored. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
-  /** Gives the session the title that it was to have, as soon as it is stored. */
+  /** Sets the pending title of the session if the session is stored. */
   readonly entitle: Effect.Effect<void, SessionStoreError>
   /** Stored record of the current session. */
   readonly known: Effect.Effect<Session | undefined, SessionStoreError>
 }
 
-/** A session that begins. */
+/** Makes the identity of a session that begins now. */
 export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: string): Effect.Effect<SessionIdentity> =>
   Effect.map(Clock.currentTimeMillis, (since) => ({
     id,
@@ -73,31 +73,31 @@ export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: str
   }))
 
 /**
- * Ids of the sessions of the conversation: background work started before a compaction still reports to its earlier
- * session.
+ * Returns the ids of all sessions of the conversation. Background work that started before a compaction still reports
+ * to the earlier session.
  */
 export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [
   ...session.earlier,
   session.id
 ]
 
-/** The text of a user's message, with files by their kind. */
+/** Returns the text of a user's message. Files are shown by their media types. */
 export const renderUserText = (message: Prompt.UserMessage): string =>
   message.content.map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`)).join(" ")
 
-/** The directory that a session was about, as long as it is there. */
+/** Returns the working directory of a session, if it still exists. */
 export const findSessionDirectory = Effect.fnUntraced(function* ({
   cwd
 }: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
   if (cwd === undefined) return undefined
   const files = Option.getOrUndefined(yield* Effect.serviceOption(FileSystem.FileSystem))
-  // One that cannot be examined cannot be worked in either.
+  // Returns a directory unchanged if no file system is available to check it.
   if (files === undefined || (yield* Effect.orElseSucceed(files.exists(cwd), () => false))) return cwd
   yield* Effect.logWarning(`Directory ${cwd} of the session does not exist; tools use the current directory.`)
   return undefined
 })
 
-/** Makes the function that announces to hooks that one session takes the place of another. */
+/** Makes the function that notifies hooks when one session replaces another. */
 const makeResetAnnouncement = Effect.fnUntraced(function* (
   platform: string
 ): Effect.fn.Return<
@@ -114,7 +114,7 @@ const makeResetAnnouncement = Effect.fnUntraced(function* (
   })
 })
 
-/** Makes the moves of a live session. */
+/** Makes the operations that switch between sessions. */
 export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   options: MoveOptions

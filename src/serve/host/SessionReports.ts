@@ -1,5 +1,5 @@
 /**
- * Facts about a live session that commands of a client show, as data: its usage, its tools, and the messages omitted by
+ * Facts about a live session that client commands show, as data: its usage, its tools, and the messages omitted by
  * compaction.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
@@ -25,11 +25,11 @@ import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type { SessionIdentity } from "./HostEvent.ts"
 import type { LiveSession } from "./LiveSession.ts"
 
-/** Usage of the conversation, over its compactions. */
+/** Usage of the conversation, sessions before compactions included. */
 export interface UsageReport extends SessionChain.Sums {
-  /** Side tasks of the whole program by name. */
+  /** Usage of the whole program's side tasks, by name. */
   readonly side: ReadonlyMap<string, TaskUsage>
-  /** Milliseconds since the session was opened here. */
+  /** Milliseconds since the session was opened in this process. */
   readonly duration: number
 }
 
@@ -56,9 +56,9 @@ export const readUsage = Effect.fnUntraced(function* (
 export interface StatusReport {
   readonly session: SessionIdentity
   readonly stored: Session | undefined
-  /** Tokens of the conversation, over its compactions. */
+  /** Tokens used by the conversation, sessions before compactions included. */
   readonly tokens: number
-  /** Milliseconds since the session was opened here. */
+  /** Milliseconds since the session was opened in this process. */
   readonly duration: number
   readonly routes: ReadonlyArray<RouteStatus>
 }
@@ -100,7 +100,7 @@ export const listTools = Effect.fnUntraced(function* (
   })
 })
 
-/** Messages by exchange: each group begins with a message of the user, but for the first. */
+/** Groups messages by exchange. Each group except the first begins with a user message. */
 const groupByExchange = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
   const groups: Array<Array<Prompt.Message>> = []
   for (const message of messages) {
@@ -111,16 +111,16 @@ const groupByExchange = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray
   return groups
 }
 
-/** Messages that compaction left out of the conversation. */
+/** Messages that compaction omitted from the conversation. */
 export interface RemovedMessages {
-  /** Number of all of them. */
+  /** Total number of omitted messages. */
   readonly total: number
   readonly isFiltered: boolean
-  /** Exchanges with a message that fits the words. */
+  /** Messages of the exchanges that match the words. */
   readonly found: ReadonlyArray<Prompt.Message>
 }
 
-/** Finds what compaction left out, by words; all without any. */
+/** Finds messages that compaction omitted, by words. Returns all of them if no words are given. */
 export const findRemovedMessages = Effect.fnUntraced(function* (
   live: LiveSession,
   words: string

@@ -1,6 +1,6 @@
 /**
- * The one fiber that changes the state of a live session. Whatever has to be changed is work that is put into its
- * queue, so that no two changes overlap and every client sees the same events in the same order.
+ * The one fiber that changes the state of a live session. Each change is put into its queue as work, so that no two
+ * changes overlap and every client sees the same events in the same order.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,19 +13,19 @@ export interface StateOwner {
   readonly state: () => State
   readonly readers: EventReaders.EventReaders
   /**
-   * Does the work on the owner's fiber and waits for it. Is interrupted when the owner is closed. Never called by such
-   * work.
+   * Runs work on the owner's fiber and waits for it. The wait is interrupted when the owner is closed. Must not be
+   * called by work on the owner's fiber.
    */
   readonly run: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** Puts work into the queue; false when the owner is closed. */
+  /** Adds work to the queue. Returns false if the owner is closed. */
   readonly post: (work: Effect.Effect<void>) => boolean
   /** Changes the state and notifies the readers. Only for work on the owner's fiber. */
   readonly change: (changes: Partial<State>, ...events: ReadonlyArray<HostEvent>) => void
-  /** Ends the stream of events; no work is done any more. */
+  /** Ends the stream of events. No work runs afterwards. */
   readonly close: Effect.Effect<void>
 }
 
-/** Starts the fiber of a state, for as long as the scope lives. */
+/** Starts the fiber that owns a state, for the lifetime of the scope. */
 export const make = Effect.fnUntraced(function* (initial: State): Effect.fn.Return<StateOwner, never, Scope.Scope> {
   const work = yield* Queue.unbounded<Effect.Effect<void>>()
   const closed = yield* Deferred.make<never>()

@@ -1,6 +1,6 @@
 /**
- * The text of a run as a client shows it, piece by piece; each member returns the piece to show now. Concatenated, the
- * pieces are the shown text, byte for byte.
+ * The text of a run as a client shows it, piece by piece. Each member returns the piece to show next. The concatenated
+ * pieces are exactly the shown text.
  *
  * A blank line separates texts of different steps. The final text is held back if a hook may still replace it, and
  * shown at the end if it differs from the streamed text.
@@ -8,23 +8,25 @@
  * Source: `hermes-product.md` §1.5.
  */
 
-/** The text so far, and the pieces of it. */
+/** Tracks the text shown so far, and returns the pieces to show next. */
 export interface StreamedText {
-  /** Returns the piece that shows a delta. */
+  /** Accepts a delta, and returns the piece that shows it. */
   readonly delta: (text: string) => string
-  /** Begins a new step: the next text is separate from the previous one. */
+  /** Begins a new step, whose text is separated from the previous text. */
   readonly step: (id: number) => void
-  /** Replaces the text shown since a step began. Returns everything so far, or undefined if nothing was shown. */
+  /**
+   * Replaces the text shown since a step began. Returns all text shown so far, or `undefined` if deltas are not shown.
+   */
   readonly replace: (id: number, text: string) => string | undefined
-  /** Returns the rest of the final text. */
+  /** Returns the part of the final text that was not shown yet. */
   readonly rest: (final: string) => string
-  /** Everything so far. */
+  /** Returns all text shown so far. */
   readonly all: () => string
 }
 
 const removeWhitespace = (text: string): string => text.replaceAll(/\s+/g, "")
 
-/** Makes the text of a run: with `live`, deltas are shown as they come; without, only the final text is. */
+/** Makes the text of a run. With `live`, deltas are shown as they arrive. Without it, only the final text is shown. */
 export const makeStreamedText = (live: boolean): StreamedText => {
   let all = ""
   let current = ""

@@ -1,6 +1,6 @@
 /**
- * The agent run of one turn of a live session: its input according to the settings of the session, the services that
- * ask the user, and the instruction of the mode `plan`.
+ * Runs the agent for one turn of a live session: builds its input from the settings of the session, and provides the
+ * services that ask the user and the instruction of the mode `plan`.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
@@ -21,18 +21,21 @@ import type { StateOwner } from "./StateOwner.ts"
 
 /** Options of the runs of a live session. */
 export interface RunOptions {
-  /** Options of every run besides its prompt and its session: tools, source, limits. */
+  /** Options of every run besides its prompt and its session, such as tools, source and limits. */
   readonly input?:
     | Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
     | undefined
-  /** Adds to the first prompt of each session the user's choices for all of them. */
+  /** Adds the user's general choices to the first prompt of each session. */
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /**
-   * The presence of a user who answers questions. Without one, questions are never asked. Defaults to
+   * Presence of a user who answers questions. If it reports no user, questions are never asked. Defaults to
    * `InteractiveMode.attended`.
    */
   readonly presence?: Presence | undefined
-  /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
+  /**
+   * Returns the chosen mode, and is called at each tool call. If it is absent or returns `undefined`, the approvals
+   * decide.
+   */
   readonly mode?: (() => PermissionMode | undefined) | undefined
 }
 
@@ -43,7 +46,7 @@ const planning =
   "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which " +
   "order, and how you will check them. The user approves the plan, or asks for another.]"
 
-/** Sends the instruction of the mode `plan` with each message in this mode, for as long as the scope lives. */
+/** Sends the instruction of the mode `plan` with each message in this mode, for the lifetime of the scope. */
 const registerPlanHook = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,
@@ -58,7 +61,7 @@ const registerPlanHook = (
     label: planningLabel
   })
 
-/** Provides the services of a run that depend on the user: addresses that were typed, the mode, and questions. */
+/** Provides the services of a run that depend on the user: addresses typed by the user, the mode, and questions. */
 const provideUser = (
   run: Effect.Effect<RunResult, AgentError>,
   questions: LiveQuestions,
@@ -75,7 +78,7 @@ const provideUser = (
     : Effect.provideService(moded, InteractiveMode, presence)
 }
 
-/** Makes the function that runs the agent for a turn. The events of the run are published to the readers. */
+/** Makes the function that runs the agent for a turn. It publishes the events of the run to the readers. */
 export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   questions: LiveQuestions,
@@ -87,13 +90,14 @@ export const make = Effect.fnUntraced(function* (
   const scope = yield* Effect.scope
   /** Sessions whose first prompt was sent. */
   const begun = new Set<SessionId>()
-  /** Addresses that the user typed since the session is live: a model may read them. */
+  /** Addresses that the user typed since the live session began. The model may read them. */
   const typed = new Set<string>()
   let isPlanHookRegistered = false
 
   return Effect.fnUntraced(function* ({ id, isRewritten, message, sessionId }) {
     const { effort, route, session } = owner.state()
-    // The text as the user typed it, without additions of clients. Messages of others are not the user's.
+    // `shown` is the text as the user typed it, without additions of clients. Only messages of clients come from the
+    // user.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
     const prompt =
       begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
@@ -109,7 +113,7 @@ export const make = Effect.fnUntraced(function* (
       reasoningEffort: effort,
       onEvent: (events) =>
         Effect.suspend(() => {
-          // They change no state. Readers get them between the start and the end of their turn.
+          // These events do not change the state. Readers receive them between the start and the end of their turn.
           owner.readers.publish({ _tag: "RunEvents", turn: id, events })
           return owner.readers.caughtUp
         }),

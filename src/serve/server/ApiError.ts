@@ -1,5 +1,5 @@
 /**
- * Errors of the server in the form of the OpenAI API, which its clients read:
+ * Errors of the server in the OpenAI API format, which its clients expect:
  * `{ "error": { "message", "type", "code", "param" } }`.
  *
  * Source: `hermes-product.md` §5.5.
@@ -12,30 +12,30 @@ import type { AgentError } from "../../base/domain/AgentError.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
 
-/** Body of an error. */
+/** Body of an error response. */
 export const ErrorBody = Schema.Struct({
   error: Schema.Struct({
     message: Schema.String,
     type: Schema.String,
     code: Schema.String,
-    /** Field of the request that is refused. */
+    /** Name of the refused request field. */
     param: Schema.NullOr(Schema.String)
   })
 })
 
-/** A request that cannot be answered: status, code, and a message with the condition and the remedy. */
+/** A request that cannot be answered, with its status, its code, and a message that states the cause and the remedy. */
 export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server/ApiError")("ApiError", {
   status: Schema.Int,
   code: Schema.String,
   message: Schema.String,
-  /** Field of the request that is refused. */
+  /** Name of the refused request field. */
   param: Schema.optionalKey(Schema.String)
 }) {}
 
 /** Makes an {@link ApiError}. */
 export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
 
-/** Makes the error of a field that asks for something that the server does not do. */
+/** Makes the error for a request field that asks for an unsupported feature. */
 export const refuseField = (param: string, message: string): ApiError =>
   new ApiError({ status: 400, code: "unsupported_parameter", message, param })
 
@@ -50,7 +50,10 @@ const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   store_failed: 500
 }
 
-/** Status for a failure of the model: 4xx if the client can fix it, 429 for a limit, otherwise a gateway error. */
+/**
+ * Returns the HTTP status for a failure of the model: 4xx if the client can fix it, 429 for a rate limit, otherwise a
+ * gateway error.
+ */
 const chooseStatus = ({ reason }: AiError.AiError): number => {
   switch (reason._tag) {
     case "RateLimitError":
@@ -67,7 +70,7 @@ const chooseStatus = ({ reason }: AiError.AiError): number => {
   }
 }
 
-/** The error of a failure. */
+/** Converts a failure to an {@link ApiError}. */
 export const fromError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   if (error instanceof RolloutRefused) return make(statuses[error.reason], error.reason, error.message)
@@ -80,11 +83,11 @@ export const fromError = (error: unknown): ApiError => {
   return make(500, "internal_error", "The server failed at this request. Its log says why.")
 }
 
-/** The error of a cause: its first failure, or an internal server error. */
+/** Converts a cause to an {@link ApiError}: its first failure, or an internal server error. */
 export const fromCause = (cause: Cause.Cause<unknown>): ApiError =>
   fromError(cause.reasons.find(Cause.isFailReason)?.error)
 
-/** The error of a turn that failed: its message says what to do. */
+/** Converts the cause of a failed turn to an {@link ApiError} whose message states the remedy. */
 export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined || AiError.isAiError(error)) return fromError(error)
@@ -94,7 +97,7 @@ export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
     : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
 }
 
-/** The body of an error. */
+/** Returns the body of an error response. */
 export const toBody = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
   error: {
     message,
@@ -104,7 +107,9 @@ export const toBody = ({ code, message, param, status }: ApiError): typeof Error
   }
 })
 
-/** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
+/**
+ * Makes the response for an error. OpenAI clients retry after 409, which helps only while another request is active.
+ */
 export const toResponse = (error: ApiError): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(toBody(error), {
     status: error.status,

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The answer is sent when it is complete and stored, so that everything a client has read is in an episode. A comment
- * every few seconds keeps the connection alive until then. A failure after the stream began is an event with `error`,
- * as OpenAI clients expect it.
+ * The answer is sent when it is complete and stored, so that every answer that a client has read is part of an episode.
+ * A comment every few seconds keeps the connection alive until then. A failure after the stream began is an event with
+ * `error`, as OpenAI clients expect it.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -21,7 +21,7 @@ import * as ApiError from "./ApiError.ts"
 
 const formatEvent = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
 
-/** The chunks of a completion, in their order. */
+/** Returns the chunks of a completion in order. */
 const toChunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArray<Json.Fields> => {
   const choice = Json.readFields(Json.readItems(body["choices"])[0])
   const { tool_calls: calls, ...message } = Json.readFields(choice["message"])
@@ -55,16 +55,19 @@ const renderResult = (exit: Exit.Exit<Json.Fields, unknown>, includeUsage: boole
     ? toChunks(exit.value, includeUsage).map(formatEvent).join("") + ending
     : formatEvent(ApiError.toBody(ApiError.fromCause(exit.cause))) + ending
 
-/** Time in which a failure is still told by the status, and time between two signs of life. */
+/**
+ * `early` is the time in which a failure is still reported by the HTTP status. `alive` is the time between two
+ * keep-alive comments.
+ */
 const early = "5 seconds"
 const alive = "15 seconds"
 
-/** The response of a completion that is asked for; a client that goes away interrupts it. */
+/** Makes the streamed response of a completion. A client that disconnects interrupts it. */
 export const respond = Effect.fnUntraced(function* <E, R>(
   completion: Effect.Effect<Json.Fields, E, R>,
   { headers, includeUsage }: { readonly headers: Readonly<Record<string, string>>; readonly includeUsage: boolean }
 ) {
-  // In the scope of the request, which ends when its client goes away.
+  // The completion runs in the scope of the request, which closes when the client disconnects.
   const fiber = yield* Effect.forkScoped(completion)
   const known = yield* Effect.timeoutOption(Fiber.await(fiber), early)
   if (known._tag === "Some" && ExitModule.isFailure(known.value))

@@ -5,7 +5,7 @@
  * **Details**
  *
  * A request names its rollout by the header `x-hermes-rollout-id`, or by its URL: `/v1/rollouts/ID` is a base URL for
- * clients that accept nothing else. A request that names none opens a rollout and receives its id in the same header of
+ * clients that cannot set headers. A request that names no rollout opens one and receives its id in the same header of
  * the response. `/openapi.json` describes the whole API.
  *
  * Source: `hermes-product.md` §5.5.
@@ -19,7 +19,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import { RolloutScore, RolloutView, RolloutWanted } from "../../base/domain/RolloutPort.ts"
 import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
 
-/** Header that names a rollout, in requests and answers. */
+/** Header that names a rollout, in requests and responses. */
 export const rolloutHeader = "x-hermes-rollout-id"
 
 const ScoredEpisode = Schema.Struct({
@@ -42,14 +42,14 @@ const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", {
   error: errors
 })
 
-/** Chat completions, the models, and signs of life. */
+/** Endpoints for chat completions, models and health checks. */
 const openai = HttpApiGroup.make("openai").add(
   health,
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   chat
 )
 
-/** Rollouts: opened, asked, scored, exported. */
+/** Endpoints that open, query, score and export rollouts. */
 const rollouts = HttpApiGroup.make("rollouts").add(
   HttpApiEndpoint.get("list", "/v1/rollouts", {
     query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) },
@@ -78,5 +78,5 @@ const rollouts = HttpApiGroup.make("rollouts").add(
   })
 )
 
-/** The whole API. */
+/** Definition of the whole API. */
 export const api = HttpApi.make("hermes").add(openai, rollouts).annotate(OpenApi.Transform, describeKeys)

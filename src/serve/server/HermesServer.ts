@@ -1,6 +1,6 @@
 /**
- * Serves {@link HermesApi} to programs: bodies, connections and requests are bounded, errors have the form of
- * OpenAI's, and requests under way are answered before it ends.
+ * Serves {@link HermesApi} to programs. Bodies, connections and requests are bounded, errors use the OpenAI format, and
+ * active requests are answered before the server ends.
  *
  * **Example** (A server over rollouts in memory)
  *
@@ -32,36 +32,38 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { RolloutPort } from "../../base/domain/RolloutPort.ts"
 
-/** Address and bounds of a server; each has a default. */
+/** Address and limits of a server. All except `port` have defaults. */
 export interface Options {
-  /** 0 is any port that is free. */
+  /** Port to listen on. 0 selects any free port. */
   readonly port: number
-  /** 127.0.0.1 when absent. */
+  /** Host address to listen on. Defaults to 127.0.0.1. */
   readonly host?: string | undefined
   /**
-   * Key that clients show; required where `host` is not on the loopback. Without one, and without named keys, the
-   * server makes a random key for its life and returns it.
+   * Key that clients send. Required if `host` is not a loopback address. Without a key and without named keys, the
+   * server generates a random key for its lifetime and returns it.
    */
   readonly key?: Redacted.Redacted<string> | undefined
   /**
-   * Admits requests without a key, on the loopback only. Every user and every process of the machine may then do
-   * everything that the server can do: for applications that guard the address themselves, such as by a network
-   * namespace. False when absent.
+   * Admits requests without a key, on the loopback only. Every user and every process of the machine may then use
+   * everything that the server offers. Intended for applications that protect the address themselves, for example with
+   * a network namespace. Defaults to false.
    */
   readonly open?: boolean | undefined
   readonly allowedHosts?: ReadonlyArray<string> | undefined
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
-  /** Longest body in bytes; 32 MiB when absent. */
+  /** Maximum size of a body in bytes. Defaults to 32 MiB. */
   readonly maxBody?: number | undefined
-  /** Bytes of the bodies of all requests under way; 256 MiB when absent, and as many as one may have at least. */
+  /**
+   * Maximum total size of the bodies of all active requests, in bytes. Defaults to 256 MiB, and is at least `maxBody`.
+   */
   readonly maxBodies?: number | undefined
-  /** 1024 when absent. */
+  /** Maximum number of open responses, streams included. Defaults to 1024. */
   readonly maxConnections?: number | undefined
-  /** Requests that are answered at once; 512 when absent. */
+  /** Maximum number of concurrent requests. Defaults to 512. */
   readonly maxRequests?: number | undefined
-  /** Milliseconds in which a client reads something of its answer before it is cut off; a minute when absent. */
+  /** Milliseconds without reading after which a client is disconnected. Defaults to one minute. */
   readonly maxStall?: number | undefined
-  /** Milliseconds that requests under way have when the server ends; ten seconds when absent. */
+  /** Milliseconds that active requests may take to finish when the server ends. Defaults to ten seconds. */
   readonly maxGrace?: number | undefined
 }
 
@@ -69,14 +71,14 @@ export interface Options {
 export interface RunningServer {
   readonly url: string
   /**
-   * Key that clients send as `Authorization: Bearer`; undefined for an open server, and where only named keys are
+   * Key that clients send as `Authorization: Bearer`. `undefined` for an open server, and if only named keys are
    * admitted.
    */
   readonly key: Redacted.Redacted<string> | undefined
 }
 
 /**
- * Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot
+ * Serves the API for the lifetime of the scope. Fails with a reason if these options are not allowed or the port cannot
  * be used.
  */
 export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>

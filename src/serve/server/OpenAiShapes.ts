@@ -1,5 +1,5 @@
 /**
- * Shapes of the OpenAI API that every API of ours has: requests for chat completions, models, errors.
+ * Shapes of the OpenAI API that all of our server APIs share: requests for chat completions, models, errors.
  *
  * Source: OpenAI API reference, chat completions and models.
  */
@@ -24,7 +24,7 @@ export const ChatRequest = Schema.StructWithRest(
   [Fields]
 )
 
-/** Events as the text of a stream. */
+/** Response schema of server-sent events, encoded as text. */
 export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
 
 const Model = Schema.Struct({
@@ -37,13 +37,13 @@ const Model = Schema.Struct({
 /** A list of models. */
 export const ModelList = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) })
 
-/** Makes a list of models by their names. */
+/** Makes a list of models from their names. */
 export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Type => ({
   object: "list",
   data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" }))
 })
 
-/** Errors of every endpoint. */
+/** Error responses of every endpoint. */
 export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) =>
   ApiError.ErrorBody.pipe(HttpApiSchema.status(status))
 )
@@ -51,13 +51,13 @@ export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 50
 /** The path parameter `id`. */
 export const id = { id: Schema.String }
 
-/** Signs of life. */
+/** Endpoint for health checks. */
 export const health = HttpApiEndpoint.get("health", "/health", {
   success: Schema.Struct({ status: Schema.Literal("ok") }),
   error: errors
 })
 
-/** Adds the key of clients to the description of an API: every operation requires it, signs of life aside. */
+/** Adds the client key to the description of an API: every operation except the health check requires it. */
 export const describeKeys = (description: Json.Fields): Json.Fields => {
   const security = [{ key: [] }]
   const paths = Object.entries(Json.readFields(description["paths"])).map(([path, operations]) => {
@@ -76,7 +76,7 @@ export const describeKeys = (description: Json.Fields): Json.Fields => {
   }
 }
 
-/** Reads a whole number of a query or a header; `other` when it is absent. */
+/** Parses a whole number from a query or a header. Returns `other` if it is absent. */
 export const parseWholeNumber = (
   name: string,
   given: string | undefined,

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * All of them are closed with the scope in which the table is made. A session that is closing has to finish before
- * another is opened with its id, so that two never work on the same conversation.
+ * All sessions are closed with the scope in which the table is made. Before a session is opened, an earlier session
+ * with the same id must have finished closing, so that two sessions never work on the same conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -13,22 +13,22 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 
-/** Sessions that are open. */
+/** Table of the open sessions. */
 export interface OpenSessions<A> {
   readonly get: (id: string) => A | undefined
   readonly all: () => ReadonlyArray<A>
   readonly entries: () => ReadonlyArray<readonly [id: string, session: A]>
   /**
-   * Opens a session in its own scope, which is closed if this fails. An open session with the same id is closed first.
+   * Opens a session in a new scope, which is closed if opening fails. An open session with the same id is closed first.
    */
   readonly open: <E, R>(id: string, make: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
   /** Closes a session and waits until it is closed. Returns false if no session with the id is open. */
   readonly close: (id: string) => Effect.Effect<boolean>
 }
 
-/** Makes a table without sessions. */
+/** Makes an empty table of sessions. */
 export const make = Effect.fnUntraced(function* <A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
-  // A separate scope: a session that is opened later is closed together with the table, in the table's place among the
+  // Sessions use a separate scope, so that sessions opened later are also closed at the table's position among the
   // finalizers.
   const whole = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function* <A>(): Effect.fn.Return<OpenSess
           const session = yield* restore(Scope.provide(make, scope)).pipe(
             Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void)))
           )
-          // Another request may have opened it meanwhile.
+          // Another request may have opened the session meanwhile.
           yield* close(id)
           sessions.set(id, { session, scope })
           return session

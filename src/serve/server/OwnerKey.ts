@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A loopback address is open to every user and program of the machine; the key distinguishes the owner from them. The
+ * Every user and program of the machine can reach a loopback address. The key distinguishes the owner from them. The
  * file is written under another name and then linked into place, so that two servers that start at the same time have
  * the same key. A file, or a directory around it, that other users can change or read is refused.
  *
@@ -24,11 +24,11 @@ import { shortestKey } from "./ServerKeys.ts"
 /** Name of the file in the home directory. */
 export const fileName = "server.key"
 
-/** The key of the owner. */
+/** The owner's key, and whether it is new. */
 export interface OwnerKey {
   readonly path: string
   readonly key: Redacted.Redacted<string>
-  /** True when it was made now: it is shown once. */
+  /** True if the key was created by this start. A new key is shown once. */
   readonly isNew: boolean
 }
 
@@ -45,7 +45,7 @@ const toConfigError =
   ({ message }: PlatformError): ConfigError =>
     new ConfigError({ path, message: `${path}: the key of the server cannot be stored there: ${message}` })
 
-/** Fails for a place that belongs to another user, or whose mode has one of the forbidden bits. */
+/** Fails if a file or directory belongs to another user, or its mode has one of the forbidden bits. */
 const checkPlace = (
   path: string,
   info: FileSystem.File.Info,
@@ -53,7 +53,7 @@ const checkPlace = (
   remedy: string
 ): Effect.Effect<void, ConfigError> => {
   const own = CurrentProcess.getProcessOwner()
-  // Windows has neither owners nor modes of this kind.
+  // Windows has no comparable owners and modes.
   if (own === undefined) return Effect.void
   if (Option.getOrElse(info.uid, () => own.uid) !== own.uid) {
     const remedy = "the server does not trust a key there. Set HERMES_HOME to a directory of yours"
@@ -78,7 +78,7 @@ const readKey = Effect.fnUntraced(function* (path: string) {
         Effect.mapError(toConfigError(path))
       )
       if (Option.isNone(opened)) return undefined
-      // The file that is read is the one that is checked.
+      // Checks the open file itself, so that the checked file is the file that is read.
       const info = yield* Effect.mapError(opened.value.stat, toConfigError(path))
       if (info.type !== "File") return yield* failAtPath(path, "is not a file: remove it, and start the server again")
       yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
@@ -92,7 +92,8 @@ const readKey = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Makes a key in a draft and links it to its path. Returns the key, or `undefined` if another server made one first.
+ * Creates a key in a draft file and links it to its path. Returns the key, or `undefined` if another server created one
+ * first.
  */
 const makeKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -106,7 +107,7 @@ const makeKey = Effect.fnUntraced(function* (path: string) {
         Effect.andThen(file.writeAll(new TextEncoder().encode(`${text}\n`)), file.sync)
       )
     )
-    // Fails where another server was first: a link never replaces.
+    // Fails if another server created the key first, because a link never replaces a file.
     yield* fs.link(draft, path)
     return true
   })
@@ -120,7 +121,7 @@ const makeKey = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** Reads the key of a home directory that exists, or makes one. Fails where other users can reach it. */
+/** Reads the key from an existing home directory, or creates one. Fails if other users can access it. */
 export const provideKey = Effect.fnUntraced(function* (
   home: string
 ): Effect.fn.Return<OwnerKey, ConfigError, FileSystem.FileSystem | Path.Path> {

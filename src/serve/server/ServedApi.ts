@@ -1,5 +1,5 @@
 /**
- * The handlers of {@link HermesApi}, loaded when a server of rollouts starts. `HermesServer` starts it.
+ * The handlers of {@link HermesApi}. This module is loaded when a server of rollouts starts (`HermesServer`).
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -35,7 +35,7 @@ const makeChatHandler = (readBody: BodyReader) =>
     const body = yield* readBody(request)
     const wantsStream = body["stream"] === true
     const given = named ?? request.headers[rolloutHeader]
-    // Opened before the answer begins, so that the header of a stream can name it.
+    // The rollout is opened before the response begins, so that the header of a stream can name it.
     const id = given ?? (wantsStream ? (yield* rollouts.open({})).rollout_id : undefined)
     if (!wantsStream) {
       const answer = yield* rollouts.chat(id, body)
@@ -50,7 +50,7 @@ const makeChatHandler = (readBody: BodyReader) =>
     )
   })
 
-/** The handlers of the API. */
+/** Makes the handlers of the API. */
 const makeHandlers = (readBody: BodyReader) => {
   const chat = makeChatHandler(readBody)
   const models = Effect.map(
@@ -95,7 +95,7 @@ const makeHandlers = (readBody: BodyReader) => {
       .handleRaw("finish", ({ params, request }) =>
         respondToFailure(
           readBody(request).pipe(
-            // A rollout may end without a score: it was given up.
+            // An abandoned rollout ends without a score.
             Effect.flatMap((body) => (Object.keys(body).length === 0 ? Effect.undefined : score(body))),
             Effect.flatMap((given) => RolloutPort.use(({ finish }) => finish(params.id, given))),
             Effect.map((view) => makeJsonResponse(view))
@@ -117,8 +117,8 @@ const makeHandlers = (readBody: BodyReader) => {
 }
 
 /**
- * Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be
- * used.
+ * Serves the API for the lifetime of the scope. Fails with a reason if these options are not allowed or the port cannot
+ * be used.
  */
 export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>
   Effect.gen(function* () {

@@ -1,5 +1,6 @@
 /**
- * A server around the endpoints of an API: admission, bounds, errors in one form, an end that loses no request.
+ * Serves the endpoints of an API: admission, limits, a uniform error format, and a shutdown that answers active
+ * requests.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -23,22 +24,22 @@ import type { Options, RunningServer } from "./HermesServer.ts"
 import * as ServerGuard from "./ServerGuard.ts"
 import type * as ServerKeys from "./ServerKeys.ts"
 
-/** Longest body in bytes, where the options name none. */
+/** Default maximum size of a body, in bytes. */
 export const longestBody = 32 * 1024 * 1024
 
-/** Bytes of the bodies of all requests under way, where the options name no number. */
+/** Default maximum total size of the bodies of all active requests, in bytes. */
 const mostBodies = 256 * 1024 * 1024
 
-/** Milliseconds that requests under way have when the server ends, where the options name none. */
+/** Default number of milliseconds that active requests may take to finish when the server ends. */
 export const grace = 10_000
 
-/** Milliseconds after that time for notifying interrupted requests, before their connections are closed. */
+/** Milliseconds after the grace period for notifying interrupted requests, before their connections are closed. */
 const parting = 2_000
 
 /** Reads the body of a request as a JSON object. */
 export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
 
-/** Makes a reader of bodies up to a size. */
+/** Makes a reader of bodies up to a maximum size. */
 export const makeBodyReader =
   (maxBody: number): BodyReader =>
   (request) => {
@@ -68,10 +69,10 @@ export const makeBodyReader =
     )
   }
 
-/** Time between two signs of life of a stream. */
+/** Time between two keep-alive comments of a stream. */
 const alive = "15 seconds"
 
-/** A response of server-sent events, kept alive by comments. */
+/** Makes a response of server-sent events. Comments keep the connection alive. */
 export const makeEventStream = <E>(
   text: Stream.Stream<string, E>,
   headers: Readonly<Record<string, string>> = {}
@@ -83,7 +84,7 @@ export const makeEventStream = <E>(
   })
 }
 
-/** Makes a decoder of bodies; its error names what does not fit. */
+/** Makes a decoder of bodies. Its error names the invalid field. */
 export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (value: unknown): Effect.Effect<S["Type"], ApiError.ApiError> =>
@@ -92,13 +93,13 @@ export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, neve
     )
 }
 
-/** Answers with the error where the work fails. */
+/** Responds with the error if the effect fails. */
 export const respondToFailure = <E, R>(
   work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
 
-/** A JSON response that caches do not store. */
+/** Makes a JSON response that caches do not store. */
 export const makeJsonResponse = (
   value: unknown,
   status = 200,
@@ -112,7 +113,7 @@ const unknownPlace = ApiError.make(
   "There is nothing at this address. GET /openapi.json describes the API."
 )
 
-/** Answers of a router. */
+/** A router whose requests produce HTTP responses. */
 type Router = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   HttpServerError.HttpServerError,
@@ -122,13 +123,13 @@ type Router = Effect.Effect<
 /** Endpoints that require admission. */
 export interface Endpoints {
   readonly router: Router
-  /** Receives the status of each response. */
+  /** Called with the status of each response. */
   readonly onAnswered?: ((status: number) => void) | undefined
 }
 
 /**
  * Serves endpoints for the lifetime of the scope: `own` for the server's key, and each of `named` for its key. `own` is
- * notified of refused clients. Fails with the reason if these options are not allowed, or the port cannot be used.
+ * notified of refused clients. Fails with a reason if these options are not allowed or the port cannot be used.
  */
 export const serve = (
   options: Options,

@@ -1,13 +1,13 @@
 /**
- * Admits requests to a server: its name, its key, and bounds on how much it does at once.
+ * Admits requests to a server by host name and key, and limits the concurrent work.
  *
  * **Details**
  *
- * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too: other users and programs of the
- * machine reach that address. Only an open server, which an application may choose on the loopback, has no key.
- * `Host` is a loopback name, or elsewhere an address or one of the names that were allowed, and `Origin`, which
- * browsers send, is absent or the same: a page of another site can neither reach the server by a name that it points
- * here nor read its answers.
+ * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too, because other users and programs
+ * of the machine can reach that address. Only an open server, which an application may choose on the loopback, has no
+ * key. `Host` must be a loopback name or one of the allowed names. If the server listens beyond the loopback, it may
+ * also be an address. `Origin`, which browsers send, must be absent or allowed in the same way. A page of another site
+ * can therefore neither reach the server by a domain name that resolves to it nor read its responses.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -22,19 +22,19 @@ import { isSecret, makeSecret } from "../../base/platform/SharedSecret.ts"
 import * as ApiError from "./ApiError.ts"
 import * as ServerKeys from "./ServerKeys.ts"
 
-/** Admission to a server. */
+/** Options for admission to a server. */
 export interface Options {
-  /** Address that it listens on. */
+  /** Address that the server listens on. */
   readonly host: string
-  /** Key that clients show; without any key every client is admitted. */
+  /** Key that clients send. Without any key, every client is admitted. */
   readonly key: Redacted.Redacted<string> | undefined
-  /** Names by which clients may call it besides its own. */
+  /** Additional host names under which clients may reach the server. */
   readonly allowedHosts: ReadonlyArray<string>
-  /** Origins of pages that may call it. */
+  /** Origins of web pages that may call the server. */
   readonly allowedOrigins: ReadonlyArray<string>
 }
 
-/** Returns why a server must not be started with these options, or undefined if it may. */
+/** Returns the reason why a server must not be started with these options, or `undefined` if it may. */
 export const explainRefusal = (
   { host, key, open = false }: Pick<Options, "host" | "key"> & { readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
@@ -47,7 +47,7 @@ export const explainRefusal = (
   return ServerKeys.explainRefusal(key, keys)
 }
 
-/** Provides the key of the owner: the one that was given, else a random one where clients would need none. */
+/** Returns the given key of the owner, or generates a random key if clients would otherwise need no key. */
 export const provideKey = (
   { key, open = false }: { readonly key?: Redacted.Redacted<string> | undefined; readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
@@ -56,7 +56,7 @@ export const provideKey = (
     ? Effect.succeed(key)
     : Effect.map(makeSecret, (text) => Redacted.make(text))
 
-/** The name in a `Host` header, without its port. */
+/** Returns the name in a `Host` header, without its port. */
 const parseHostName = (host: string): string => host.replace(/:\d+$/u, "").toLowerCase()
 
 const isMeant = ({ allowedHosts, host: bound }: Options, host: string | undefined): boolean => {
@@ -89,7 +89,7 @@ const wrongKey = ApiError.make(
     "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
 )
 
-/** Admits a request. Returns its named key, or undefined for the server's key or if no key is required. */
+/** Admits a request. Returns its named key. Returns `undefined` for the server's own key, and if no key is required. */
 export const admit = <A extends ServerKeys.NamedKey>(
   options: Options,
   keys: ReadonlyArray<A>,
@@ -97,7 +97,7 @@ export const admit = <A extends ServerKeys.NamedKey>(
 ): Result.Result<A | undefined, ApiError.ApiError> => {
   if (!isMeant(options, headers["host"])) return Result.fail(notMeant)
   if (!isOwnPage(options, headers)) return Result.fail(otherPage)
-  // A check of life says nothing of anybody.
+  // A health check reveals no client data and needs no key.
   if ((options.key === undefined && keys.length === 0) || url === "/health") return Result.succeed(undefined)
   const given = readBearerToken(headers)
   const named = ServerKeys.find(given, keys)
@@ -105,26 +105,32 @@ export const admit = <A extends ServerKeys.NamedKey>(
   return named !== undefined || isOwner ? Result.succeed(named) : Result.fail(wrongKey)
 }
 
-/** Bounds on the work of a server, or of a key of it. */
+/** Limits for the work of a server, or of one of its keys. */
 export interface Bounds {
-  /** Requests that are answered at once. */
+  /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Answers that are open at once, those among them that are streamed. */
+  /** Maximum number of open responses, streams included. */
   readonly maxConnections: number
-  /** Longest body in bytes. */
+  /** Maximum size of a body in bytes. */
   readonly maxBody: number
-  /** Bytes of the bodies of all requests under way. */
+  /** Maximum total size of the bodies of all active requests, in bytes. */
   readonly maxBodies: number
 }
 
-/** Maximum size of a request's body in bytes: its declared length, at most `maxBody`. */
+/**
+ * Estimates the maximum size of a request's body in bytes: its declared length, or `maxBody` if the length is unknown
+ * or larger.
+ */
 const estimateBodyBytes = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: number): number => {
   if (headers["transfer-encoding"] !== undefined) return maxBody
   const length = Number(headers["content-length"] ?? 0)
   return Number.isFinite(length) ? Math.min(length, maxBody) : maxBody
 }
 
-/** Counts requests under way with their bodies, and answers up to their last byte; refuses what is too much. */
+/**
+ * Makes a limiter that counts active requests, their bodies, and responses until their last byte. It refuses requests
+ * beyond the limits.
+ */
 export const makeLimiter = ({ maxBodies, maxBody, maxConnections, maxRequests }: Bounds) => {
   let active = 0
   let open = 0

@@ -1,5 +1,5 @@
 /**
- * Clients of a server by their keys.
+ * Clients of a server, identified by their keys.
  *
  * **Details**
  *
@@ -13,30 +13,33 @@ import type { PermissionMode } from "../../base/config/PermissionMode.ts"
 import { isSecret } from "../../base/platform/SharedSecret.ts"
 import type { Selection } from "../../tools/ToolRegistry.ts"
 
-/** A key with a name, and its bounds; those that are absent are the server's. */
+/** A named key and its limits. Absent limits default to the limits of the server. */
 export interface NamedKey {
-  /** Letters, digits, `.`, `_` and `-`, 64 at most. */
+  /** Name of the key: at most 64 letters, digits, `.`, `_` and `-`. */
   readonly name: string
   readonly key: Redacted.Redacted<string>
   /**
-   * Loosest mode of its sessions: they begin in it where the server's is looser, and go no further; the mode of the
-   * server when absent.
+   * Loosest mode of the key's sessions: they begin in at most this mode and cannot change to a looser one. Defaults to
+   * the mode of the server.
    */
   readonly maxMode?: PermissionMode | undefined
-  /** Sessions that are open at once. */
+  /** Maximum number of open sessions. */
   readonly maxSessions?: number | undefined
-  /** Requests that are answered at once. */
+  /** Maximum number of concurrent requests. */
   readonly maxRequests?: number | undefined
-  /** Answers that are open at once, streams of events among them. */
+  /** Maximum number of open responses, event streams included. */
   readonly maxConnections?: number | undefined
 }
 
-/** Shortest key that is worth the name. */
+/** Minimum length of a key, in characters. */
 export const shortestKey = 16
 
 const isName = (name: string): boolean => /^[A-Za-z\d][\w.-]{0,63}$/u.test(name)
 
-/** Reason why a server must not be started with these keys, or undefined if it may. Reveals only the names of keys. */
+/**
+ * Returns the reason why a server must not be started with these keys, or `undefined` if it may. The reason contains
+ * only the names of keys.
+ */
 export const explainRefusal = (
   key: Redacted.Redacted<string> | undefined,
   named: ReadonlyArray<NamedKey>
@@ -62,18 +65,19 @@ export const explainRefusal = (
 }
 
 /**
- * Finds the named key that a client presents, in time that reveals neither which key matches nor how much of it does.
+ * Finds the named key that a client sent. The comparison takes the same time for every key, so that it reveals neither
+ * a match nor a partial match.
  */
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]
 
 /**
- * Tools that reach beyond a key: conversations of others, and jobs that run later with the rights of the server's
- * owner.
+ * Tools whose effects go beyond one key: access to other conversations, and jobs that run later with the rights of the
+ * server's owner.
  */
 const ofTheOwner = ["cronjob", "session_search"]
 
-/** Tools of the agent for a named key. */
+/** Returns the tools that the agent offers to a named key. */
 export const limitTools = (tools: Selection): Selection => ({
   ...tools,
   tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false

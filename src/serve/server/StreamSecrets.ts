@@ -1,12 +1,12 @@
 /**
- * Events of a turn without secrets, also those that are split over several pieces.
+ * Removes secrets from the events of a turn, also secrets that are split over several pieces.
  *
  * **Details**
  *
- * Pieces of text, of reasoning and of arguments are held back as long as a value that the runtime holds, or a key of a
- * known shape, may have begun (see `RedactionStream`); held text is released when its text ends. This applies
- * regardless of `security.redact_secrets`: a protocol is a sink. Names of secrets are not redacted, as in every answer
- * of a model.
+ * Pieces of text, of reasoning and of arguments are held back as long as their end may be the beginning of a known
+ * secret or of a key with a known format (see `RedactionStream`). Held text is released when its text ends. This
+ * applies regardless of `security.redact_secrets`, because a protocol sends data to other programs. Names of secrets
+ * are not redacted, as in every answer of a model.
  *
  * **Gotchas**
  *
@@ -20,14 +20,14 @@ import * as RedactionStream from "../../base/domain/RedactionStream.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { Registry } from "../../base/domain/Secrets.ts"
 
-/** The events of one turn after another. */
+/** Filters the events of consecutive turns. */
 export interface StreamSecrets {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** Ends the turn and returns the text held back. */
+  /** Ends the turn, and returns events with the text held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 
-/** Makes the filter of a reader. */
+/** Makes the filter for one reader. */
 export const make = (secrets: Registry): StreamSecrets => {
   const text = RedactionStream.makeKeys(secrets)
   const reasoning = RedactionStream.makeKeys(secrets)
@@ -66,7 +66,7 @@ export const make = (secrets: Registry): StreamSecrets => {
       case "ToolInputDelta":
         return pieces.input(event.callId, getInputRedactor(event.callId).push(event.text))
       case "TextReplaced":
-        // Held characters belong to the text that is taken back.
+        // Held characters belong to the text that is being replaced.
         text.end()
         return [...pieces.reasoning(reasoning.end()), { ...event, text: redactKeys(event.text, secrets) }]
       case "RunFinished":

@@ -1,15 +1,15 @@
 /**
- * The tables of a Postgres database with sessions, and how older ones become the present ones.
+ * The tables of a Postgres session database, and the migrations from older versions.
  *
  * **Details**
  *
  * The tables match the current tables of `sqlite/Migrations.ts`, in a separate schema. A migration is a list of
- * statements that is never changed once it was released. All missing migrations run in one transaction, one process at
- * a time.
+ * statements that is never changed after its release. All missing migrations run in one transaction, one process at a
+ * time.
  *
- * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` holds the words of a message in the form
- * that search compares. For a message from before the index, or with too many words for it, `words` is empty and
- * `folded` holds its text in that form.
+ * `made` numbers the rows in insertion order, as `rowid` does in SQLite. `words` contains the folded words of a message
+ * for the search index. If a message is older than the index or has too many words for it, `words` is NULL and `folded`
+ * contains its folded text.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -110,10 +110,10 @@ const migrations: ReadonlyArray<Migration> = [
   }
 ]
 
-/** Names the lock of a migration among the advisory locks of the database. */
+/** Key of the advisory lock that a migration holds. */
 const migrating = 0x48654567
 
-/** Brings the tables in `schema` to the last of `all`; `place` names the database to the user. */
+/** Migrates the tables in `schema` to the last version in `all`. `place` is the name of the database in messages. */
 export const migrate = Effect.fnUntraced(function* (
   sql: Client,
   schema: string,
@@ -139,7 +139,7 @@ export const migrate = Effect.fnUntraced(function* (
   yield* sql.transaction(
     Effect.gen(function* () {
       yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
-      // Another process may have done it since.
+      // Another process may have migrated the tables in the meantime.
       const from = yield* readVersion
       if (from === known) return
       if (from === 0) {

@@ -1,14 +1,14 @@
 /**
- * Search in a Postgres database: messages that the index names for the words of a query are read, newest first, and
- * those that fit are hits.
+ * Search in a Postgres database. The index finds messages that contain the words of a query. They are read, newest
+ * first, and compared with the query.
  *
  * **Details**
  *
- * The index has the words as `SearchWords` takes them apart, signs of scripts without blanks among them, so that it
- * needs no extension of the server and no dictionary, and finds what a SQLite store finds. It does not know which word
- * follows which: phrases are compared in the text.
+ * The index contains the words as split by `SearchWords`, including single characters of scripts without spaces. It
+ * therefore needs no server extension and no dictionary, and finds the same messages as a SQLite store. It does not
+ * contain the order of words, so phrases are compared in the text.
  *
- * Messages that are not in it (`words IS NULL`) are compared by their folded text.
+ * Messages that are not in the index (`words IS NULL`) are compared by their folded text.
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
@@ -20,17 +20,17 @@ import * as SearchWords from "../SearchWords.ts"
 import * as SessionSearch from "../SessionSearch.ts"
 import type { Run } from "../sql/SqlStore.ts"
 
-/** Messages that are read at once. */
+/** Number of messages that are read at once. */
 const pageSize = 200
 
-/** Characters of a word that the index has; Postgres takes 2,046 bytes. */
+/** Maximum length of a word in the index, in characters. Postgres allows 2,046 bytes. */
 const wordLength = 60
-/** Characters of all words of a message that the index takes; Postgres takes a megabyte. */
+/** Maximum total length of the words of a message in the index, in characters. Postgres allows one megabyte. */
 const mostChars = 250_000
 
 const truncateWord = (word: string): string => SearchWords.truncateText(word, wordLength)
 
-/** Returns the words of a folded text for the index, or undefined if there are too many. */
+/** Returns the words of a folded text for the index, or `undefined` if there are too many. */
 export const listIndexWords = (folded: string): ReadonlyArray<string> | undefined => {
   const found = new Set<string>()
   let chars = 0
@@ -44,8 +44,8 @@ export const listIndexWords = (folded: string): ReadonlyArray<string> | undefine
 }
 
 /**
- * The words of an alternative in the language of the index; words are letters and digits, and so never part of that
- * language.
+ * Returns the words of an alternative in the query language of the index. Words consist of letters and digits, so they
+ * cannot contain operators.
  */
 const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
   all.flatMap(({ prefix, words }) =>
@@ -81,7 +81,7 @@ const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
   after: toNeighbour(row.after_role, row.after_text)
 })
 
-/** Makes the search over an open client. */
+/** Creates the search over an open client. */
 export const make = (sql: Client, read: Run): SessionSearch.Service => {
   const length = sql.literal(String(SessionSearch.neighbourLength))
   const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {

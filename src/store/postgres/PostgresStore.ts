@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A write to a session that this process owns names its lease: if another process has taken over the session, nothing
+ * A write to a session that this process owns checks its lease: if another process has taken over the session, nothing
  * is written.
  *
- * Postgres cannot store NUL or a lone surrogate in a text. A system prompt or a call id with one is stored as JSON
- * after a mark and is not searchable. Envelopes and the record are already JSON.
+ * Postgres cannot store NUL or a lone surrogate in a text. A system prompt or a call id that contains one is stored as
+ * JSON with a prefix. Envelopes and the record are already JSON.
  *
  * **Gotchas**
  *
@@ -38,7 +38,7 @@ import * as PostgresSearch from "./PostgresSearch.ts"
 
 const mark = "\u0001"
 
-/** Texts that are preserved byte for byte, including characters that Postgres cannot store. */
+/** Encodes texts that must be preserved byte for byte, including characters that Postgres cannot store. */
 const exact: SqlStore.SqlPlace["exact"] = {
   encode: (text) =>
     text.includes("\0") || text.startsWith(mark) || !text.isWellFormed() ? `${mark}${JSON.stringify(text)}` : text,
@@ -49,10 +49,12 @@ const exact: SqlStore.SqlPlace["exact"] = {
   }
 }
 
-/** The text as search sees it. */
+/** Returns a text in the form used for search. */
 const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
-/** Origin of a stored message, and the session that it was copied from, as its entry in the record has them. */
+/**
+ * Reads the origin of a stored message from its entry in the record, and whether it was copied from another session.
+ */
 const readOrigin = (body: string): { readonly origin: unknown; readonly isCopy: boolean } => {
   const { copyOf = null, origin } = Json.readFields(Option.getOrUndefined(Json.parse(body)))
   return { origin, isCopy: copyOf !== null }
@@ -124,7 +126,7 @@ const makeActivity = (
     )
 })
 
-/** Makes store, record and search over an open client. */
+/** Creates the store, the record and the search over an open client. */
 const make = (
   sql: PostgresClient.Client,
   lock: PostgresLeases.ProcessLock,
@@ -134,7 +136,8 @@ const make = (
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
-      // A nested part is repeated with its transaction, so a lost connection is not reported to the code in between.
+      // A nested write is repeated with its outer transaction, so a lost connection must not be reported to the code in
+      // between.
       Effect.withFiber((fiber) =>
         sql.isWithin(fiber) && PostgresFailure.isAway(error)
           ? Effect.die(error)
@@ -144,7 +147,10 @@ const make = (
   const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => read("acquire", effect))
   const xact = sql.literal(PostgresClient.xact)
 
-  /** True for the session of no lease of this process, and for the owner of its lease. */
+  /**
+   * Returns the SQL condition that this process still owns the session. It is true if this process holds no lease of
+   * the session.
+   */
   const isOurs = (id: string) => {
     const owner = leases.getOwner(Leases.toSessionName(id))
     return owner === undefined
@@ -242,7 +248,7 @@ const make = (
     made: "made",
     exact,
     append,
-    // Idempotent, so it needs no separate transaction.
+    // `begin` is idempotent, so it needs no separate transaction.
     begin: (id, callIds) =>
       Effect.flatMap(
         read(
@@ -256,7 +262,7 @@ const make = (
           )
           SELECT is_ours FROM found`
         ),
-        // A call that another process may have begun is not run here.
+        // A call that another process may have begun must not run here.
         ([found]) =>
           found?.is_ours === false
             ? Effect.fail(StoreFailure.makeLostSessionError(id))
@@ -315,7 +321,7 @@ const make = (
   }
 }
 
-/** Opens the store, the search and the run record in a database, whose connections are closed with the scope. */
+/** Opens the store, the search and the run record in a database. Its connections are closed with the scope. */
 export const open = Effect.fnUntraced(function* (
   options: PostgresClient.Options
 ): Effect.fn.Return<SharedBackend, SessionStoreError, Scope.Scope> {

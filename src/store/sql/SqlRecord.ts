@@ -1,11 +1,11 @@
 /**
- * The run record in a session database, the same in SQLite and in Postgres.
+ * The run record in a session database, shared by SQLite and Postgres.
  *
  * **Details**
  *
- * Entries of a step are one transaction. A message that the session has is not stored again in the record: its row has
- * the position, and reading joins the two. An entry that cannot be written (a full disk, a session that was removed) is
- * one warning and is counted; the next entry that can be written is preceded by a `Gap`.
+ * Entries of a step are written in one transaction. A message that the session stores is not stored again in the
+ * record: the record's row has its position, and reading joins the two rows. Entries that cannot be written (a full
+ * disk, a removed session) cause one warning and are counted; a `Gap` precedes the next entry that can be written.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -22,10 +22,10 @@ import * as StoredForm from "../StoredForm.ts"
 import * as Unread from "../Unread.ts"
 import type { SqlPlace } from "./SqlStore.ts"
 
-/** Rows of one statement at most: SQLite bounds its variables. */
+/** Maximum number of rows in one statement, because SQLite limits the number of variables. */
 export const insertSize = 200
 
-/** Rows that are read at a time. */
+/** Number of rows that are read at a time. */
 const pageSize = 500
 
 /** Columns of a row of `run_record`, in the order of {@link Columns}. */
@@ -42,7 +42,7 @@ interface EntryRow {
   readonly envelope: string | null
 }
 
-/** Values of the columns, in their order. */
+/** Values of the columns, in the order of {@link columnNames}. */
 export type Columns = ReadonlyArray<string | number | null>
 
 const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
@@ -75,19 +75,19 @@ const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
 export interface SqlRecord
   extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
   readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
-  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
+  /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 /** The database of the record, and the writes that each database implements itself. */
 export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
-  /** Adds rows in one transaction, except rows of a content that their session already has. */
+  /** Adds rows in one transaction. Rows with a content key that their session already has are skipped. */
   readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
-  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
+  /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
-/** Makes the run record in a session database. */
+/** Creates the run record in a session database. */
 export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
   let lost = 0
   let reason = ""
@@ -103,7 +103,7 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
   const makeGapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
     lost === 0 ? [] : [{ ...first, event: { _tag: "Gap", entries: lost, reason } }]
 
-  /** Rows of entries; the fault of the first that has no stored form. */
+  /** Converts entries to rows. Fails with the fault of the first entry that cannot be stored. */
   const toRows = (
     entries: ReadonlyArray<RecordEvent.Entry>
   ): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
@@ -138,7 +138,7 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       // Entries written once per session may belong to an earlier turn.
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
       ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
-      // A text inside of a message may look the same; `fits` decides then.
+      // A text inside a message may look the same, so the filter is checked again after decoding.
       ...(origins === undefined
         ? []
         : [

@@ -1,6 +1,6 @@
 /**
- * Rows of the tables `sessions`, `messages` and `session_model_usage` in the port's terms, the same in every SQL
- * database.
+ * Converts rows of the tables `sessions`, `messages` and `session_model_usage` to the types of the port and back. All
+ * SQL databases share it.
  */
 import * as Cost from "../../base/domain/Cost.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
@@ -9,9 +9,9 @@ import type { Role } from "../SessionSearch.ts"
 import type { NewSession, Session } from "../SessionStorePort.ts"
 import type { SearchText } from "../StoredForm.ts"
 
-// Types and not interfaces where `sql.insert` takes them: only those are records.
+// `sql.insert` requires records. Types are assignable to records, interfaces are not.
 
-/** The counters of `sessions` and `session_model_usage`. */
+/** Counter columns of `sessions` and `session_model_usage`. */
 type UsageColumns = {
   readonly input_tokens: number
   readonly output_tokens: number
@@ -21,14 +21,14 @@ type UsageColumns = {
   readonly api_call_count: number
 }
 
-/** Cost of calls, in the columns of both. */
+/** Cost columns of `sessions` and `session_model_usage`. */
 type CostColumns = {
   readonly estimated_cost_usd: number
   readonly cost_status: Cost.Status
   readonly cost_source: Cost.Source
 }
 
-/** Counters and cost of model calls. A type and not an interface: only those are records. */
+/** Counters and cost of model calls. This is a type because interfaces are not assignable to records. */
 export type UsageCounts = UsageColumns & CostColumns
 
 /** A row of `sessions`. */
@@ -58,13 +58,13 @@ export interface UsageRow extends UsageColumns, CostColumns {
   readonly model: string
 }
 
-/** Data of a row of `messages`. */
+/** Data of a new row of `messages`. */
 export interface NewMessage extends SearchText {
   readonly role: Role
   readonly envelope: string
 }
 
-/** Counters as columns. */
+/** Converts counters to columns. */
 export const fromUsage = (usage: Usage.Usage): UsageColumns => ({
   input_tokens: usage.inputTokens,
   output_tokens: usage.outputTokens,
@@ -74,7 +74,7 @@ export const fromUsage = (usage: Usage.Usage): UsageColumns => ({
   api_call_count: usage.requestCount
 })
 
-/** Columns as counters. */
+/** Converts columns to counters. */
 export const toUsage = (row: UsageColumns): Usage.Usage => ({
   inputTokens: row.input_tokens,
   outputTokens: row.output_tokens,
@@ -84,21 +84,21 @@ export const toUsage = (row: UsageColumns): Usage.Usage => ({
   requestCount: row.api_call_count
 })
 
-/** Returns a cost as columns. An unknown amount counts as 0. */
+/** Converts a cost to columns. An unknown amount becomes 0. */
 export const fromCost = ({ source, status, usd }: Cost.Spent): CostColumns => ({
   estimated_cost_usd: usd ?? 0,
   cost_status: status,
   cost_source: source
 })
 
-/** Columns as a cost. */
+/** Converts columns to a cost. */
 export const toCost = (row: CostColumns): Cost.Spent => ({
   usd: row.estimated_cost_usd,
   status: row.cost_status,
   source: row.cost_source
 })
 
-/** Adds counters of several calls. Status and source of the cost are taken from the last call. */
+/** Adds the counters of two groups of calls. Status and source of the cost come from the last call. */
 export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
   input_tokens: before.input_tokens + last.input_tokens,
   output_tokens: before.output_tokens + last.output_tokens,
@@ -111,7 +111,7 @@ export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
   cost_source: last.cost_source
 })
 
-/** The row that a session begins with. */
+/** Returns the initial row of a new session. */
 export const makeSessionRow = (session: NewSession, title: string | null, now: number): SessionRow => ({
   id: session.id,
   source: session.source,
@@ -133,7 +133,7 @@ export const makeSessionRow = (session: NewSession, title: string | null, now: n
   has_own_prompt: session.hasOwnPrompt === true ? 1 : 0
 })
 
-/** A row as a session. */
+/** Converts a row to a session. */
 export const toSession = (row: SessionRow): Session => ({
   id: row.id,
   source: row.source,

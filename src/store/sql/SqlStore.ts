@@ -1,5 +1,5 @@
 /**
- * The session store over SQL: the part shared by SQLite and Postgres. Each database implements its differences as an
+ * The part of the session store that SQLite and Postgres share. Each database implements its differences as an
  * {@link SqlPlace}.
  *
  * Source: `ARCHITECTURE.md` §8.
@@ -24,16 +24,16 @@ import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
 import * as SqlRows from "./SqlRows.ts"
 
-/** Runs statements on behalf of an operation of the store, which its failures name. */
+/** Runs statements for an operation of the store. Its failures contain the operation's name. */
 export type Run = <A>(
   operation: string,
   effect: Effect.Effect<A, SqlError | SessionStoreError>
 ) => Effect.Effect<A, SessionStoreError>
 
-/** Messages to be added to a session, as they are stored. */
+/** Messages to be added to a session, in their stored form. */
 export interface AppendedMessages {
   readonly rows: ReadonlyArray<SqlRows.NewMessage>
-  /** Tool calls in them, and ids of the calls that they answer. */
+  /** Number of tool calls in the messages; `answered` has the ids of the calls whose results they contain. */
   readonly calls: number
   readonly answered: ReadonlyArray<string>
   readonly now: number
@@ -42,32 +42,33 @@ export interface AppendedMessages {
 /** A database with the tables of sessions, and the writes that each database implements itself. */
 export interface SqlPlace {
   readonly sql: SqlClient
-  /** Runs statements that change nothing. */
+  /** Runs read-only statements. */
   readonly read: Run
-  /** Runs statements in one transaction: all of them are done or none. */
+  /** Runs statements in one transaction, all or none. */
   readonly write: Run
   readonly leases: Leases.Service<SessionStoreError>
-  /** Column that numbers the rows of a table in the order in which they were made. */
+  /** Column that numbers the rows of a table in insertion order. */
   readonly made: "rowid" | "made"
-  /** Form of a text that has to come back byte for byte. */
+  /** Encodes texts that must be preserved byte for byte. */
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
   /**
-   * Adds messages in one transaction. Returns the position of the first, or undefined if the session does not exist.
+   * Adds messages in one transaction. Returns the position of the first message, or `undefined` if the session does not
+   * exist.
    */
   readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
-  /** Records that calls of a session begin. Returns false if the session does not exist. */
+  /** Records that calls of a session are about to start. Returns false if the session does not exist. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
-  /** Adds counters to the sums of a session and of its model. Returns false if the session does not exist. */
+  /** Adds counters to the totals of a session and of its model. Returns false if the session does not exist. */
   readonly addUsage: (
     id: SessionId,
     model: Pick<SessionStore.UsageRecord, "provider" | "model">,
     counted: SqlRows.UsageCounts
   ) => Effect.Effect<boolean, SessionStoreError>
-  /** Waits until earlier writes are durable; absent if writes are durable when they return. */
+  /** Waits until earlier writes are durable. Absent if writes are durable when they return. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
-/** The columns of a new message. */
+/** Returns the columns of a new message. */
 const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
   Result.mapBoth(StoredForm.encode(message), {
     onSuccess: (envelope) => {
@@ -78,12 +79,12 @@ const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessag
       new SessionStoreError({ operation: "append", message: `a message of role ${message.role} ${problem}`, cause })
   })
 
-/** A session with its messages as they were read last. */
+/** A session with its messages as last read. */
 interface ReadSession {
   readonly row: number
   readonly startedAt: number
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Position after the last of them. */
+  /** Position after the last message. */
   readonly next: number
 }
 
@@ -98,10 +99,10 @@ interface StoredMessage {
  */
 const maxSessionsRead = 4
 
-/** Continuations that are followed from one session, so that a damaged database ends too. */
+/** Maximum number of continuations that are followed, so that cycles in a damaged database end. */
 const maxContinuations = 10_000
 
-/** Makes the session store in a database. */
+/** Creates the session store in a database. */
 export const make = ({
   addUsage,
   append,
@@ -129,11 +130,11 @@ export const make = ({
   const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
 
-  /** For updates that return the id they touched: none means that there is no such session. */
+  /** Checks an update that returns the id of the changed row. If there is no row, the session does not exist. */
   const requireRow = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
     rows.length === 0 ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.void
 
-  /** Leases of the sessions that are owned through this store. */
+  /** Leases of the sessions owned through this store. */
   const owned = new Map<string, Leases.Lease<SessionStoreError>>()
   const isHeld = (id: string): Effect.Effect<boolean, SessionStoreError> =>
     owned.get(id)?.isHeld ?? Effect.succeed(true)
@@ -165,7 +166,7 @@ export const make = ({
       )
     yield* Effect.acquireRelease(
       Effect.sync(() => owned.set(id, lease)),
-      // One that was lost may have been taken again by this process.
+      // After a lease was lost, this process may have acquired the session again with a new lease.
       () => Effect.sync(() => owned.get(id) === lease && owned.delete(id))
     )
     return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
@@ -206,14 +207,14 @@ export const make = ({
   ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
     const rows = yield* readStored(id, from, to)
     const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
-    // Positions of a repaired session may have gaps.
+    // Positions in a repaired session may have gaps.
     return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
   })
 
   const sessionsRead = new Map<SessionId, ReadSession>()
 
   /**
-   * Returns all messages of a session. Messages read before are neither read nor decoded again: they are never
+   * Returns all messages of a session. Messages that were read before are not read again, because messages are never
    * rewritten.
    */
   const readAllMessages = Effect.fnUntraced(function* (
@@ -227,7 +228,7 @@ export const make = ({
     )
     if (row === undefined) return []
     const before = sessionsRead.get(id)
-    // Another session may have the id of one that was removed.
+    // Another session may have reused the id of a removed session.
     const isSame =
       before !== undefined &&
       before.row === row.row &&
@@ -391,7 +392,7 @@ export const make = ({
         "remove",
         Effect.gen(function* () {
           sessionsRead.delete(id)
-          // Before their session, so that the full-text index hears of each.
+          // Messages are deleted before their session, so that triggers update the full-text index for each message.
           yield* sql`DELETE FROM messages WHERE session_id = ${id}`
           yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
         })

@@ -1,18 +1,18 @@
 /**
- * The open session database: its settings, and the two ways to use it.
+ * The open session database: its settings, and its operations for reading and writing.
  *
  * **Details**
  *
- * Writers queue: another process that holds the lock is waited for, one second inside SQLite and then again after a
- * pause of 20 to 150 ms, until 15 seconds are over. A transaction is short and is not interrupted; the pauses are.
+ * Writers wait for another process that holds the lock: one second inside SQLite, then again after a pause of 20 to 150
+ * ms, for at most 15 seconds in total. A transaction is short and cannot be interrupted; the pauses can.
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
- * nothing. A power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50
- * writes, secures all earlier transactions. If the file system does not support WAL, a rollback journal is used
- * (`synchronous = FULL`), and a transaction that returned survives a power cut as well.
+ * nothing. A power failure can lose the latest transactions, but never leaves a partial transaction; a checkpoint,
+ * tried every 50 writes, makes all earlier transactions safe. If the file system does not support WAL, a rollback
+ * journal is used (`synchronous = FULL`), and a transaction that has returned also survives a power failure.
  *
- * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit
- * writes the same pages of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and
+ * A database for many runs ({@link open} with `within`) commits the writes of a short time together, because each
+ * commit writes the same index pages again. Its runs wait for {@link Database.committed} before a tool begins and
  * before their results are written elsewhere.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
@@ -32,27 +32,27 @@ import * as Migrations from "./Migrations.ts"
 /** An open session database. */
 export interface Database {
   readonly sql: SqliteClient.Client
-  /** Runs statements that change nothing. */
+  /** Runs read-only statements. */
   readonly read: Run
   /**
-   * Runs statements in one transaction: all of them are done or none. Within {@link Database.together} they are a part
-   * of its transaction.
+   * Runs statements in one transaction, all or none. Inside {@link Database.together}, they are part of its
+   * transaction.
    */
   readonly write: Run
   /**
-   * Like `write`, for statements that run directly one after the other, without an Effect for each: used for the writes
-   * of every step of a run.
+   * Works like `write`, for statements that run directly one after the other, without an Effect for each. It is used
+   * for the writes of every step of a run.
    */
   readonly writeDirectly: <A>(
     operation: string,
     body: SqliteClient.Statements<A>
   ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
-  /** Waits until what was written is in the log file; absent where every write is when it returns. */
+  /** Waits until all previous writes are in the log file. `undefined` if every write is in the file when it returns. */
   readonly committed: Effect.Effect<void, SessionStoreError> | undefined
 }
 
-/** Writes between two checkpoints. */
+/** Number of writes between two checkpoints. */
 const checkpointEvery = 50
 
 const toStoreError =
@@ -60,7 +60,7 @@ const toStoreError =
   (error: SqlError): SessionStoreError =>
     new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
-/** The database at `path` by its client. Every failure names the path. */
+/** Creates the database at `path` from its client. Every failure contains the path. */
 export const make = (path: string, sql: SqliteClient.Client): Database => {
   const runStatements: Run = (operation, effect) =>
     SqliteClient.retryWhileLocked(effect).pipe(
@@ -68,11 +68,12 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
     )
 
   let writes = 0
-  // Without it, the log keeps growing until the next checkpoint succeeds.
+  // A failed checkpoint only means that the log keeps growing until the next one succeeds.
   const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
     Effect.logDebug("checkpoint failed", error)
   )
-  // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
+  // An open transaction prevents checkpoints. For a database for many runs, SQLite's automatic checkpoints are
+  // sufficient.
   const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
 
   const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
@@ -106,8 +107,8 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
 }
 
 /**
- * Opens the database in a file, and creates or migrates it if necessary. Its writes share commits for the duration
- * `within`, if given. It is closed with the scope.
+ * Opens the database in a file, and creates or migrates it if necessary. If `within` is given, writes within that time
+ * share a commit. The database is closed with the scope.
  */
 export const open = Effect.fnUntraced(function* (
   path: string,
@@ -130,7 +131,7 @@ export const openForReading = (path: string): Effect.Effect<Database, SessionSto
       const sql = yield* SqliteClient.openForReading(path)
       const database = make(path, sql)
       const version = yield* Migrations.readVersion(sql, path, Number.MAX_SAFE_INTEGER)
-      // Tables of an older schema lack what is read.
+      // Tables of an older schema lack columns that are read.
       if (version < Migrations.migrations.length) return yield* failure
       yield* Effect.logWarning(`Sessions are opened for reading only: ${failure.message}`)
       return database

@@ -1,6 +1,6 @@
 /**
- * The bytes of a SQLite database file and of its write-ahead log, as far as a repair needs them: detects damage before
- * SQLite opens a file, builds a header for a file that has lost its own, and lists the pages in a log. Pure.
+ * Interprets the bytes of a SQLite database file and of its write-ahead log for a repair, without effects: detects
+ * damage before SQLite opens a file, builds a header for a file with a damaged header, and lists the pages in a log.
  *
  * **Details**
  *
@@ -8,10 +8,10 @@
  * big-endian.
  */
 
-/** Bytes of the header of a database. */
+/** Size of the header of a database, in bytes. */
 export const headerSize = 100
 
-/** Bytes of the header of a log, and of the one before each page in it. */
+/** Size of the header of a log, and of the header before each page in the log, in bytes. */
 export const [logHeaderSize, frameHeaderSize] = [32, 24] as const
 
 const magic = new TextEncoder().encode("SQLite format 3\0")
@@ -20,11 +20,11 @@ const toView = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes
 
 const isPageSize = (size: number): boolean => size >= 512 && size <= 65_536 && (size & (size - 1)) === 0
 
-/** Tests for the sixteen bytes that every database begins with. */
+/** Tests whether a header begins with the 16-byte magic string of SQLite databases. */
 export const hasMagic = (header: Uint8Array): boolean =>
   header.length >= magic.length && magic.every((byte, index) => header[index] === byte)
 
-/** The page size in a header, or `undefined` when it names none. */
+/** Reads the page size in a header, or returns `undefined` if it is invalid. */
 const readPageSize = (header: Uint8Array): number | undefined => {
   if (header.length < 18) return undefined
   const stored = toView(header).getUint16(16)
@@ -32,7 +32,10 @@ const readPageSize = (header: Uint8Array): number | undefined => {
   return isPageSize(size) ? size : undefined
 }
 
-/** Tests for a b-tree page of a size: its kind, and cells that are all in the part of the page that is for them. */
+/**
+ * Tests whether a page is a b-tree page of the given size: it has a valid kind, and all its cells are in the cell
+ * content area.
+ */
 const isTreePage = (page: Uint8Array, size: number): boolean => {
   const kind = page[0] ?? 0
   if (kind !== 2 && kind !== 5 && kind !== 10 && kind !== 13) return false
@@ -49,9 +52,9 @@ const isTreePage = (page: Uint8Array, size: number): boolean => {
 }
 
 /**
- * The page size of a file without a readable header, from the beginning of the file: the one with the most pages that
- * are pages of a b-tree. With a smaller one the cells are not in the page, with a larger one half of the pages are not
- * seen.
+ * Guesses the page size of a file without a readable header from a sample of its beginning: the size for which most
+ * pages are b-tree pages. With a smaller size, cells would be outside their page; with a larger size, half of the pages
+ * would be missed.
  */
 const findPageSize = (sample: Uint8Array): number => {
   let best = { size: 4096, count: 0 }
@@ -64,19 +67,19 @@ const findPageSize = (sample: Uint8Array): number => {
   return best.size
 }
 
-/** Signs that a file shows before SQLite opens it. */
+/** State of a file as detected before SQLite opens it. */
 export interface FileState {
-  /** Description of the damage, for people; `undefined` when SQLite can open it. */
+  /** Description of the damage for the user, or `undefined` if SQLite can open the file. */
   readonly problem: string | undefined
   readonly pageSize: number
 }
 
 const cutOff = "it is cut off"
 
-/** Tests for a file that ends before its last page. */
+/** Tests whether a file ends before its last page. */
 export const isCutOff = ({ problem }: FileState): boolean => problem === cutOff
 
-/** Judges a file by its beginning and its size. */
+/** Inspects a file by its beginning and its size. */
 export const inspectFile = (sample: Uint8Array, size: number): FileState => {
   const stored = readPageSize(sample)
   if (size < headerSize) return { problem: size === 0 ? "it is empty" : cutOff, pageSize: 4096 }
@@ -89,15 +92,15 @@ export const inspectFile = (sample: Uint8Array, size: number): FileState => {
 }
 
 /**
- * A header with which SQLite reads the pages of a file. The id of the application and the version of the user stay
- * where the header was whole; free pages and the log are forgotten.
+ * Creates a header with which SQLite can read the pages of a file. The application id is retained if the old header was
+ * intact; free pages and the log are dropped.
  */
 export const makeHeader = (damaged: Uint8Array, pageSize: number, pages: number, applicationId: number): Uint8Array => {
   const header = new Uint8Array(headerSize)
   const view = toView(header)
   header.set(magic)
   view.setUint16(16, pageSize === 65_536 ? 1 : pageSize)
-  // A rollback journal, no reserved bytes, and the fractions that the format prescribes.
+  // Values for a rollback journal, no reserved bytes, and the payload fractions that the format prescribes.
   header.set([1, 1, 0, 64, 32, 32], 18)
   view.setUint32(24, 1)
   view.setUint32(28, pages)
@@ -118,10 +121,10 @@ export interface LogHeader {
   readonly checksum: Checksum
 }
 
-/** The two running sums of a log. */
+/** The two running checksums of a log. */
 export type Checksum = readonly [number, number]
 
-/** Adds bytes, eight at a time, to the sums of a log. */
+/** Adds bytes to the checksums of a log, eight at a time. */
 const addChecksum = (bytes: Uint8Array, isBigEndian: boolean, [first, second]: Checksum): Checksum => {
   const view = toView(bytes)
   let [a, b] = [first, second]
@@ -132,7 +135,7 @@ const addChecksum = (bytes: Uint8Array, isBigEndian: boolean, [first, second]: C
   return [a, b]
 }
 
-/** The header of a log, or `undefined` when it is damaged. */
+/** Reads the header of a log, or returns `undefined` if it is damaged. */
 export const readLogHeader = (bytes: Uint8Array): LogHeader | undefined => {
   if (bytes.length < logHeaderSize) return undefined
   const view = toView(bytes)
@@ -148,7 +151,7 @@ export const readLogHeader = (bytes: Uint8Array): LogHeader | undefined => {
 /** A page in a log. */
 export interface Frame {
   readonly page: number
-  /** Pages of the database after the transaction that this frame ends; 0 in the middle of one. */
+  /** Number of pages in the database after the transaction that this frame ends, or 0 if the frame does not end one. */
   readonly pagesAfter: number
   readonly checksum: Checksum
 }

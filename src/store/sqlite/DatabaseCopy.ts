@@ -1,6 +1,6 @@
 /**
- * A copy of a database that SQLite cannot open, made so that it can: with the pages of its log, filled up to whole
- * pages, and with a header. The original is read and never written.
+ * Copies a database that SQLite cannot open, so that SQLite can open the copy: it includes the pages of the log, is
+ * padded to whole pages, and has a repaired header. The original is never written.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { applicationId } from "../../base/platform/LeaseFile.ts"
 import * as DatabaseBytes from "./DatabaseBytes.ts"
 
-/** Bytes from the beginning of a file by which it is judged. */
+/** Number of bytes from the beginning of a file that are inspected. */
 const sampleSize = 4_194_304
 
 const empty = new Uint8Array(0)
@@ -27,7 +27,7 @@ const readAt = (file: FileSystem.File, at: number, size: number): Effect.Effect<
 const writeAt = (file: FileSystem.File, at: number, bytes: Uint8Array): Effect.Effect<void, PlatformError> =>
   Effect.andThen(file.seek(BigInt(at), "start"), file.writeAll(bytes))
 
-/** Size of a file; 0 when it is missing. */
+/** Returns the size of a file, or 0 if it is missing. */
 const readSize = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   return (yield* fs.exists(path)) ? Number((yield* fs.stat(path)).size) : 0
@@ -40,10 +40,10 @@ const readStart = (path: string, size: number) =>
     )
   )
 
-/** State of a database and of its log, seen without SQLite. */
+/** State of a database and of its log, determined without SQLite. */
 export interface Inspection extends DatabaseBytes.FileState {
   readonly size: number
-  /** True for a log that SQLite would silently do without. */
+  /** True if the log is damaged, so that SQLite would silently ignore it. */
   readonly isLogDamaged: boolean
   readonly hasLog: boolean
 }
@@ -61,12 +61,13 @@ export const inspect = Effect.fnUntraced(function* (
       : DatabaseBytes.readLogHeader(yield* readStart(`${path}-wal`, DatabaseBytes.logHeaderSize))
   const state = DatabaseBytes.inspectFile(size === 0 ? empty : yield* readStart(path, sampleSize), size)
   return {
-    // A page size that the log names is no guess.
+    // The page size in the log's header is certain, whereas the other one may be a guess.
     pageSize:
       size === 0 || (state.problem !== undefined && log !== undefined)
         ? (log?.pageSize ?? state.pageSize)
         : state.pageSize,
-    // A checkpoint that a crash ended leaves a file shorter than its header says: SQLite makes it whole from the log.
+    // A checkpoint interrupted by a crash leaves a file that is shorter than its header states. SQLite completes it
+    // from the log.
     problem: !isPresent || (size > 0 && DatabaseBytes.isCutOff(state) && log !== undefined) ? undefined : state.problem,
     size,
     isLogDamaged: logSize > 0 && log === undefined,
@@ -75,7 +76,8 @@ export const inspect = Effect.fnUntraced(function* (
 })
 
 /**
- * Writes the pages of the committed transactions of a log to the copy; returns the pages of the database after them.
+ * Writes the pages of the committed transactions in a log to the copy. Returns the number of pages in the database
+ * after them.
  */
 const applyLog = Effect.fnUntraced(function* (
   copy: FileSystem.File,
@@ -86,7 +88,7 @@ const applyLog = Effect.fnUntraced(function* (
   const frameSize = DatabaseBytes.frameHeaderSize + header.pageSize
   let checksum = header.checksum
   let pages = 0
-  /** Places in the log of the pages of the transaction that is read. */
+  /** Pages of the current transaction, with their offsets in the log. */
   let pending: Array<{ readonly page: number; readonly at: number }> = []
   for (let at = DatabaseBytes.logHeaderSize; ; at += frameSize) {
     const frame = DatabaseBytes.readFrame(yield* readAt(log, at, frameSize), header, checksum)
@@ -101,7 +103,7 @@ const applyLog = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the copy at `target`; it is removed with the scope. */
+/** Creates the copy at `target`. It is removed with the scope. */
 export const make = Effect.fnUntraced(function* (
   path: string,
   target: string,

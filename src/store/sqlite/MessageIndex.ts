@@ -1,15 +1,15 @@
 /**
- * Indexes of messages that are filled by searches: a turn of a run writes only its messages, not the index.
+ * Indexes of messages that searches fill, so that a run writes only its messages and not the index.
  *
  * **Details**
  *
- * `state_meta` has the place of each index: the id up to which messages are indexed. A search first adds later messages
- * in several transactions, each of which also moves the place. Messages that could not be added (the file is read-only,
- * another process writes to it) are read and scanned instead, so that a search always covers every message.
- * `hermes sessions optimize` adds missing messages as well.
+ * `state_meta` contains the position of each index: the id up to which messages are indexed. A search first adds later
+ * messages in several transactions, each of which also advances the position. Messages that could not be added (the
+ * file is read-only, another process writes to it) are read and scanned instead, so that a search always covers every
+ * message. `hermes sessions optimize` adds missing messages as well.
  *
- * A message that is removed or changed leaves its index by a trigger; the place moves back where the ids of removed
- * messages are given again.
+ * A trigger removes deleted or changed messages from the index. If the ids of deleted messages may be reused, it also
+ * moves the position back.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -19,10 +19,10 @@ import type { Database } from "./Database.ts"
 
 type All = SqliteClient.Database["all"]
 
-/** Row of `state_meta` with the id up to which messages are in the index of words. */
+/** Key in `state_meta` of the id up to which messages are in the word index. */
 export const wordsKey = "words_until"
 
-/** Messages and bytes of text that one transaction adds to the index of words. */
+/** Maximum number of messages, and of bytes of text, that one transaction adds to the word index. */
 const messagesPerWrite = 1_000
 const bytesPerWrite = 1_000_000
 
@@ -33,22 +33,22 @@ const readSizes = `SELECT id, octet_length(content) + octet_length(tool_name) + 
 const addRows = `INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
   SELECT id, content, tool_name, tool_calls FROM messages WHERE id > ? AND id <= ? ORDER BY id`
 
-/** Some messages that were added to an index: the id of the last, and how much was added, in the unit of the index. */
+/** Messages that were added to an index: the id of the last one, and the amount added, in the unit of the index. */
 export interface AddedMessages {
   readonly last: number
   readonly added: number
 }
 
-/** An index that is filled by those who search it. */
+/** An index that searches fill. */
 export interface MessageIndex {
-  /** The id up to which messages are in the index. */
+  /** Id up to which messages are in the index. */
   readonly place: Effect.Effect<number, SessionStoreError>
-  /** Adds messages that are not in the index yet, until all are or `most` was added. */
+  /** Adds messages that are missing from the index, until all are added or the amount `most` is reached. */
   readonly fill: (most?: number) => Effect.Effect<void, SqlError>
 }
 
 /**
- * Adds the next messages and moves the place. Returns the number of added messages, or undefined if none was missing.
+ * Adds the next messages and advances the position. Returns the amount added, or `undefined` if no message was missing.
  */
 const addSome =
   (key: string, add: (all: All, place: number) => AddedMessages | undefined) =>
@@ -60,8 +60,8 @@ const addSome =
   }
 
 /**
- * Makes an index of an open database from the key of its place in `state_meta` and a function that adds the messages
- * after a place.
+ * Creates an index of an open database. `key` is the key of its position in `state_meta`; `add` adds the messages after
+ * a position.
  */
 export const make = (
   { read, sql }: Database,
@@ -74,8 +74,8 @@ export const make = (
       SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ${key}), 0) >= coalesce(max(id), 0) AS isFilled FROM messages`,
     ([row]) => row?.isFilled === 1
   )
-  // Unlike the write of a session, this does not wait while another process writes to the file: missing messages are
-  // scanned.
+  // Unlike writes to a session, this does not wait while another process writes to the file, because missing messages
+  // are scanned instead.
   const write = sql.transaction(sql.statements(addSome(key, add)))
   return {
     place: Effect.map(
@@ -88,7 +88,7 @@ export const make = (
         const added = yield* write
         if (added === undefined) return
         left -= added
-        // Other fibers of this program run in between.
+        // Lets other fibers of this program run.
         yield* Effect.yieldNow
       }
     })
@@ -107,11 +107,11 @@ const addWordsBehind = (all: All, place: number): AddedMessages | undefined => {
   return { last, added }
 }
 
-/** Adds all messages that the index of words lacks. */
+/** Adds all messages that are missing from the word index. */
 export const addWords = (all: All): void => {
   while (addSome(wordsKey, addWordsBehind)(all) !== undefined);
 }
 
-/** Makes the index of words: FTS5 ranks by it. */
+/** Creates the word index, which uses FTS5 and ranks its matches. */
 export const makeWordIndex = (database: Database): MessageIndex =>
   make(database, wordsKey, Number.MAX_SAFE_INTEGER, addWordsBehind)

@@ -1,15 +1,16 @@
 /**
- * The tables of the session database, and how older ones become the present ones.
+ * The tables of the session database, and the migrations from older versions.
  *
  * **Details**
  *
- * A migration is a list of statements that is never changed once it was released; a change of the tables is a new one.
- * All that a database lacks run in one transaction: it is migrated whole or left as it was. `schema_version` says which
- * have run, the header's application id that the file is ours.
+ * A migration is a list of statements that is never changed after its release; a change of the tables is a new
+ * migration. All missing migrations run in one transaction, so a database is migrated completely or not at all.
+ * `schema_version` lists the migrations that have run; the application id in the file's header identifies the file as a
+ * database of this program.
  *
- * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
- * are stored after the counters, so that reading the counters does not read them. `run_record.body` is an event without
- * the message that `messages` has at its `position`; a row with a `content_key` is stored once per session.
+ * `messages.envelope` is the stored message; `content`, `tool_name` and `tool_calls` are its text for search. System
+ * prompts are stored after the counters, so that reading the counters does not read them. `run_record.body` is an event
+ * without the message that `messages` has at its `position`; a row with a `content_key` is stored once per session.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -21,7 +22,7 @@ import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { applicationId } from "../../base/platform/LeaseFile.ts"
 import * as Leases from "../../base/platform/Leases.ts"
 
-/** One step from the version before. */
+/** A migration from the previous version. */
 export interface Migration {
   readonly version: number
   readonly name: string
@@ -159,7 +160,7 @@ export const migrations: ReadonlyArray<Migration> = [
     name: "index of signs",
     statements: [
       `CREATE VIRTUAL TABLE signs_fts USING fts5(signs, content = '', contentless_delete = 1, tokenize = 'ascii')`,
-      // Ids of the newest messages are given again once these are removed.
+      // After the newest messages are removed, their ids are reused.
       `CREATE TRIGGER signs_fts_delete AFTER DELETE ON messages BEGIN
         DELETE FROM signs_fts WHERE rowid = old.id;
         UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
@@ -197,7 +198,10 @@ export const migrations: ReadonlyArray<Migration> = [
   }
 ]
 
-/** The version of a database, 0 for an empty one; fails when it is not ours to change. */
+/**
+ * Returns the version of a database, or 0 for an empty one. Fails if the database belongs to another program or a newer
+ * version.
+ */
 export const readVersion = Effect.fnUntraced(function* (
   sql: SqlClient,
   path: string,
@@ -205,7 +209,7 @@ export const readVersion = Effect.fnUntraced(function* (
 ): Effect.fn.Return<number, SqlError | SessionStoreError> {
   const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
   if (header?.application_id !== applicationId) {
-    // Leases may have been taken before the first session was made.
+    // The table of leases may exist before the first session is created.
     const [tables] = yield* sql<{ readonly count: number }>`
         SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
     if (tables?.count === 0) return 0
@@ -223,7 +227,9 @@ export const readVersion = Effect.fnUntraced(function* (
   })
 })
 
-/** Brings the database at `path` to the last of `all`; one that is there already is only read. */
+/**
+ * Migrates the database at `path` to the last version in `all`. A database that already has this version is only read.
+ */
 export const migrate = Effect.fnUntraced(function* (
   sql: SqlClient,
   path: string,
@@ -234,7 +240,7 @@ export const migrate = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   yield* sql.withTransaction(
     Effect.gen(function* () {
-      // Another process may have done it since.
+      // Another process may have migrated the database in the meantime.
       const from = yield* readVersion(sql, path, known)
       if (from === 0) {
         yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared

@@ -8,32 +8,32 @@
  * such characters has no row. The characters of a word must be adjacent in the index; a text that only appears to match
  * (`会 a 議` for `会議`) is excluded by reading it.
  *
- * It is filled like every {@link MessageIndex}, by at most {@link signsAtOnce} characters in one search.
+ * It is filled like every {@link MessageIndex}. One search adds at most {@link signsAtOnce} characters.
  */
 import type * as SearchQuery from "../SearchQuery.ts"
 import * as SearchWords from "../SearchWords.ts"
 import type { Database } from "./Database.ts"
 import * as MessageIndex from "./MessageIndex.ts"
 
-/** Signs that one search adds to the index, in about a quarter of a second. */
+/** Maximum number of characters that one search adds to the index, which takes about a quarter of a second. */
 const signsAtOnce = 400_000
 
-/** Messages and signs that one transaction adds. */
+/** Maximum number of messages, and of characters, that one transaction adds. */
 const messagesPerWrite = 1_000
 const signsPerWrite = 100_000
 
-/** Row of `state_meta` with the id up to which messages are in the index. */
+/** Key in `state_meta` of the id up to which messages are in the index. */
 export const placeKey = "signs_until"
 
-// Most texts have a byte for each character, and so none of the signs.
+// Most texts have one byte per character and therefore contain no indexed characters.
 const readTexts = `SELECT id, iif(octet_length(content) + octet_length(tool_name) + octet_length(tool_calls)
     = length(content) + length(tool_name) + length(tool_calls), '', content || char(10) || tool_name || char(10) || tool_calls) AS text
   FROM messages WHERE id > ? ORDER BY id LIMIT ?`
 const addSigns = "INSERT OR REPLACE INTO signs_fts (rowid, signs) VALUES (?, ?)"
 
 /**
- * The signs of a query's alternatives in the language of FTS5: every message that fits is found by it. `undefined`
- * where an alternative asks for none.
+ * Converts a query to an FTS5 query for its indexed characters, which finds every matching message. Returns `undefined`
+ * if an alternative contains no such characters.
  */
 export const toFts = (query: SearchQuery.SearchQuery): string | undefined => {
   const alternatives = query.map(({ all }) =>
@@ -47,7 +47,7 @@ export const toFts = (query: SearchQuery.SearchQuery): string | undefined => {
     : alternatives.map((phrases) => `(${phrases.join(" AND ")})`).join(" OR ")
 }
 
-/** Makes the index of an open database. */
+/** Creates the index of an open database. */
 export const make = (database: Database): MessageIndex.MessageIndex =>
   MessageIndex.make(database, placeKey, signsAtOnce, (all, place) => {
     let last = place

@@ -1,6 +1,4 @@
-/**
- * Care of an open session database.
- */
+/** Maintenance of an open session database. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { SessionBusy } from "../../base/domain/AgentError.ts"
@@ -28,7 +26,7 @@ interface Pages {
   readonly free: number
 }
 
-/** Makes the care of an open database with its store. */
+/** Creates the maintenance service of an open database and its store. */
 export const make = (database: Database.Database, store: SessionStore): Service => {
   const { read, sql, write } = database
   const pages = Effect.map(
@@ -46,7 +44,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
             (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions,
           sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
         FROM sessions s GROUP BY source ORDER BY sessions DESC, source`
-        // Each session that begins with messages of another one has entries that name the originals.
+        // In each session that begins with messages of another session, record entries refer to the originals.
         const copied = yield* sql<{ readonly source: string; readonly messages: number; readonly toolCalls: number }>`
         WITH copies AS (
           SELECT DISTINCT s.source, m.id, m.role, m.envelope
@@ -113,7 +111,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
               )
             )
               return undefined
-            // Before their session, so that the full-text index hears of each.
+            // Messages are deleted before their session, so that triggers update the full-text index for each message.
             yield* sql`DELETE FROM messages WHERE session_id IN ${sql.in(ids)}`
             yield* sql`DELETE FROM sessions WHERE id IN ${sql.in(ids)}`
             return ids.length

@@ -5,16 +5,16 @@
  *
  * A damaged search index is rebuilt from the messages. Other indexes are rebuilt; if that does not help, the file
  * itself is damaged: every readable row is copied to a new file that replaces the damaged one, which is preserved next
- * to it. A file that SQLite cannot open, because its header is damaged or its end is missing, is never opened: a copy
- * is opened instead, with a repaired header and the pages of the log.
+ * to it. If SQLite cannot open a file, because its header is damaged or its end is missing, a copy with a repaired
+ * header and the pages of the log is opened instead.
  *
- * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and
- * continued. One that a newer version wrote stays as it is.
+ * A message whose stored form is damaged is replaced by its search text, so that its session can be read and continued.
+ * A message written by a newer version is not changed.
  *
  * **Gotchas**
  *
- * A file must not be open elsewhere while it is recreated: a process that has it open would continue with the damaged
- * one. This is refused.
+ * The repair refuses to recreate a file that is open in another process, because that process would continue with the
+ * damaged file.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -49,7 +49,7 @@ const formatSqlError = (error: SqlError): string => {
 
 const formatCount = (count: number, one: string): string => (count === 1 ? `1 ${one}` : `${count} ${one}s`)
 
-/** Problems of the file, and of its search index. */
+/** Returns the problems of the file, and whether any problem concerns the search index. */
 const checkIntegrity = Effect.fnUntraced(function* (sql: Sql) {
   const rows = yield* sql<{ readonly integrity_check: string }>`PRAGMA integrity_check(20)`.pipe(
     Effect.map((found) => found.map((row) => row.integrity_check)),
@@ -63,10 +63,12 @@ const checkIntegrity = Effect.fnUntraced(function* (sql: Sql) {
   return { file: bad.filter((row) => !isOfIndex(row)), isIndexNamed: bad.some(isOfIndex) }
 })
 
-/** In an older schema a trigger adds every message to the index of words. */
+/** Query that tests for an older schema, in which a trigger adds every message to the word index. */
 const addingTrigger = "SELECT 1 FROM sqlite_schema WHERE name = 'messages_fts_insert'"
 
-/** Compares the index of words with the messages, those too that no search has added yet; adds none for good. */
+/**
+ * Compares the word index with the messages, including messages that no search has added yet. The index is not changed.
+ */
 const isIndexRight = (sql: SqliteClient.Client) =>
   Effect.match(
     sql.transaction(
@@ -83,7 +85,7 @@ const isIndexRight = (sql: SqliteClient.Client) =>
     { onSuccess: () => true, onFailure: () => false }
   )
 
-/** Makes the table of an index anew, empty. */
+/** Recreates the table of an index, empty. */
 const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
   yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
   const create = Migrations.migrations
@@ -93,7 +95,8 @@ const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
 })
 
 /**
- * Rebuilds the search index, even if its own tables are damaged. The index of signs is emptied, and searches fill it.
+ * Rebuilds the word index, even if its own tables are damaged. The character index is emptied, and searches fill it
+ * again.
  */
 const rebuildIndex = (sql: SqliteClient.Client) => {
   const fill = Effect.gen(function* () {
@@ -109,7 +112,7 @@ const rebuildIndex = (sql: SqliteClient.Client) => {
     Effect.flatMap((isRight) => (isRight ? Effect.void : Effect.asVoid(anew)))
   )
   const signs = Effect.gen(function* () {
-    // Missing in an older schema.
+    // An older schema does not have this table.
     if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'signs_fts'`).length === 0) return
     yield* recreateTable(sql, "signs_fts")
     yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
@@ -146,7 +149,7 @@ const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
   }
 })
 
-/** A message with the text of a damaged one. */
+/** Returns a message with the text of a damaged message. */
 const makeReplacement = ({ content, role }: StoredMessage): Prompt.Message => {
   const text = content === "" ? "[This message was damaged.]" : content
   if (role === "user") return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
@@ -161,7 +164,7 @@ const findMiscounted = (sql: Sql) =>
     SELECT sessions.id, (SELECT coalesce(max(position) + 1, 0) FROM messages WHERE session_id = sessions.id) AS next
     FROM sessions WHERE message_count <> next`
 
-/** Repairs the rows of a file that is sound. */
+/** Repairs the rows of an intact file. */
 const repairRows = Effect.fnUntraced(function* (sql: Sql, damaged: ReadonlyArray<StoredMessage>) {
   for (const row of damaged) {
     const envelope = StoredForm.encode(makeReplacement(row))
@@ -171,7 +174,7 @@ const repairRows = Effect.fnUntraced(function* (sql: Sql, damaged: ReadonlyArray
     yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
 })
 
-/** Takes the file for this connection alone, as far as its damage allows that. */
+/** Locks the file exclusively for this connection, if its damage allows that. */
 const takeExclusively = (sql: Sql, path: string) =>
   Effect.andThen(sql.unsafe("PRAGMA journal_mode = DELETE").unprepared, sql.unsafe("BEGIN EXCLUSIVE").unprepared).pipe(
     Effect.catch((error) =>
@@ -185,7 +188,7 @@ const takeExclusively = (sql: Sql, path: string) =>
 
 /**
  * Replaces a database with `made` and renames the old file to `kept`. Its log is moved too, because SQLite would treat
- * it as the log of the new file. All or nothing.
+ * it as the log of the new file. If one step fails, all previous steps are undone.
  */
 const replaceFile = (
   path: string,
@@ -210,7 +213,7 @@ const replaceFile = (
     )
   })
 
-/** Reports what was written to the new file. */
+/** Describes the data that was written to the new file. */
 const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.SalvageReport): string => {
   const saved = `${formatCount(sessions, "session")}, ${formatCount(messages, "message")}`
   if (incomplete.length === 0) return `wrote everything to a new file (${saved})`
@@ -219,7 +222,8 @@ const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: Sqli
 }
 
 /**
- * Replaces a database by a new file with its readable data. Returns the path of the damaged file, and the saved data.
+ * Replaces a database by a new file with its readable data. Returns the path of the damaged file, and a description of
+ * the saved data.
  */
 const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -235,9 +239,7 @@ const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
 
 const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
 
-/**
- * Refuses the database of another program or of a newer version. The table of versions may be among what is damaged.
- */
+/** Refuses the database of another program or of a newer version. A damaged version table is tolerated. */
 const refuseForeign = (sql: Sql, path: string) =>
   Effect.catchIf(
     Migrations.readVersion(sql, path, lastVersion),
@@ -252,17 +254,17 @@ const hasSessions = (sql: Sql) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Saves what can be read of a file that SQLite does not open. */
+/** Saves the readable data of a file that SQLite cannot open. */
 const rescueFile = Effect.fnUntraced(function* (path: string, inspection: DatabaseCopy.Inspection) {
   const copy = `${path}.readable`
   yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) =>
     makeFailure(`${path} could not be copied: ${error.message}`)
   )
-  // Closed before the copy is removed.
+  // The database must be closed before the copy is removed.
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const sql = yield* SqliteClient.open(copy)
-      // The header of a file that is cut off says whose it is.
+      // The header of a truncated file already identifies it as a database of this program.
       if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
         return yield* makeFailure(
           `${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`
@@ -274,7 +276,7 @@ const rescueFile = Effect.fnUntraced(function* (path: string, inspection: Databa
   )
 })
 
-/** Keeps a copy of a log that SQLite does not read and will write anew. */
+/** Copies a damaged log, because SQLite ignores and overwrites it. */
 const keepLog = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
@@ -284,7 +286,7 @@ const keepLog = Effect.fnUntraced(function* (path: string) {
   return `kept a copy of the damaged log as ${kept}`
 })
 
-/** Checks a database, and repairs it unless only the check is asked for. */
+/** Checks a database, and repairs it unless only a check is requested. */
 export const repair = Effect.fnUntraced(function* (
   path: string,
   { checkOnly }: { readonly checkOnly: boolean }
@@ -308,7 +310,7 @@ export const repair = Effect.fnUntraced(function* (
   }
   const isEmpty = inspection.size === 0 && !inspection.hasLog
   const isUnreadable = inspection.problem !== undefined && !isEmpty
-  // SQLite would remove the damaged log, and a check changes nothing.
+  // Opening the file would make SQLite remove the damaged log, but a check must not change anything.
   if (checkOnly && inspection.isLogDamaged && !isUnreadable) return { problems, done, keptAt: undefined }
   if (inspection.problem !== undefined) {
     isDamaged = true
@@ -332,7 +334,7 @@ export const repair = Effect.fnUntraced(function* (
       if (file.length > 0)
         problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
       if (file.length > 0 && !checkOnly) {
-        // Damage of an index alone is repaired by making it anew.
+        // If only an index is damaged, rebuilding it repairs the file.
         yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
         file = (yield* checkIntegrity(sql)).file
         if (file.length === 0) done.push("built the indexes anew")
@@ -344,7 +346,7 @@ export const repair = Effect.fnUntraced(function* (
         done.push(line)
         return kept
       }
-      // Before the rows: triggers of the index go with each change of them.
+      // The index is repaired before the rows, because changing rows runs triggers that use the index.
       if (isIndexNamed || !(yield* isIndexRight(sql))) {
         problems.push("the search index does not fit the messages")
         if (!checkOnly) {
@@ -358,7 +360,7 @@ export const repair = Effect.fnUntraced(function* (
   const keptAt = isEmpty ? undefined : yield* mapSqlErrors(isUnreadable ? rescue : repairOpened)
 
   const rest = Effect.gen(function* () {
-    // A check changes nothing, so it does not migrate either.
+    // A check must not change anything, so it does not migrate the database.
     const sql = checkOnly ? yield* SqliteClient.open(path) : (yield* Database.open(path)).sql
     const damaged = yield* findDamagedMessages(sql)
     const counts = yield* findMiscounted(sql)
@@ -371,7 +373,7 @@ export const repair = Effect.fnUntraced(function* (
       done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
     if (counts.length > 0) done.push(`counted the messages of ${formatCount(counts.length, "session")}`)
   })
-  // Rows of a damaged file are examined when it was recreated.
+  // Rows of a damaged file are examined only after it was recreated.
   if (!isDamaged || !checkOnly) yield* mapSqlErrors(Effect.scoped(rest))
   return { problems, done, keptAt }
 })

@@ -1,6 +1,4 @@
-/**
- * Retention on an open session database.
- */
+/** Retention of sessions in an open database. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
@@ -10,16 +8,16 @@ import type { Limit, PruneResult, Service } from "../SessionRetention.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import type * as Database from "./Database.ts"
 
-/** Row of `state_meta` with the time of the last automatic removal. */
+/** Key in `state_meta` of the time of the last automatic removal. */
 const lastKey = "last_auto_prune"
 
-/** Lease of the process that removes. */
+/** Name of the lease held by the process that removes sessions. */
 const pruning = "session retention"
 
-/** Name of the lease of a program that has a session open. */
+/** Returns the name of the lease of a program that has a session open. */
 export const formatOpenName = (id: string): string => `open session ${id}`
 
-/** Sessions below the root of their conversation; `UNION` ends where parents go round in a circle. */
+/** Selects the sessions below the root of each conversation. `UNION` ends cycles of parents. */
 export const selectFamilies = (sql: Database.Database["sql"], root: string | undefined) => sql`
   WITH RECURSIVE family (root, id) AS (
     SELECT id, id FROM sessions
@@ -32,13 +30,13 @@ export const selectFamilies = (sql: Database.Database["sql"], root: string | und
     SELECT family.root, sessions.id FROM family JOIN sessions ON sessions.parent_session_id = family.id
   )`
 
-/** Makes the retention of an open database. */
+/** Creates the retention service of an open database. */
 export const make = ({ read, sql, write }: Database.Database): Service => {
   const leases = Leases.make<SessionStoreError>(sql, (effect) => write("prune", effect))
 
   /**
-   * Roots of conversations that are over and old. A sub-agent whose process was killed never ended: its conversation
-   * decides.
+   * Selects the roots of conversations that have ended and are old. A sub-agent without an end, whose process was
+   * killed, does not count as active.
    */
   const findOldRoots = ({ before, source }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
@@ -67,7 +65,7 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
           )
         )
           return false
-        // Before their session, so that the full-text index hears of each.
+        // Messages are deleted before their session, so that triggers update the full-text index for each message.
         yield* sql`DELETE FROM messages WHERE session_id IN ${sql.in(ids)}`
         yield* sql`DELETE FROM sessions WHERE id IN ${sql.in(ids)}`
         return true
@@ -95,7 +93,7 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
       const pruned: { -readonly [K in keyof PruneResult]: PruneResult[K] } = { removed: 0, kept: 0 }
       for (const { root } of yield* read("prune", findOldRoots(limit))) {
         pruned[(yield* removeConversation(root, limit)) ? "removed" : "kept"]++
-        // Others of this program write in between.
+        // Lets other fibers of this program write.
         yield* Effect.yieldNow
       }
       return pruned
@@ -118,7 +116,7 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
           const isDue = Effect.zipWith(Clock.currentTimeMillis, lastTime, (now, last) => now - last >= intervalMillis)
           if (!(yield* isDue)) return undefined
           yield* leases.take(pruning)
-          // Another process may have done it since.
+          // Another process may have removed sessions in the meantime.
           if (!(yield* isDue)) return undefined
           const done = yield* removal
           const now = yield* Clock.currentTimeMillis

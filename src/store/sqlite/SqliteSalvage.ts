@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Rows are read from the beginning and from the end of each table. Between the two damaged places, every row number is
- * tried, so that each readable part is found regardless of the number of damaged parts; far after the last row that was
- * found, only every {@link coarseStep}th number is tried.
+ * Rows are read from the beginning and from the end of each table. Between the first and the last damaged place, every
+ * row number is tried, so that every readable part is found. Far after the last row found, only every
+ * {@link coarseStep}th number is tried.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -22,13 +22,16 @@ type Sql = SqlClient
 /** Names of the tables that are copied, parents first. */
 const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
 
-/** Row numbers that are tried one by one after the last row, and the step between those that follow. */
+/**
+ * Number of row numbers that are tried one by one after the last row found, and the step between the numbers tried
+ * after these.
+ */
 const [fineSteps, coarseStep] = [4096, 32] as const
 
-/** Row numbers that are looked for in a table at most. */
+/** Maximum number of row numbers that are tried in a table. */
 const maxSeeks = 50_000
 
-/** Rows of a table that can be read, in pages. `lost` counts the places that cannot. */
+/** Reads the readable rows of a table, in pages, and passes them to `use`. Returns true if all rows were read. */
 const readRows = Effect.fnUntraced(function* (
   sql: Sql,
   table: string,
@@ -46,8 +49,8 @@ const readRows = Effect.fnUntraced(function* (
     return true
   }
   /**
-   * Pages in one direction until one cannot be read, and then its rows one after another. Returns the last row, and if
-   * all was read.
+   * Reads pages in one direction. When a page cannot be read, reads single rows until one cannot be read. Returns the
+   * number of the last row read, and whether all rows were read.
    */
   const walk = Effect.fnUntraced(function* (from: number, until: number, isUp: boolean) {
     let at = from
@@ -73,11 +76,11 @@ const readRows = Effect.fnUntraced(function* (
   if (up.isWhole) return true
   const down = yield* walk(most, up.at, false)
   if (down.isWhole) return true
-  // The last number of a table is unknown when its end is lost.
+  // If the end of a table is lost, its last row number is unknown.
   const isAnyRead = up.at !== -most || down.at !== most
   const seekLimit = !isAnyRead ? 300 : down.at === most ? Math.min(Math.max(1000, pages * 2), maxSeeks / 5) : maxSeeks
   const top = Math.min(down.at, Math.max(up.at, 0) + seekLimit * coarseStep)
-  /** The first row from `number` on, when the pages on the way to it can be read. */
+  /** Reads the first row from `number` on, if the pages on the way to it are readable. */
   const seekRow = (number: number) => selectRows(`WHERE rowid >= ${number} AND rowid < ${top} ORDER BY rowid LIMIT 1`)
   let gap = Math.max(up.at, 0)
   let seeks = 0
@@ -86,7 +89,7 @@ const readRows = Effect.fnUntraced(function* (
     const found = yield* seekRow(number)
     if (Result.isFailure(found)) continue
     if (found.success.length === 0) return false
-    // Rows that a coarse step went over.
+    // Rows skipped by a coarse step.
     for (let back = Math.max(number - coarseStep, gap + fineSteps) + 1; back < number; back++) {
       const row = yield* selectRows(`WHERE rowid = ${back}`)
       if (Result.isSuccess(row)) yield* use(dropRowNumbers(row.success))
@@ -100,13 +103,13 @@ const readRows = Effect.fnUntraced(function* (
   return false
 })
 
-/** Counts of copied rows. */
+/** Result of copying rows, with the number of copied sessions and messages. */
 export interface SalvageReport {
-  /** Tables of which something is lost. */
+  /** Tables that were not copied completely. */
   readonly incomplete: ReadonlyArray<string>
   readonly sessions: number
   readonly messages: number
-  /** Messages that the copied sessions say they have, and that could not be read. */
+  /** Number of messages that the copied sessions should contain but that could not be read. */
   readonly lostMessages: number
 }
 
@@ -118,7 +121,7 @@ const countSalvaged = (sql: Sql) =>
       FROM sessions
     )`
 
-/** Copies what can be read into a new file. */
+/** Copies the readable data to a new file. */
 export const salvage = Effect.fnUntraced(function* (
   damaged: Sql,
   target: string
@@ -141,7 +144,7 @@ export const salvage = Effect.fnUntraced(function* (
               rows,
               (row) => {
                 const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-                // The new file retains its own values.
+                // Existing values in `state_meta` of the new file are retained.
                 const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
                 return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () =>
                   Effect.sync(() => void refused++)
@@ -161,7 +164,7 @@ export const salvage = Effect.fnUntraced(function* (
       for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
         yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
       }
-      // Messages that follow a lost one come after the one before it.
+      // Renumbers the messages of each session to close the gaps left by lost messages.
       yield* sql`UPDATE messages SET position = -1 - position`
       yield* sql`
       UPDATE messages SET position = numbered.place FROM (

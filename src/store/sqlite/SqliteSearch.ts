@@ -1,13 +1,13 @@
 /**
- * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them
- * are not in it: for these the messages that the index of signs names are read. Messages that an index does not have
- * yet are added to it first; where that cannot be done they are scanned.
+ * Search in an open database, by its full-text index, which ranks the matches. Words in scripts without spaces are not
+ * in that index. For these words, the character index finds messages, which are then read and compared. Messages that
+ * are missing from an index are added first, or scanned if they cannot be added.
  *
  * **Details**
  *
- * The index is read from the newest message to the oldest. Of words that are almost everywhere the newest
- * {@link mostRanked} messages are ranked, so that the time of a search does not grow with the database; neighbours and
- * excerpts are read for hits alone.
+ * The index is read from the newest message to the oldest. If very many messages match, only the newest
+ * {@link mostRanked} are ranked, so that the search time does not grow with the database. Neighbours and excerpts are
+ * read only for hits.
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
@@ -22,10 +22,10 @@ import * as SignIndex from "./SignIndex.ts"
 
 type Role = SessionSearch.Role
 
-/** Messages that fit a query and are ranked; older ones are hits only where fewer fit. */
+/** Maximum number of matching messages that are ranked. Older messages become hits only if fewer messages match. */
 export const mostRanked = 2_000
 
-/** Messages that may hold the signs of a query and are read at once. */
+/** Number of messages that are read at once when they are scanned. */
 const scannedAtOnce = 200
 
 interface PlaceRow {
@@ -63,7 +63,10 @@ const findExcerpt = (query: SearchQuery.SearchQuery, row: TextRow): string | und
 const toFtsTerms = (terms: ReadonlyArray<SearchQuery.Term>, operator: string): string =>
   terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? "*" : ""}`).join(operator)
 
-/** A query in the language of FTS5. Words are letters and digits: quoted, they are never part of that language. */
+/**
+ * Converts a query to an FTS5 query. Words consist of letters and digits and are quoted, so they cannot contain
+ * operators.
+ */
 export const toFts = (query: SearchQuery.SearchQuery): string =>
   query
     .map(({ all, none }) =>
@@ -76,7 +79,7 @@ export const toFts = (query: SearchQuery.SearchQuery): string =>
 const listUnspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<string> =>
   terms.flatMap((term) => term.words.filter(SearchWords.isUnspaced))
 
-/** Makes the search on an open database. */
+/** Creates the search in an open database. */
 export const make = (database: Database): SessionSearch.Service => {
   const { read, sql } = database
   const words = MessageIndex.makeWordIndex(database)
@@ -96,7 +99,7 @@ export const make = (database: Database): SessionSearch.Service => {
     ...(options.except === undefined ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]
-  /** The row ids of a session's messages are close together: their range limits the search of the index. */
+  /** Limits a search of the index to the range of a session's row ids, because these are close together. */
   const limitToSession = (index: Fragment, sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
     sessionId === undefined
       ? []
@@ -143,8 +146,7 @@ export const make = (database: Database): SessionSearch.Service => {
     )
 
   /**
-   * Messages of one source that fit, in the order that is asked for; `id` names the column that the source has in
-   * order.
+   * Finds matching messages from one source, in the requested order. `id` is the column by which the source is ordered.
    */
   const scanMessages = Effect.fnUntraced(function* (
     { from, id }: { readonly from: Fragment; readonly id: Fragment },
@@ -182,7 +184,7 @@ export const make = (database: Database): SessionSearch.Service => {
       options,
       limit
     )
-    // The index has the older messages.
+    // The index contains the older messages, so it is searched first.
     if (isOldestFirst(options)) {
       const hits = yield* searchIndex(query, options, limit, until)
       return hits.length < limit ? [...hits, ...(yield* behind).slice(0, limit - hits.length)] : hits
@@ -213,7 +215,7 @@ export const make = (database: Database): SessionSearch.Service => {
             }
           ]
     const hits: Array<SessionSearch.Hit> = []
-    // The index has the older messages.
+    // The index contains the older messages.
     for (const source of isOldestFirst(options) ? [...index, scan] : [scan, ...index]) {
       if (hits.length < limit) hits.push(...(yield* scanMessages(source, query, options, limit - hits.length)))
     }
@@ -226,7 +228,7 @@ export const make = (database: Database): SessionSearch.Service => {
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
       if (query.length === 0 || limit === 0) return Effect.succeed([])
       const inIndex = listUnspacedWords(query.flatMap(({ all, none }) => [...all, ...none])).length === 0
-      // A file that takes no more is searched as far as it is filled.
+      // If messages cannot be added to the index, the search continues and scans them.
       return Effect.andThen(
         Effect.ignore((inIndex ? words : signs).fill(), { log: "Debug" }),
         read("search", inIndex ? searchByWords(query, options, limit) : searchBySigns(query, options, limit))

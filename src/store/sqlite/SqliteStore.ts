@@ -1,5 +1,5 @@
 /**
- * The session store and the run record on an open SQLite database.
+ * The session store and the run record in an open SQLite database.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -32,7 +32,7 @@ const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) O
 
 const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
 
-/** Columns that `SqlRows.UsageCounts` has values for, in their order; the last two are replaced. */
+/** Columns of `SqlRows.UsageCounts`, in order. The values of the last two are replaced instead of added. */
 const counterNames = [
   "input_tokens",
   "output_tokens",
@@ -57,7 +57,7 @@ const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, mo
   ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
 
 const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
-/** By the number of rows: a text that stays the same is a statement that stays prepared. */
+/** Insert statements by number of rows. Reusing the same text lets SQLite reuse the prepared statement. */
 const inserts: Array<string> = []
 const buildInsert = (rows: number): string =>
   (inserts[rows] ??=
@@ -73,9 +73,12 @@ const makeKeep =
 
 type All = SqliteClient.Database["all"]
 
-/** Changes of a transaction in the row of a session, which are one statement however many operations make them. */
+/**
+ * Changes that a transaction makes to the row of a session. They are written by one statement, regardless of the number
+ * of operations.
+ */
 interface RowChange {
-  /** Messages of the session, including messages added by the transaction. */
+  /** Number of messages in the session, including messages added by the transaction. */
   count: number
   /** False if no call of the session has begun. */
   hasBegun: boolean
@@ -90,10 +93,12 @@ const writeChange = (all: All, id: string, { appended, counted }: RowChange): vo
   else if (counted !== undefined) all(buildUpdate(addUsage), [...Object.values(counted), id])
 }
 
-/** Changes of rows by their transaction and session. */
+/** Changes of session rows, by transaction and session id. */
 const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
 
-/** Finds the changes of the transaction in the row of a session, or returns undefined if the session does not exist. */
+/**
+ * Returns the pending changes of the transaction to the row of a session, or `undefined` if the session does not exist.
+ */
 const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
   let known = changes.get(transaction)
   if (known === undefined) changes.set(transaction, (known = new Map()))
@@ -110,13 +115,13 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
   known.set(id, change)
   transaction.putOff((all) => {
     writeChange(all, id, change)
-    // Later operations read it again.
+    // Later operations read the row again.
     known.delete(id)
   })
   return change
 }
 
-/** Makes the session store on an open database. */
+/** Creates the session store in an open database. */
 export const make = ({ committed, read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
   SqlStore.make({
     sql,
@@ -218,7 +223,7 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
     )
 })
 
-/** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
+/** Opens the store, the search and the run record in a database file, which is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
   Effect.map(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),

@@ -27,15 +27,14 @@ import { Home } from "../../base/config/Environment.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 
-/** Approved for good, each exactly; the text of a {@link Target}. */
+/** Kind of a permanently approved target. Each kind matches the text of a {@link Target} exactly. */
 type Kind = "command" | "prefix" | "path" | "host" | "tool" | "call"
 
-/** A thing that an approval is granted for. */
+/** A target that an approval is granted for. */
 export interface Target {
   readonly kind: Kind
   /**
-   * The command line, its first words, the absolute path, the host, the name of the tool, or the tool with its
-   * arguments.
+   * The command line, its prefix, the absolute path, the host, the name of the tool, or the tool with its arguments.
    */
   readonly text: string
 }
@@ -46,16 +45,16 @@ export const formatEntry = ({ kind, text }: Target): string =>
 
 /** The entries of a list, grouped by kind. */
 interface ParsedEntries {
-  /** Entries of approvals, as {@link formatEntry} writes them. */
+  /** Entries stored for approvals, as written by {@link formatEntry}. */
   readonly exact: ReadonlySet<string>
   readonly globs: ReadonlyArray<string>
-  /** Entries that name a kind of danger, and count no more. */
+  /** Entries that name a kind of danger. They are no longer valid. */
   readonly dropped: ReadonlyArray<string>
 }
 
 const isExact = (entry: string): boolean => /^(?:command|path|host|tool|call): ./s.test(entry)
 
-/** Kinds of danger as stored by former versions. */
+/** Kinds of danger stored by earlier versions. */
 const formerKinds: ReadonlySet<string> = new Set([
   "SQL DELETE without WHERE",
   "SQL DROP",
@@ -153,14 +152,14 @@ const isFormer = (entry: string): boolean =>
   entry.startsWith("change of ") ||
   /^\S+ (?:may change or delete things|asks for an approval)$/.test(entry)
 
-/** Sorts the entries of a list. */
+/** Groups the entries of a list by kind. */
 export const parse = (entries: ReadonlyArray<string>): ParsedEntries => ({
   exact: new Set(entries.filter(isExact)),
   globs: entries.filter((entry) => !isExact(entry) && !isFormer(entry)),
   dropped: entries.filter((entry) => !isExact(entry) && isFormer(entry))
 })
 
-/** The warning about entries that are no longer valid, or undefined without such entries. */
+/** Returns the warning about entries that are no longer valid; `undefined` if there are no such entries. */
 export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
   dropped.length === 0
     ? undefined
@@ -179,12 +178,12 @@ export interface AllowListStore {
   readonly add: (entries: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
 
-/** See {@link AllowListStore}; in memory by default. */
+/** Current {@link AllowListStore}. By default, approvals are stored in memory. */
 export const AllowList = Context.Reference<AllowListStore>("hermes-effect/tool/approval/AllowList", {
   defaultValue: () => ({ add: () => Effect.void })
 })
 
-/** Keeps approvals for good in `command_allowlist` of the configuration file. */
+/** Stores permanent approvals in `command_allowlist` of the configuration file. */
 export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Home | Path.Path> = Layer.effect(
   AllowList,
   Effect.map(Effect.context<FileSystem.FileSystem | Home | Path.Path>(), (context) => ({
@@ -196,11 +195,11 @@ export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Ho
   }))
 )
 
-/** One approval: a target, for this reason. Another reason about the same target is asked anew. */
+/** One approval of a target for a specific reason. Another reason for the same target requires a new question. */
 export interface Approval {
   readonly target: Target
   readonly reason: string
-  /** An approval for good counts for it. */
+  /** True if a permanent approval applies to this approval. */
   readonly permanent: boolean
 }
 
@@ -208,14 +207,14 @@ export interface Approval {
 export interface Memory {
   readonly knows: (session: string, approved: Approval) => boolean
   readonly rememberSession: (session: string, approved: ReadonlyArray<Approval>) => void
-  /** Remembers permanently. If storing fails, the approval holds for this process, and a warning says why. */
+  /** Stores approvals permanently. If storing fails, the approval holds for this process, and a warning says why. */
   readonly rememberAlways: (targets: ReadonlyArray<Target>) => Effect.Effect<void>
   readonly forget: (session: string) => void
 }
 
 const formatKey = ({ reason, target }: Approval): string => JSON.stringify([target.kind, target.text, reason])
 
-/** A memory that starts with the permanently approved entries. */
+/** Creates a memory that starts with the permanently approved entries. */
 export const makeMemory = (allowed: Iterable<string>, store: AllowListStore): Memory => {
   const always = new Set(allowed)
   const sessions = new Map<string, Set<string>>()

@@ -1,11 +1,11 @@
 /**
- * Bounds on the approvals of a run: choices that its questions offer, and whether its commands may leave the sandbox.
- * Clients other than the owner get narrower ones than the owner.
+ * Bounds on the approvals of a run: the choices that its questions offer, and whether its commands may leave the
+ * sandbox. Clients other than the owner get narrower bounds than the owner.
  *
  * **Details**
  *
- * Bounds hold for the run of a fiber and for everything it starts. They narrow the choices of a question; they never
- * lift a question or a denial.
+ * Bounds apply to the run of a fiber and to everything that the run starts. They narrow the choices of a question; they
+ * never lift a question or a denial.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -16,7 +16,10 @@ import type { Choice } from "./Question.ts"
 export interface Bounds {
   /** Choices that a question may offer; another answer is a denial. */
   readonly choices: ReadonlyArray<Choice>
-  /** Reason for the model that no command of this run leaves the sandbox; undefined where the user may approve that. */
+  /**
+   * Reason, for the model, why no command of this run may leave the sandbox; `undefined` if the user may approve
+   * leaving it.
+   */
   readonly confinement: string | undefined
 }
 
@@ -24,8 +27,8 @@ export interface Bounds {
 export const ofOwner: Bounds = { choices: ["once", "session", "always", "deny"], confinement: undefined }
 
 /**
- * Bounds of a run for a client that the owner admitted under a name: one call at a time, and only inside of the
- * sandbox.
+ * Bounds of a run for a client that the owner admitted under a name: approvals cover one call at a time, and commands
+ * stay inside the sandbox.
  */
 export const ofClient: Bounds = {
   choices: ["once", "deny"],

@@ -1,11 +1,12 @@
 /**
  * Decides on concerns that are not yet approved: a model may rule on them, then a user is asked, and the answer is
- * remembered. Silence, failure and unknown answers count as deny.
+ * remembered. A missing answer, a failure and an unknown answer count as deny.
  *
  * **Details**
  *
- * Each request that memory does not settle causes exactly one `pre_approval_request` and one `post_approval_response`.
- * A terminal shows one question of a session at a time; a question that was settled while it waited is not shown.
+ * Each request without an earlier approval in memory causes exactly one `pre_approval_request` and one
+ * `post_approval_response`. A terminal shows one question of a session at a time. A question that was settled while it
+ * waited is not shown.
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
@@ -36,42 +37,42 @@ const noWayAround =
 
 const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
 
-/** The floor. */
+/** Renders the message about a call that the hardline floor blocked. */
 export const renderHardlineBlock = (key: string): string =>
   `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
 
-/** A glob of the operator. */
+/** Renders the message about a command that a deny glob of the operator blocked. */
 export const renderGlobDenial = (glob: string): string =>
   `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
 
-/** A rule of `permissions.deny`. */
+/** Renders the message about a call that a rule of `permissions.deny` blocked. */
 export const renderRuleDenial = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
-/** Nothing may change while the agent plans. */
+/** Renders the message about a call that may change something while the agent plans. */
 export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
   `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. Do not look ` +
   "for another way to change it. Go on reading what you need, then present your plan as your answer: what you " +
   "will change, in which order, and how you will check it. The user approves it, or asks for another." +
   (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
 
-/** Message about a call that the user denied. */
+/** Renders the message about a call that the user denied. */
 const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
   "BLOCKED: the user denied this " +
   `(${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ` +
   noWayAround
 
-/** The question was not answered. */
+/** Renders the message about a call whose question was not answered. */
 const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
   `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
 
-/** No user can be asked. */
+/** Renders the message about a call that needs an approval when no user can be asked. */
 const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
   `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another ` +
   "way that needs no approval, or leave it undone and say so" +
   (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
 
-/** The call cannot be shown whole. */
+/** Renders the message about a call that cannot be shown completely. */
 const renderUnshowableDenial = (reason: string): string =>
   `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
 
@@ -83,24 +84,24 @@ const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string 
     : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you ` +
       "could not do.")
 
-/** Concerns about a call, or about something else that has a text. */
+/** Concerns about a call, or about another request that has a text. */
 interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** Target of an approval, for concerns without their own target. */
+  /** Target of an approval for concerns that have no target. */
   readonly target: Target
-  /** Finds the rules that store a permanent approval. Without them, it is stored in the allow-list. */
+  /** Finds the rules that store a permanent approval. Without such rules, the approval is stored in the allow-list. */
   readonly offeredRules?:
     | ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>)
     | undefined
 }
 
-/** Whom a request belongs to. */
+/** Session and ids that a request belongs to. */
 interface RequestOwner {
-  /** Scope of an approval "for this session". */
+  /** Session for which an approval "for this session" holds. */
   readonly session: string
-  /** Sessions in which hosts were approved for this one too. */
+  /** Parent sessions whose host approvals also apply to this session. */
   readonly starting: ReadonlyArray<string>
   readonly ids: Ids
   readonly mode: Mode
@@ -110,14 +111,14 @@ interface RequestOwner {
 interface ApprovalAnswer {
   readonly outcome: Outcome
   readonly by: Permit["by"]
-  /** For the model, of a denial. */
+  /** Message for the model if the call was denied. */
   readonly message: string
   readonly reason?: string | undefined
 }
 
 interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
-  /** The prefix that it was granted for, instead of the targets. */
+  /** The prefix that the approval was granted for, instead of the targets. */
   readonly prefix?: Target | undefined
 }
 
@@ -127,27 +128,27 @@ interface ApprovalFlow {
   readonly forget: (session: string) => void
 }
 
-/** Parties that can decide, and the policy that they work under. */
+/** The approver, judge and stores that take part in a decision, and their policy. */
 interface Parties {
   readonly policy: Pick<Policy, "timeout">
   readonly memory: Memory
   readonly hooks: Hooks
   readonly approver: Approver | undefined
   readonly judge: ApprovalJudge["Service"] | undefined
-  /** Keeps approvals for good as rules. */
+  /** Stores permanent approvals as rules. */
   readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
 }
 
 /**
- * True if a permanent approval, which is written to disk, may be offered: the text is shown unchanged and does not
- * contain a secret.
+ * Returns true if a permanent approval, which is written to disk, may be offered: the text is shown unchanged and does
+ * not contain a secret.
  */
 const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 
 const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
   Array.from(new Map(concerns.map(({ target = whole }) => [formatEntry(target), target])).values())
 
-/** The prefix that an approval may be granted for, if it covers every concern of the question. */
+/** Returns the prefix that an approval may be granted for, if it covers every concern of the question. */
 const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined)
     ? concerns[0]?.prefix
@@ -195,7 +196,7 @@ const buildQuestion = (
   }
 }
 
-/** True when a model rules before anybody is asked. */
+/** Returns true if a model rules before a user is asked. */
 const isJudged = (mode: Mode, presence: Presence): boolean =>
   mode === "smart" && (presence._tag === "Attended" || presence.judged)
 
@@ -234,7 +235,7 @@ const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Ques
     })
   )
 
-/** Makes the flow that settles concerns without an earlier approval. */
+/** Creates the flow that settles concerns without an earlier approval. */
 export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
@@ -245,7 +246,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     return known
   }
 
-  /** Asks the model for a ruling; undefined leaves the question to a person. */
+  /** Asks the model for a ruling; `undefined` leaves the question to a person. */
   const requestRuling = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
     judge === undefined
       ? Effect.succeed(undefined)
@@ -270,7 +271,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
           })
         )
 
-  /** The approver, or the prompt of the program that started the run. */
+  /** Returns the approver, or the prompt of the program that started the run. */
   const present: Effect.Effect<Approver | undefined> =
     approver === undefined
       ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
@@ -315,7 +316,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     ({ target: whole }: Request) =>
     ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
 
-  /** Makes an approval of all commands that the prefix covers. */
+  /** Creates an approval for all commands that the prefix covers. */
   const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
 
   const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
@@ -329,7 +330,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
   const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
-    // It may have been approved while this question waited.
+    // The concerns may have been approved while this question waited.
     const concerns = selectUnapproved(request, place)
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
@@ -357,7 +358,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       open: ["pre_approval_request", buildFields],
       otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
     })
-    // Writes the preceding record and the question before the wait.
+    // Writes the preceding record and the question before waiting for the answer.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
     const since = yield* Clock.currentTimeMillis

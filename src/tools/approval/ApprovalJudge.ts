@@ -1,8 +1,8 @@
 /**
- * A model that judges commands in the user's stead (`approvals.mode: smart`). It approves one command at a time,
+ * A model that judges commands in place of the user (`approvals.mode: smart`). It approves one command at a time,
  * denies, or leaves the question to a person.
  *
- * **Example** (A judge of the application's own)
+ * **Example** (A custom judge)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -29,7 +29,7 @@ import type { Question } from "./Question.ts"
 /** Ruling of a judge. */
 export type Ruling = "approve" | "deny" | "escalate"
 
-/** The port to a judge. A failure escalates. */
+/** Port for a judge. If the judge fails, a person is asked. */
 export class ApprovalJudge extends Context.Service<
   ApprovalJudge,
   { readonly judge: (question: Question) => Effect.Effect<Ruling, unknown> }
@@ -45,7 +45,7 @@ const instructions = [
   "Answer with exactly one word: APPROVE, DENY or ESCALATE."
 ].join("\n")
 
-/** Reads a ruling from an answer; anything but one clear word leaves the question to a person. */
+/** Parses the ruling in an answer. An answer other than one clear word leaves the question to a person. */
 export const parseRuling = (answer: string): Ruling => {
   const words = answer.toUpperCase().match(/\b(?:APPROVE|DENY|ESCALATE)\b/g) ?? []
   const [first] = words
@@ -53,7 +53,7 @@ export const parseRuling = (answer: string): Ruling => {
   return first === "APPROVE" ? "approve" : first === "DENY" ? "deny" : "escalate"
 }
 
-/** A judge that asks the auxiliary model of the task `approval`. */
+/** Creates a judge that asks the auxiliary model of the task `approval`. */
 export const makeAuxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] => ({
   judge: (question) =>
     Effect.map(
@@ -69,7 +69,7 @@ export const makeAuxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] 
           })
         ],
         temperature: 0,
-        // A model that thinks first needs room for it.
+        // A reasoning model needs output tokens before its answer.
         maxOutputTokens: 512,
         context: {
           sessionId: SessionId.make(question.session_id),

@@ -36,7 +36,7 @@ import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
 import { type Choice, type Concern, ContentScanner } from "./Question.ts"
 
-/** The first glob that matches one of the texts. */
+/** Returns the first glob that matches one of the texts. */
 const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
   globs.find((glob) => texts.some((text) => Glob.isMatch(glob, text)))
 
@@ -54,15 +54,15 @@ const permitPlain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothin
 
 const permitContained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
 
-/** Mode of a session or run; `off` asks about nothing and is set for a whole process. */
+/** Mode of a session or run; `off` asks no questions and is set for a whole process. */
 type ResolvedMode = PermissionMode.PermissionMode | "off"
 
-/** Policy, memory and services by which calls are judged. */
+/** Policy, memory and services used to judge calls. */
 interface JudgementState {
   readonly policy: Policy
-  /** Entries of the allow-list that are no command prefixes. */
+  /** Entries of the allow-list that are not command prefixes. */
   readonly globs: ReadonlyArray<string>
-  /** True for a line that an approved command prefix covers. */
+  /** Returns true for a line that an approved command prefix covers. */
   readonly isCovered: (line: string) => boolean
   readonly memory: AllowList.Memory
   readonly asking: ReturnType<typeof ApprovalFlow.make>
@@ -94,7 +94,7 @@ const makeState = (options: Options): JudgementState => {
   }
 }
 
-/** The mode of a run, where one was chosen for it, else of its session. */
+/** Returns the mode chosen for the run, or else the mode of its session. */
 const resolveMode = (
   { modes, policy, yolo }: JudgementState,
   session: string,
@@ -106,7 +106,7 @@ const resolveMode = (
   return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
 }
 
-/** Names the bypass that lifts every question. */
+/** Returns the bypass that suppresses every question. */
 const findBypass = (mode: ResolvedMode): "yolo" | "off" | undefined =>
   mode === "yolo" || mode === "off" ? mode : undefined
 
@@ -139,7 +139,9 @@ const selectFindings = (
     : call.uncovered(call.args, found)
 }
 
-/** The refusal by the floor, a denied glob or a rule of `permissions.deny`, in this order; no mode lifts it. */
+/**
+ * Returns the refusal by the floor, a deny glob or a rule of `permissions.deny`, in this order. No mode overrides it.
+ */
 const findFixedRefusal = (
   { policy }: JudgementState,
   call: Call,
@@ -189,7 +191,7 @@ const judgeFindings = (
   })
 }
 
-/** Concerns of the call itself that neither a rule nor the mode `edits` lifts. */
+/** Selects the concerns of the call itself that neither a rule nor the mode `edits` lifts. */
 const selectConcerns = (
   call: Call,
   { allowed: rule, allowsHost }: PermissionCalls.CallJudgement,
@@ -206,7 +208,7 @@ const selectConcerns = (
     .map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
 }
 
-/** Reasons to ask about a call, and the ground on which it runs without any. */
+/** Reasons to ask about a call, and the ground on which it runs without any reason. */
 interface CallReasons {
   readonly known: ReadonlyArray<Concern>
   readonly otherwise: Permit["by"]
@@ -276,8 +278,8 @@ const judgeCall = Effect.fnUntraced(function* (
 })
 
 /**
- * True if the call needs no further check: it does not run a command, and neither a rule nor the call itself is a
- * reason to ask.
+ * Returns true if the call needs no further check: it does not run a command, and neither a rule nor the call itself is
+ * a reason to ask.
  */
 const isPlain = (
   { policy }: JudgementState,
@@ -288,7 +290,7 @@ const isPlain = (
 const isPlanning = (state: JudgementState, { sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
   resolveMode(state, sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
 
-/** Judges a call with the rules for it. */
+/** Judges a call with its rules. */
 const judgeWithRules = Effect.fnUntraced(function* (
   state: JudgementState,
   call: Call,
@@ -316,7 +318,7 @@ const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Re
       : judgeCall(state, call, target, PermissionCalls.undecided)
   })
 
-/** Judges a request that is not a call of a tool, such as a host that a running command connects to. */
+/** Judges a request that is not a tool call, such as a host that a running command connects to. */
 const judgeRequest = Effect.fnUntraced(function* (
   state: JudgementState,
   request: Request
@@ -342,7 +344,7 @@ const judgeRequest = Effect.fnUntraced(function* (
   return { outcome, by, reason }
 })
 
-/** Decides whether a tool call may run. */
+/** Creates approvals that decide whether a tool call may run. */
 export const make = (options: Options): Service => {
   const state = makeState(options)
   const { asking, memory, modes, yolo } = state
@@ -362,7 +364,8 @@ export const make = (options: Options): Service => {
 }
 
 /**
- * {@link make} with the hooks, the allow-list, the scanner and the rules in the context, where the options name none.
+ * Like {@link make}, but takes the hooks, the allow-list, the scanner and the rules from the context if the options do
+ * not specify them.
  */
 export const makeService = Effect.fnUntraced(function* (
   options: Omit<Options, "hooks">
@@ -376,7 +379,7 @@ export const makeService = Effect.fnUntraced(function* (
   return make({ ...options, hooks, store, scanner, permissions })
 })
 
-/** {@link makeService} configured from the settings. Uses a prompt and a judge if they are provided. */
+/** Like {@link makeService}, configured from the settings. Uses a prompt and a judge if they are provided. */
 export const fromSettings = Effect.fnUntraced(function* (options: {
   readonly yolo?: boolean | undefined
 }): Effect.fn.Return<Service, never, Hooks | Settings> {
@@ -401,7 +404,7 @@ export const fromSettings = Effect.fnUntraced(function* (options: {
   })
 })
 
-/** {@link makeService} whose questions wait for an answer from elsewhere, as long as the settings say. */
+/** Like {@link makeService}, but its questions wait for an answer from outside for the time that the settings allow. */
 export const fromQueue = (approver: Approver, policy: Partial<Policy>): Effect.Effect<Service, never, Hooks> =>
   Effect.flatMap(Effect.serviceOption(Settings), (settings) => {
     const seconds = Option.isSome(settings) ? settings.value.approvals.gatewayTimeout : 300

@@ -22,34 +22,37 @@ import type { Choice, Concern, Outcome, Scanner } from "./Question.ts"
 export interface Call {
   readonly tool: string
   readonly args: ToolArguments
-  /** Arguments that run as commands; known by the tool's name when absent. */
+  /** Arguments that run as commands. By default, they are determined by the tool's name. */
   readonly runs?: RunArguments | undefined
   /**
-   * Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding.
+   * Reasons in addition to the findings of detection: `needsApproval`, an annotation, a plugin's directive, a scanner's
+   * finding.
    */
   readonly concerns?: ReadonlyArray<Concern> | undefined
-  /** Scope of an approval "for this session"; the session's id when absent. */
+  /** Session for which an approval "for this session" holds. The default is the session's id. */
   readonly sessionKey?: string | undefined
-  /** True when it runs in a container or on a separate machine; no approval is then needed. */
+  /** True if the call runs in a container or on a separate machine; no approval is needed then. */
   readonly contained?: boolean | undefined
   /**
-   * True when a sandbox of the operating system confines its commands: only effects inside the sandbox are asked
-   * about.
+   * True if a sandbox of the operating system confines the call's commands; only effects inside the sandbox require a
+   * question then.
    */
   readonly isConfined?: boolean | undefined
-  /** Selects the findings inside the sandbox that an undo does not cover; when absent, an undo covers nothing. */
+  /** Selects the findings inside the sandbox that an undo does not cover. By default, an undo covers no findings. */
   readonly uncovered?:
     | ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>)
     | undefined
-  /** Hosts that its commands can reach inside the sandbox. */
+  /** Hosts that the call's commands can reach inside the sandbox. */
   readonly reach?: BoundTool["reach"] | undefined
-  /** True when its tool says that it only reads. */
+  /** True if the tool declares itself read-only. */
   readonly isReadonly?: boolean | undefined
-  /** True when it asks to leave its sandbox. The question is then about this, not about an unknown command. */
+  /**
+   * True if the call asks to leave its sandbox. The question is then about leaving it, not about an unknown command.
+   */
   readonly leavesWall?: boolean | undefined
 }
 
-/** Reason for which a call may run. */
+/** Reason why a call may run. */
 type Ground =
   | "nothing found"
   | "contained"
@@ -82,26 +85,26 @@ export interface Refusal {
 export type Mode = ApprovalsMode
 
 /**
- * Policy of an operator about approvals; fixed when the process starts.
+ * Operator's policy on approvals; fixed when the process starts.
  *
  * Source: `hermes-product.md` §1.10, `hermes-llm.md` §19.7.
  */
 export interface Policy {
   readonly mode: Mode
-  /** Overrides `mode` when set. */
+  /** Permission mode that overrides `mode` if set. */
   readonly permissionMode?: PermissionMode | undefined
-  /** Skips everything but the floor and the deny globs. */
+  /** True to skip everything except the hardline floor, the deny globs and `permissions.deny`. */
   readonly yolo: boolean
   /** Globs of commands that never run. */
   readonly deny: ReadonlyArray<string>
-  /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
+  /** Entries of permanent approvals, and globs of commands that need no approval; see `approval/AllowList.ts`. */
   readonly allow: ReadonlyArray<string>
-  /** Rule for commands that are not known to only read and run without a sandbox. */
+  /** Treatment of commands that run without a sandbox and are not known to be read-only. */
   readonly unknownCommands: "ask" | "allow"
   readonly timeout: Duration.Duration
 }
 
-/** Silence is deny after a minute, and nothing is allowed beforehand. */
+/** A missing answer counts as deny after one minute, and nothing is allowed beforehand. */
 export const defaultPolicy: Policy = {
   mode: "manual",
   yolo: false,
@@ -111,42 +114,42 @@ export const defaultPolicy: Policy = {
   timeout: Duration.seconds(60)
 }
 
-/** A question that comes from elsewhere than a call's text. */
+/** A request for approval that does not come from the text of a call. */
 export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** True when a list allows it: only a rule that refuses or asks can stop it. */
+  /** True if a list allows the request; only a rule that denies or asks can then stop it. */
   readonly isListed?: boolean | undefined
   readonly sessionKey?: string | undefined
 }
 
 /** Decides whether a tool call may run. */
 export interface Service {
-  /** The whole order, for one call. */
+  /** Checks one call in the complete order. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
   /** Asks about concerns regardless of the text of a call; remembered approvals and the mode apply. */
   readonly request: (
     request: Request
   ) => Effect.Effect<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string | undefined }>
-  /** Yolo for one session (`/yolo`). */
+  /** Turns yolo on or off for one session (`/yolo`). */
   readonly setYolo: (session: string, on: boolean) => Effect.Effect<void>
-  /** Another mode for one session (`/approvals`). */
+  /** Sets another mode for one session (`/approvals`). */
   readonly setMode: (session: string, mode: Mode | PermissionMode) => Effect.Effect<void>
-  /** Forgets what a session approved. */
+  /** Forgets the approvals of a session. */
   readonly forget: (session: string) => Effect.Effect<void>
 }
 
-/** Options of the service. */
+/** Options of the approvals service. */
 export interface Options {
   readonly policy?: Partial<Policy> | undefined
   readonly hooks: HooksService
-  /** Asked for a decision; without one, everything that needs an approval is denied. */
+  /** Approver that is asked for a decision; without an approver, everything that needs an approval is denied. */
   readonly approver?: Approver | undefined
   readonly judge?: ApprovalJudge["Service"] | undefined
   readonly store?: AllowListStore | undefined
-  /** Looks at every command line that nothing lifts the questions of. */
+  /** Scanner of every command line, unless questions are suppressed for it. */
   readonly scanner?: Scanner | undefined
-  /** Rules per tool and pattern; none when absent. */
+  /** Rules per tool and pattern. By default, there are no rules. */
   readonly permissions?: Permissions | undefined
 }

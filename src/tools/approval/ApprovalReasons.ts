@@ -1,12 +1,12 @@
 /**
- * Reasons why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or
- * a listener sent the call to the user. And which of its arguments are commands, and whether they are still those that
- * were approved.
+ * Collects the reasons why a call needs an approval in addition to findings in its command: the tool states it, the
+ * tool changes things, or a listener sent the call to the user. Also determines which of its arguments are commands,
+ * and whether the arguments are still the approved ones.
  *
  * **Details**
  *
- * Only what was stated counts: an un-annotated tool of the application needs no approval. Plugins' tools come here with
- * the facts of their border, where an un-annotated one is destructive.
+ * Only what was stated counts: an un-annotated tool of the application needs no approval. For tools of plugins, the
+ * plugin interface states the facts: there, a tool without annotations is destructive.
  *
  * Source: `ARCHITECTURE.md` §5 (annotations, `needsApproval`), `hermes-contract.md` §2.9 (`pre_tool_call`, `approve`).
  */
@@ -23,7 +23,7 @@ import type { ToolContext } from "../ToolContext.ts"
 import type { BoundTool } from "../Toolset.ts"
 import type { Concern } from "./Question.ts"
 
-/** Arguments in one text, to be compared and shown; undefined when JSON cannot express them. */
+/** Returns the arguments as one text for comparison and display; `undefined` if JSON cannot express them. */
 export const serializeArguments = (args: ToolArguments): string | undefined => {
   try {
     return JSON.stringify(args)
@@ -37,27 +37,30 @@ export interface ArgumentSnapshot {
   readonly isSame: (args: ToolArguments) => boolean
 }
 
-/** For arguments that cannot change on the way, because there is no tool middleware. Costs nothing. */
+/**
+ * Snapshot of arguments that cannot change before they reach the handler, because there is no tool middleware. Costs
+ * nothing.
+ */
 export const fixed: ArgumentSnapshot = { isSame: () => true }
 
-/** Of arguments that middleware gets to see. Those that cannot be compared count as changed. */
+/** Takes a snapshot of arguments that middleware may change. Arguments that cannot be compared count as changed. */
 export const takeSnapshot = (args: ToolArguments): ArgumentSnapshot => {
   const before = serializeArguments(args)
   return { isSame: (after) => before !== undefined && serializeArguments(after) === before }
 }
 
-/** Names of the arguments that are commands, and of those that are typed. */
+/** Names of the arguments that are commands, and of the arguments that are typed into a program. */
 export type RunArguments = Pick<ToolFacts, "commandArguments" | "inputArguments">
 
 const runsNothing: RunArguments = { commandArguments: [], inputArguments: [] }
 
-/** Facts by name, for tools without annotations. */
+/** Facts by tool name, for tools without annotations. */
 const known: Readonly<Record<string, RunArguments>> = {
   terminal: { commandArguments: ["command"], inputArguments: [] },
   process: { commandArguments: [], inputArguments: ["data"] }
 }
 
-/** Texts of the named arguments of a call. */
+/** Returns the texts of the named arguments of a call. */
 export const selectTexts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.flatMap((name) => {
     const value = Object.hasOwn(args, name) ? args[name] : undefined
@@ -66,20 +69,20 @@ export const selectTexts = (args: ToolArguments, names: ReadonlyArray<string>): 
 
 /** Texts of a call that run as commands, or are typed into a program. */
 export interface RunTexts {
-  /** The command lines that a shell would be given. */
+  /** Command lines that a shell receives. */
   readonly lines: ReadonlyArray<string>
   /** Texts that are typed into a program, which may be a shell. */
   readonly inputs: ReadonlyArray<string>
 }
 
-/** Finds the texts of a call that run; a tool without annotations is known by its name. */
+/** Finds the texts of a call that run as commands or input; a tool without annotations is recognized by its name. */
 export const collectRunTexts = (
   tool: string,
   args: ToolArguments,
   runs: RunArguments = Object.hasOwn(known, tool) ? (known[tool] ?? runsNothing) : runsNothing
 ): RunTexts => ({ lines: selectTexts(args, runs.commandArguments), inputs: selectTexts(args, runs.inputArguments) })
 
-/** Reasons why a call needs an approval, besides what its command says. */
+/** Facts that determine whether a call needs an approval, in addition to its command. */
 export interface ReasonFacts {
   readonly bound: Pick<BoundTool, "concerns" | "facts" | "isConfined" | "tool">
   readonly callId: string
@@ -96,10 +99,12 @@ const toDirectiveConcern = (tool: string, { message, rule_key }: Approve): Conce
   permanent: false
 })
 
-/** Longest time for a tool to say whether a call needs an approval. */
+/** Maximum time for a tool to decide whether a call needs an approval. */
 const statedDeadline = Duration.seconds(30)
 
-/** Asks the tool's own `needsApproval`. One that fails, dies, hangs or cannot read the arguments means yes. */
+/**
+ * Asks the tool's own `needsApproval`. A function that fails, dies, times out or cannot read the arguments means yes.
+ */
 const checkNeedsApproval = (
   { bound: { tool }, callId, messages }: ReasonFacts,
   args: ToolArguments
@@ -111,7 +116,7 @@ const checkNeedsApproval = (
       ? args
       : // The services that decoding needs were given to the tool's handlers; here it is asked for without them.
         yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
-    // A function of the contract `NeedsApprovalFunction`, whose parameters are unknown at run time.
+    // A function with the signature `NeedsApprovalFunction`, whose parameters are unknown at run time.
     const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })
     return (Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer) !== false
   })
@@ -123,8 +128,8 @@ const checkNeedsApproval = (
 }
 
 /**
- * A tool of the application is approved as a tool, and so is one of a server that claims to only read; another one of a
- * server, which may do anything, call by call.
+ * Creates the concern for a tool that needs an approval. A tool of the application, or of a server that claims that it
+ * is read-only, is approved as a tool. Any other tool of a server, which may do anything, is approved call by call.
  */
 const toApprovalConcern = (tool: string, { approvalRemedy: remedy, claimedReadonly }: ToolFacts): Concern => {
   if (remedy === undefined)
@@ -138,7 +143,7 @@ const toApprovalConcern = (tool: string, { approvalRemedy: remedy, claimedReadon
     : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
 }
 
-/** Reasons why a call needs an approval, besides what its command says. */
+/** Collects the reasons why a call needs an approval, in addition to its command. */
 export const collectReasons = (
   given: ReasonFacts,
   args: ToolArguments

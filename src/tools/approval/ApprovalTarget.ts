@@ -15,20 +15,20 @@ import {
 } from "./ApprovalReasons.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 
-/** Target of the judgement of one call. */
+/** The parts of one call that are judged. */
 export interface ApprovalTarget extends RunTexts {
-  /** Text for people and for globs; made when it is asked for. */
+  /** Returns the text for people and for globs; created on demand. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
-  /** Scope of an approval of the call: its command in its directory, or the tool with these arguments. */
+  /** Returns the scope of an approval of the call: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
-  /** The prefix of its command that an approval may be granted for, or undefined without one. */
+  /** Returns the command prefix that an approval may be granted for; `undefined` if there is no such prefix. */
   readonly prefix: () => Target | undefined
 }
 
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [], onlyReads: true }
 
-/** Judges text that goes to a program which may or may not be a shell: only quotes of a shell must parse. */
+/** Judges text sent to a program that may or may not be a shell. Only the shell's quotes have to be balanced. */
 const judgeInput = (input: string): Danger.Verdict => {
   const verdict = Danger.judge(input)
   const findings = verdict.findings.filter(({ family }) => family !== "unreadable")
@@ -47,7 +47,7 @@ const mergeVerdicts = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict 
       }
 }
 
-/** Judges a command line in the directory that the call names, if it does. */
+/** Creates a judge of command lines in the directory that the call names, if any. */
 const makeLineJudge =
   (directory: string | undefined) =>
   (line: string): Danger.Verdict => {
@@ -56,7 +56,7 @@ const makeLineJudge =
     return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
   }
 
-/** The lines, with the directory if the call names one, and with the tool unless it is the terminal. */
+/** Formats the command lines, with the directory if the call names one, and with the tool unless it is the terminal. */
 const formatCommand = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
   const [directory] = selectTexts(args, ["workdir"])
   const text = lines.join("\n").trim()
@@ -68,8 +68,8 @@ const formatCommand = (tool: string, args: ToolArguments, lines: ReadonlyArray<s
 }
 
 /**
- * Parts of a tool call that have to be judged. Tools that run nothing have no findings here: fences judge their paths
- * and addresses.
+ * Returns the parts of a tool call that have to be judged. Tools that run nothing have no findings here; other checks
+ * cover their paths and addresses.
  */
 export const fromCall = (tool: string, args: ToolArguments, runs?: RunArguments): ApprovalTarget => {
   const { inputs, lines } = collectRunTexts(tool, args, runs)
@@ -89,7 +89,7 @@ export const fromCall = (tool: string, args: ToolArguments, runs?: RunArguments)
     verdict: mergeVerdicts([...lines.map(makeLineJudge(selectTexts(args, ["workdir"])[0])), ...inputs.map(judgeInput)]),
     lines,
     inputs,
-    // Typed input goes to one process: it means nothing without the rest of the call.
+    // Typed input belongs to one process, so it is meaningless without the rest of the call.
     target: () =>
       inputs.length > 0
         ? { kind: "call", text: formatCall() }

@@ -1,5 +1,5 @@
 /**
- * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, a user of a
+ * Approvers, which answer requests for an approval: a person at a terminal, a callback of the application, a user of a
  * messenger.
  *
  * **Example** (A queue for a messenger)
@@ -29,21 +29,21 @@ import { type Question, type Reply, parseReply } from "./Question.ts"
 export interface Approver {
   /** Place where the question is shown, as passed to hooks: `cli`, `gateway`, … */
   readonly surface: string
-  /** True when questions wait for one another; false shows them all at once. */
+  /** `one at a time` if questions wait for one another; `all at once` if they are all shown at the same time. */
   readonly order: "one at a time" | "all at once"
-  /** Length of time that it may take; the setting `approvals.timeout` when absent. Silence is deny. */
+  /** Maximum waiting time; the default is the setting `approvals.timeout`. A missing answer counts as deny. */
   readonly timeout?: Duration.Duration | undefined
-  /** `undefined` and a failure do not count as an answer. */
+  /** Answers a question. `undefined` and a failure do not count as an answer. */
   readonly answer: (question: Question) => Effect.Effect<Reply | undefined, unknown>
 }
 
-/** The port that a program with a terminal implements: shows one question and reads one answer. */
+/** Port that a program with a terminal implements. It shows one question and reads one answer. */
 export class ApprovalPrompt extends Context.Service<
   ApprovalPrompt,
   { readonly ask: (question: Question) => Effect.Effect<Reply | undefined> }
 >()("hermes-effect/tool/approval/ApprovalPrompt") {}
 
-/** A person at a terminal. */
+/** Creates an approver that asks a person at a terminal. */
 export const makeTerminalApprover = (prompt: ApprovalPrompt["Service"]): Approver => ({
   surface: "cli",
   order: "one at a time",
@@ -51,8 +51,8 @@ export const makeTerminalApprover = (prompt: ApprovalPrompt["Service"]): Approve
 })
 
 /**
- * A function of the application. It may answer a word (`"once"`), or `{ choice, reason?, prefix? }`; a word that it
- * should not know is deny.
+ * Creates an approver from a function of the application. The function may return a word (`"once"`) or
+ * `{ choice, reason?, prefix? }`; an unknown word counts as deny.
  */
 export const makeCallbackApprover = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
@@ -85,7 +85,7 @@ const fromRecord = (given: {
 export interface PendingQueue {
   readonly approver: Approver
   readonly waiting: (session: string) => ReadonlyArray<Question>
-  /** Answers the oldest question of a session, or all; how many were answered. */
+  /** Answers the oldest question or all questions of a session, and returns the number of answered questions. */
   readonly resolve: (session: string, reply: Reply, which: "oldest" | "all") => Effect.Effect<number>
   /** Denies the waiting questions of a session that restarts. */
   readonly reset: (session: string) => Effect.Effect<number>
@@ -97,7 +97,7 @@ interface WaitingQuestion {
 }
 
 /**
- * Makes a queue for each session, for clients that answer later. `notify` informs the client of a question; if it
+ * Creates a queue for each session, for clients that answer later. `notify` informs the client of a question; if it
  * fails, the question is denied.
  */
 export const makePendingQueue = (options: {

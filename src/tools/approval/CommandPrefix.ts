@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A prefix matches one simple command that is written out: no second command, no redirection, no variable, no
- * substitution, no assignment before the program, and nothing inside that runs another command. Only programs with
- * known subcommands have a prefix. Shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`,
- * `xargs`, `find`, `ssh`) never do, nor do programs whose first argument is the object they act on (`rm`). The program
- * is called by its bare name, and everything up to the end of the prefix is unquoted.
+ * A prefix matches one simple command that is completely literal: no second command, no redirection, no variable, no
+ * substitution, no assignment before the program, and no argument that runs another command. Only programs with known
+ * subcommands have a prefix. Shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`, `xargs`,
+ * `find`, `ssh`) never have one, nor do programs whose first argument is the object they act on (`rm`). The program
+ * must be called by its bare name, and everything up to the end of the prefix must be unquoted.
  *
- * In `command_allowlist` a prefix is a glob of words and a last star, `git push *`. It covers single commands only,
- * while any other glob of an operator covers a line all of whose commands match it.
+ * In `command_allowlist` a prefix is a glob of words that ends with a star, `git push *`. It covers single commands
+ * only, while any other glob of an operator covers a line all of whose commands match it.
  *
  * Pure, never throws, linear in the text.
  *
@@ -22,7 +22,7 @@ import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as ShellScript from "../shell/ShellScript.ts"
 import { readKeyword, readLiteral, type Redirection, type Simple, type Word } from "../shell/ShellTree.ts"
 
-/** Programs whose second word says what they do. */
+/** Programs whose second word is a subcommand. */
 const programs = parseNames(`
   git gh glab hub jj hg svn npm pnpm yarn bun deno cargo rustup go pip pip3 pipx uv poetry pipenv conda mamba gem
   bundle composer dotnet mvn gradle brew apt apt-get dnf yum pacman zypper snap flatpak docker podman nerdctl
@@ -31,7 +31,7 @@ const programs = parseNames(`
   flyway redis-cli
 `)
 
-/** First words of a subcommand of two words. */
+/** First words of two-word subcommands. */
 const groups = parseNames(`
   run stash remote worktree submodule reflog bisect notes lfs pr issue repo release workflow secret gist auth api
   compose container image volume network system builder buildx context service stack swarm node rollout config state
@@ -39,7 +39,7 @@ const groups = parseNames(`
   storage sql functions vm group account db migrate package dist-tag access owner team cache tool env
 `)
 
-/** Subcommands that run the words after them, or that change what later ones run. */
+/** Subcommands that run the words after them, or that change the effect of later subcommands. */
 const runners = parseNames(
   "exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api"
 )
@@ -68,10 +68,12 @@ const getRunners: Readonly<Record<string, ReadonlySet<string>>> = {
 
 const plainWord = /^[a-z][a-z0-9]*(?:[-_:.][a-z0-9]+)*$/i
 
-/** Characters that end a line or are not seen. */
+/** Characters that end a line or are invisible. */
 const control = new RegExp(String.raw`[\u0000-\u001f\u007f-\u009f]`)
 
-/** The only simple command of a line; undefined if there are more, or anything but words. */
+/**
+ * Parses the single simple command of a line; `undefined` if there are several commands or anything other than words.
+ */
 const parseSingleCommand = (line: string): Simple | undefined => {
   const text = line.trim()
   if (text.length > maxLength || control.test(text)) return undefined
@@ -90,7 +92,10 @@ const parseSingleCommand = (line: string): Simple | undefined => {
     : undefined
 }
 
-/** The prefix of a command line that may be granted, such as `git push`, or undefined if none may be. */
+/**
+ * Returns the prefix of a command line that may be approved, such as `git push`; `undefined` if no prefix may be
+ * approved.
+ */
 export const findPrefix = (line: string): string | undefined => {
   const [program = "", verb = "", object = ""] = (parseSingleCommand(line)?.words ?? [])
     .slice(0, 3)
@@ -103,25 +108,27 @@ export const findPrefix = (line: string): string | undefined => {
   return plainWord.test(object) && !isRunner(object) ? `${program} ${verb} ${object}` : undefined
 }
 
-/** The glob of `command_allowlist` for a prefix. */
+/** Returns the glob of `command_allowlist` for a prefix. */
 export const toGlob = (prefix: string): string => `${prefix} *`
 
-/** The words of a glob that represents a prefix; undefined for any other. */
+/** Returns the words of a glob that represents a prefix; `undefined` for any other glob. */
 export const parseGlob = (glob: string): ReadonlyArray<string> | undefined =>
   /^[^\s*?]+(?: [^\s*?]+)* \*$/.test(glob) ? glob.slice(0, -2).split(" ") : undefined
 
 /** Dangers that are unrelated to the purpose of the command's program. */
 const hidden: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote code", "encoded payload", "unreadable"])
-/** Dangers of a command that runs or sets up another program than the one that it names. */
+/** Dangers of a command that runs or configures a program other than the program that it names. */
 const borrowed: ReadonlySet<Finding["family"]> = new Set(["inline code", "privilege", "configuration tampering"])
 
-/** True when an approval of a command's prefix, as a question offers it, may hold for this danger. */
+/** Returns true if an approval of a command prefix, as offered by a question, may cover this danger. */
 export const canHoldFor = (finding: Finding): boolean => isListable(finding) && !borrowed.has(finding.family)
 
-/** True when a prefix that an operator wrote, of a program that no question offers one of, may hold for this danger. */
+/** Returns true if a prefix from the operator's list, for a program without offered prefixes, may cover this danger. */
 export const isListable = ({ family, gravity }: Finding): boolean => gravity === "ask" && !hidden.has(family)
 
-/** Makes the test if a command line is a single command that begins with one of these prefixes, each as its words. */
+/**
+ * Creates a test for whether a command line is a single command that begins with the words of one of these prefixes.
+ */
 export const makeMatcher =
   (prefixes: ReadonlyArray<ReadonlyArray<string>>) =>
   (line: string): boolean => {
@@ -157,7 +164,8 @@ const isPlain = ({ redirections, words: [first, ...rest] }: Simple): boolean => 
 }
 
 /**
- * True when the programs and arguments of a line are all there is to it, so that globs of commands may allow it: no
- * file that is read or written by a redirection, no variable that is set for a program, no program of another place.
+ * Returns true if a line consists only of programs and arguments, so that globs of commands may allow it: no
+ * redirection reads or writes a file, no variable is set for a program, and no program is called by a path outside the
+ * system's directories.
  */
 export const isPlainLine = (line: string): boolean => ShellScript.read(line).commands.every(isPlain)

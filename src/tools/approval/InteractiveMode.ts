@@ -1,8 +1,8 @@
 /**
  * True if a user can be asked. A run without a user (a child agent, a scheduled job, a single query) declares this, and
- * how to treat calls that need an approval.
+ * declares how to treat calls that need an approval.
  *
- * **Example** (A job of the night)
+ * **Example** (A nightly job)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -25,7 +25,7 @@ import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
 import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import { ToolContext } from "../ToolContext.ts"
 
-/** True if a user can be asked. */
+/** Presence of a user: attended, or unattended with the treatment of calls that need an approval. */
 export type Presence =
   | { readonly _tag: "Attended" }
   | {
@@ -33,14 +33,17 @@ export type Presence =
       /** Kind of run, for people: `child agent`, `cron`, `single query`. */
       readonly who: string
       readonly otherwise: "deny" | "approve"
-      /** True when the judge of `approvals.mode: smart` rules first. */
+      /** True if the judge of `approvals.mode: smart` rules first. */
       readonly judged: boolean
     }
 
-/** A user can be asked, as far as this fiber knows. */
+/** Presence for a fiber whose user can be asked. */
 export const attended: Presence = { _tag: "Attended" }
 
-/** No user can be asked. Without `judged`, no model decides in the user's place either. */
+/**
+ * Creates the presence for a run in which no user can be asked. Without `judged`, no model decides in the user's place
+ * either.
+ */
 export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence => ({
   _tag: "Unattended",
   who,
@@ -49,15 +52,16 @@ export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "den
 })
 
 /**
- * The presence of a user for the current fiber; `Effect.provideService(InteractiveMode, unattended("child agent"))`.
+ * The presence of a user for the current fiber. Set it with
+ * `Effect.provideService(InteractiveMode, unattended("child agent"))`.
  */
 export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", {
   defaultValue: () => attended
 })
 
 /**
- * Sessions of the runs that started this one, the nearest last: hosts that were approved there for the session hold
- * here too, as a child agent works on the same request of the same user and cannot ask.
+ * Sessions of the runs that started this run, nearest last. Hosts approved for those sessions are also approved here,
+ * because a child agent works on the same user's request and cannot ask.
  */
 export const StartingSessions = Context.Reference<ReadonlyArray<string>>(
   "hermes-effect/tool/approval/StartingSessions",
@@ -65,8 +69,8 @@ export const StartingSessions = Context.Reference<ReadonlyArray<string>>(
 )
 
 /**
- * Variables for the programs that a tool starts: the limits of this run, so that a nested `hermes` can only tighten
- * them. No user can be asked there; calls that are allowed unattended here are allowed there.
+ * Environment variables for programs that a tool starts. They contain the limits of this run, so that a nested `hermes`
+ * can only tighten them. A nested `hermes` cannot ask a user, and it allows the same unattended calls as this run.
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function* () {
   const current = yield* InheritedLimits.Current
@@ -87,7 +91,7 @@ export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect
     [InheritedLimits.variable]: InheritedLimits.encodeLimits({
       ...limits,
       unattended: presence._tag === "Unattended" ? presence.otherwise : limits.mode === "off" ? "approve" : "deny",
-      // Limits that this program itself inherited stay the outermost.
+      // Limits that this program inherited remain the outermost limits.
       roots: limits.roots.length === 0 ? roots : limits.roots
     })
   }

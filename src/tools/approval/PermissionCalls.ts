@@ -1,12 +1,13 @@
 /**
- * Tool calls as the rules of `permissions` look at them, and the reasons to ask that a rule lifts.
+ * Converts tool calls to the form that the rules of `permissions` check, and finds the reasons to ask that a rule
+ * lifts.
  *
  * **Details**
  *
- * An `allow` rule lifts these concerns: findings in a command that it matches, as far as an allow-list prefix would;
- * that a tool may change things; that a path is outside the working tree; that a host is not approved. It does not lift
- * concerns of a plugin or a scanner, nor those about secrets, files that run later, repository settings and leaving a
- * sandbox.
+ * An `allow` rule lifts these concerns: findings in a command that it matches, to the extent that an allow-list prefix
+ * would lift them; that a tool may change things; that a path is outside the working tree; that a host is not approved.
+ * It does not lift concerns of a plugin or a scanner, or concerns about secrets, files that run later, repository
+ * settings and leaving a sandbox.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -24,15 +25,15 @@ import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { Concern, OfferedRules, Outcome } from "./Question.ts"
 
-/** Rules that decide about a call; `allowsHost` returns `true` if they allow a host that its command reaches. */
+/** Rules that decide about a call. `allowsHost` returns `true` if they allow a host that the call's command reaches. */
 export interface CallJudgement extends Permissions.Judgement {
   readonly allowsHost?: ((host: string) => boolean) | undefined
 }
 
-/** No rule decides. */
+/** Judgement in which no rule decides. */
 export const undecided: CallJudgement = { denied: undefined, asked: undefined, allowed: undefined }
 
-/** Names of tools that only read, for tools without annotations. */
+/** Names of read-only tools, for tools without annotations. */
 const readers: ReadonlySet<string> = new Set([
   "read_file",
   "search_files",
@@ -52,24 +53,25 @@ const collectHosts = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<st
     .flatMap(({ target }) => (target?.kind === "host" ? [target.text] : []))
 ]
 
-/** True when a call is known to do nothing but look. */
+/** Returns true if a call is known to be read-only. */
 const isReadOnlyCall = (
   { isReadonly, tool }: Pick<Call, "isReadonly" | "tool">,
   { inputs, lines, verdict }: ApprovalTarget
 ): boolean =>
   lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : (isReadonly ?? readers.has(tool))
 
-/** Tools that change nothing but the course of the run itself; a child agent plans too. */
+/** Tools that change only the course of the run itself. They include child agents, which plan too. */
 const ofPlanning: ReadonlySet<string> = new Set(["todo", "clarify", "delegate_task", "Agent"])
 
-/** True when a call may run while the agent plans. */
+/** Returns true if a call may run while the agent plans. */
 export const canRunInPlan = (call: Call, target: ApprovalTarget): boolean =>
   isReadOnlyCall(call, target) || ofPlanning.has(call.tool)
 
 const guarded = /(?:^|\/)\.(?:git|hermes|agents|ssh)(?:\/|$)/
 
 /**
- * Makes the test for reasons to ask about an edit that the mode `edits` lifts: of files below the working directory.
+ * Creates a test for the reasons to ask that the mode `edits` lifts: reasons about edits of files below the working
+ * directory.
  */
 export const makeEditTest = Effect.fnUntraced(function* ({ tool }: Call) {
   const context = yield* Effect.serviceOption(ToolContext)
@@ -85,7 +87,7 @@ export const makeEditTest = Effect.fnUntraced(function* ({ tool }: Call) {
     !guarded.test(target.text.slice(cwd.length))
 })
 
-/** A call as rules look at it. */
+/** Returns a call in the form that rules check. */
 const toPermissionCall = (
   call: Call,
   { inputs, lines }: ApprovalTarget,
@@ -127,7 +129,7 @@ const isHostAllowed = (rules: Permissions.RuleSet, host: string): boolean => {
   return allowed !== undefined && asked === undefined && denied === undefined
 }
 
-/** The rule that matches a target of an approval, or undefined if no rule can name it. */
+/** Returns the rule that matches a target of an approval; `undefined` if no rule can name it. */
 const formatRule = (tool: string, { kind, text }: Target): string | undefined => {
   switch (kind) {
     case "command":
@@ -155,9 +157,7 @@ interface AskedCall {
   readonly prefix: Target | undefined
 }
 
-/**
- * Finds the rules that can store a permanent approval of a call: rules that allow this call and fit in one line each.
- */
+/** Finds the rules that can store a permanent approval of a call: each allows this call and fits on one line. */
 export const findOfferedRules = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
   { call, concerns, prefix, target }: AskedCall
@@ -187,7 +187,7 @@ export const findOfferedRules = Effect.fnUntraced(function* (
   return exact === undefined && ofPrefix === undefined ? undefined : { file: kept.file, exact, prefix: ofPrefix }
 })
 
-/** True when a reason to ask is lifted by a rule that allows the call. */
+/** Returns true if a rule that allows the call lifts a reason to ask. */
 export const isLifted = (tool: string, { key, permanent, target }: Concern): boolean => {
   if (!permanent) return false
   switch (target?.kind) {
@@ -201,7 +201,7 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
   }
 }
 
-/** The answer of the rules to a question about hosts, or undefined if no rule answers. */
+/** Returns the answer of the rules to a question about hosts; `undefined` if no rule answers it. */
 export const judgeRequest = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
   { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">

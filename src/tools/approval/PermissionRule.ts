@@ -1,6 +1,6 @@
 /**
  * Rules of `permissions`: `terminal(npm test:*)`, `write_file(src/**)`, `web(example.com)`,
- * `mcp__github__create_issue`. One parser, and the match of one rule with one command, path, host or tool.
+ * `mcp__github__create_issue`. Contains the parser, and the match of one rule with one command, path, host or tool.
  *
  * **Details**
  *
@@ -21,7 +21,7 @@
  *
  * Pure, never throws.
  *
- * **Example** (Read a rule)
+ * **Example** (Parsing a rule)
  *
  * ```ts
  * import * as Result from "effect/Result"
@@ -38,7 +38,7 @@
 import * as Result from "effect/Result"
 import { type Command, toProgramName, listRedirectTargets } from "../danger/Command.ts"
 
-/** Lists of rules. A rule of `deny` beats one of `ask`, and that one of `allow`. */
+/** Lists of rules. A `deny` rule takes precedence over an `ask` rule, and an `ask` rule over an `allow` rule. */
 export type List = "deny" | "ask" | "allow"
 
 /** The calls of a tool that a rule matches. */
@@ -48,7 +48,7 @@ export type Pattern =
   | { readonly _tag: "Path"; readonly glob: string }
   | { readonly _tag: "Host"; readonly host: string; readonly port: string | undefined; readonly isBelow: boolean }
 
-/** A rule: a tool, and which of its calls. */
+/** A rule: a tool, and the pattern of its calls. */
 export interface Rule {
   /** The text as written in the file. */
   readonly text: string
@@ -56,11 +56,11 @@ export interface Rule {
   readonly pattern: Pattern
 }
 
-/** Forms of a rule, for errors. */
+/** Forms of a rule, for error messages. */
 export const forms =
   "TOOL, terminal(COMMAND), terminal(WORDS:*), read_file(PATH), write_file(PATH), web(HOST) or mcp__SERVER__TOOL"
 
-/** Names that other agents use for the same tools. */
+/** Names of the same tools in other agents. */
 const foreign: Readonly<Record<string, string>> = {
   Bash: "terminal",
   Shell: "terminal",
@@ -111,7 +111,7 @@ const parsePattern = (tool: string, given: string): Result.Result<Pattern, strin
   return tool === "web" ? parseHostPattern(given) : failRule(`${tool} takes no pattern`)
 }
 
-/** Reads a rule of a list. The failure states the error and the expected form. */
+/** Parses a rule of a list. The failure states the error and the expected form. */
 export const parse = (given: string, list: List): Result.Result<Rule, string> => {
   const text = given.trim()
   if (text.length > longest) return failRule(`it has more than ${longest} characters`)
@@ -129,8 +129,8 @@ export const parse = (given: string, list: List): Result.Result<Rule, string> =>
 }
 
 /**
- * True when a rule is about calls of this tool: of the tool itself, of its server, or of those that do the same to
- * files.
+ * Returns true if a rule applies to calls of this tool: the rule names the tool, its server, or a tool with the same
+ * effect on files.
  */
 export const isAboutTool = ({ tool }: Rule, called: string): boolean => {
   if (tool === "*" || tool === called) return true
@@ -146,7 +146,7 @@ export const isAboutTool = ({ tool }: Rule, called: string): boolean => {
   return server !== undefined && called.startsWith(server)
 }
 
-/** A path without `.`, `..` and doubled slashes; absolute. */
+/** Returns an absolute path without `.`, `..` and double slashes. */
 export const normalizePath = (path: string): string => {
   const parts: Array<string> = []
   for (const part of path.split("/")) {
@@ -156,15 +156,15 @@ export const normalizePath = (path: string): string => {
   return `/${parts.join("/")}`
 }
 
-/** Folders that a rule's path begins in; absolute. */
+/** Absolute directories against which the path of a rule is resolved. */
 export interface PathBase {
-  /** Folder of relative paths. */
+  /** Directory for relative paths. */
   readonly folder: string
   /** Value of `~`. */
   readonly home: string | undefined
 }
 
-/** The absolute form of a path; undefined for one below an unknown directory. */
+/** Returns the absolute form of a path; `undefined` if the path is below an unknown directory. */
 export const toAbsolutePath = (given: string, { folder, home }: PathBase): string | undefined => {
   if (given === "~" || given.startsWith("~/"))
     return home === undefined ? undefined : normalizePath(`${home}/${given.slice(2)}`)
@@ -180,7 +180,7 @@ const toNamePattern = (glob: string): RegExp =>
     "u"
   )
 
-/** True when an absolute path matches the glob. */
+/** Returns true if an absolute path matches the glob. */
 export const isPathMatch = (glob: string, base: PathBase, path: string): boolean => {
   const pattern = toAbsolutePath(glob, base)
   if (pattern === undefined) return false
@@ -201,14 +201,14 @@ export const isPathMatch = (glob: string, base: PathBase, path: string): boolean
   return places.has(parts.length)
 }
 
-/** True when a host, with its port if it is not a standard one, matches the pattern. */
+/** Returns true if a host, with its port if it is not a standard port, matches the pattern. */
 export const isHostMatch = (
   { host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>,
   list: List,
   given: string
 ): boolean => {
   const [, name = "", at] = /^(.*?)(?::(\d+))?$/.exec(given.toLowerCase().replace(/\.(?=:\d+$|$)/, "")) ?? []
-  // Without a port, a rule allows the standard ones and refuses all.
+  // A rule without a port allows only the standard ports and denies all ports.
   if (
     port === undefined
       ? list === "allow" && at !== undefined
@@ -224,7 +224,7 @@ export type Certainty = "no" | "perhaps" | "yes"
 const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean =>
   unknown || commands.length > 0 || (glob && /^[*?[]/.test(text))
 
-/** Tests whether a command is one that a rule refuses or asks about. */
+/** Tests whether a `deny` or `ask` rule matches a command. */
 export const matchCommand = (
   { isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,
   { called, fields, program }: Command
@@ -251,7 +251,7 @@ export const matchCommand = (
   return fields.some(isOpen) ? "perhaps" : "no"
 }
 
-/** Programs that run another one and change nothing about it. */
+/** Programs that run another program without changing its effect. */
 const transparent: ReadonlySet<string> = new Set(["time", "timeout", "nice", "ionice", "stdbuf", "command", "builtin"])
 
 const isPlain = (command: Command): boolean =>
@@ -262,7 +262,8 @@ const isPlain = (command: Command): boolean =>
   )
 
 /**
- * True when a command is written out, and one that a rule allows; `wrappers` are programs that rules allow to run it.
+ * Returns true if a command is completely literal and a rule allows it. `wrappers` are programs that rules allow to run
+ * it.
  */
 export const isCommandAllowed = (
   { isPrefix, words: [name, ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,

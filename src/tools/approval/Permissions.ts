@@ -1,21 +1,21 @@
 /**
- * Rules of `permissions` in the order in which they count, for one call: `deny` beats `ask`, and `ask` beats `allow`.
+ * Applies the rules of `permissions` to one call: `deny` takes precedence over `ask`, and `ask` over `allow`.
  *
  * **Details**
  *
- * Rules come from `config.yaml` and from `.hermes/config.yaml` of the project that a call works in. A project's file
- * may ask and deny; it allows once its folder is trusted. It is read once for a folder, so that a call cannot loosen
- * the rules for the next.
+ * Rules come from `config.yaml` and from `.hermes/config.yaml` of the project that a call works in. Rules of a
+ * project's file may ask and deny. They may allow only if the project's folder is trusted. The file is read once per
+ * folder, so that a call cannot loosen the rules for the next call.
  *
- * A command line is refused or asked about when one of its commands is, at any position (`cd x && …`, `env`, `bash -c`,
- * a pipe, a substitution). A command that may match, because one of its words is unknown, is asked about. A line is
- * allowed when each of its commands is allowed or known to only read. A path is judged as written and with its links
- * resolved: one of the two refuses, both must be allowed.
+ * A command line is denied or asked about if one of its commands is, at any position (`cd x && …`, `env`, `bash -c`, a
+ * pipe, a substitution). A command that possibly matches, because one of its words is unknown, is asked about. A line
+ * is allowed if each of its commands is allowed or known to be read-only. A path is judged as written and with its
+ * links resolved: it is denied if either form is denied, and allowed only if both are allowed.
  *
- * A rule that cannot be read allows nothing. In `deny` and `ask` it holds for every call that is not known to only
- * read.
+ * A rule that cannot be parsed allows nothing. In `deny` and `ask` it applies to every call that is not known to be
+ * read-only. In `deny` and `ask` it holds for every call that is not known to only read.
  *
- * **Example** (Rules of an application)
+ * **Example** (Rules in an application)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -66,18 +66,18 @@ import type { List } from "./PermissionRule.ts"
 /** A rule and its location. */
 export interface PlacedRule extends PermissionRule.Rule {
   readonly list: List
-  /** The file and the line. */
+  /** The file and line of the rule. */
   readonly source: string
-  /** Folder of the relative paths in it; the working directory of a call when absent. */
+  /** Folder for the relative paths in the rule. The default is the working directory of a call. */
   readonly folder: string | undefined
-  /** Reason why it cannot be read. It holds for every call that is not known to only read. */
+  /** Reason why the rule cannot be parsed. Such a rule applies to every call that is not known to be read-only. */
   readonly problem?: string | undefined
 }
 
 /** Rules for the calls of one folder. */
 export interface RuleSet {
   readonly rules: ReadonlyArray<PlacedRule>
-  /** Lines for the user: rules that cannot be read, and files without an effect. */
+  /** Messages for the user about rules that cannot be parsed and files without an effect. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -86,43 +86,46 @@ export const empty: RuleSet = { rules: [], problems: [] }
 
 /** Rules of a program. */
 export interface Service {
-  /** Rules for calls that work in a folder. */
+  /** Returns the rules for calls that work in a folder. */
   readonly of: (cwd: string | undefined) => Effect.Effect<RuleSet>
-  /** The path that an absolute one leads to over links. */
+  /** Resolves the symbolic links of an absolute path. */
   readonly real: (path: string) => Effect.Effect<string>
   /** Value of `~`. */
   readonly home: string | undefined
-  /** Stores permanent approvals as rules; absent when nothing can be stored. */
+  /** Stores permanent approvals as rules; `undefined` if nothing can be stored. */
   readonly kept?: KeptRules | undefined
 }
 
-/** Rules that approvals for good add to `permissions.allow`. */
+/** Rules that permanent approvals add to `permissions.allow`. */
 export interface KeptRules {
-  /** File that they are written to. */
+  /** File to which the rules are written. */
   readonly file: string
-  /** Adds rules, from now on and in the file. Where the file cannot be changed they hold for this process. */
+  /**
+   * Adds rules to the current process and to the file. If the file cannot be changed, the rules hold for this process
+   * only.
+   */
   readonly add: (rules: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** See {@link Service}; absent by default. */
+/** Current {@link Service}. The default is `undefined`. */
 export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", {
   defaultValue: () => undefined
 })
 
-/** A command line, and the commands that were read from it. */
+/** A command line and its parsed commands. */
 interface ReadLine {
   readonly line: string
   readonly commands: ReadonlyArray<Command>
 }
 
-/** Places that a call is about. */
+/** Commands, paths and hosts that a call concerns. */
 interface Subject {
   readonly tool: string
   readonly texts: ReadonlyArray<ReadLine>
   readonly commands: ReadonlyArray<Command>
-  /** True when all of it is read, so that a rule may allow it. */
+  /** True if the call was understood completely, so that a rule may allow it. */
   readonly isClear: boolean
-  /** Each path in all its spellings: as written, and with links resolved. */
+  /** Each path that the call reads, in both forms: as written, and with links resolved. */
   readonly reads: ReadonlyArray<ReadonlyArray<string>>
   readonly writes: ReadonlyArray<ReadonlyArray<string>>
   readonly hosts: ReadonlyArray<string>
@@ -134,14 +137,14 @@ interface Subject {
 export interface PermissionCall {
   readonly tool: string
   readonly args: ToolArguments
-  /** Command lines for a shell, and texts that are typed into a program. */
+  /** Command lines for a shell, and input typed into a program. */
   readonly lines: ReadonlyArray<string>
   readonly inputs: ReadonlyArray<string>
-  /** Files that it writes and that are not named in its arguments. */
+  /** Files that the call writes although its arguments do not name them. */
   readonly written: ReadonlyArray<string>
   readonly hosts: ReadonlyArray<string>
   readonly cwd: string
-  /** True when it is known to only read. */
+  /** True if the call is known to be read-only. */
   readonly onlyReads: boolean
 }
 
@@ -149,7 +152,7 @@ export interface PermissionCall {
 export interface Judgement {
   readonly denied: PlacedRule | undefined
   readonly asked: PlacedRule | undefined
-  /** The rule that allows it, of several the first. */
+  /** The first rule that allows the call. */
   readonly allowed: PlacedRule | undefined
 }
 
@@ -163,20 +166,17 @@ const isBelow = ({ fields }: Command): boolean =>
 const isMove = ({ program }: Command): boolean => /^(?:cd|pushd|popd|chdir)$/.test(program)
 
 /**
- * Names that count, in a line that uses no variable: no program reads them from its environment, as it does
+ * Variable names that are safe to assign in a line: no program reads them from its environment, in contrast to
  * `http_proxy`.
  */
 const counter = /^[a-z]{1,6}$/
 
-/** True when a command does not change a variable that another program of the line may read. */
+/** Returns true if a command does not change a variable that another program of the line may read. */
 const setsCounters = ({ assignments, called, fields, program }: Command): boolean =>
   (called.text !== "" || assignments.every(([name]) => counter.test(name))) &&
   (program !== "read" || fields.every(({ text }) => text.startsWith("-") || counter.test(text)))
 
-/**
- * Finds the rule that lets all commands of a line run; with several, the first. Commands that no rule names must only
- * read.
- */
+/** Finds the first rule that allows the commands of a line. Commands that no rule allows must be read-only. */
 const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: ReadLine): PlacedRule | undefined => {
   const isComputed = Reading.computesValues(line)
   const isLooking = Reading.makeLookTest(line, commands)
@@ -197,7 +197,7 @@ const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: Read
   return first
 }
 
-/** Finds the rule that allows the command lines of a call: each of them needs one, or only looks. */
+/** Finds the rule that allows the command lines of a call. Each line must be allowed by a rule or be read-only. */
 const findAllowingAll = (rules: ReadonlyArray<PlacedRule>, texts: ReadonlyArray<ReadLine>): PlacedRule | undefined => {
   const found = texts.map((text) => findAllowing(rules, text))
   const isComplete = texts.every(
@@ -211,7 +211,7 @@ const isCommands = ({ commands, tool }: Subject): boolean => tool === "terminal"
 const selectPaths = (rule: PlacedRule, { reads, writes }: Subject): ReadonlyArray<ReadonlyArray<string>> =>
   rule.tool === "read_file" || rule.tool === "search_files" ? reads : writes
 
-/** Certainty that a rule of `deny` or `ask` is about a call. */
+/** Returns how certainly a rule of `deny` or `ask` matches a call. */
 const matchRule = (rule: PlacedRule, subject: Subject, onlyReads: boolean): PermissionRule.Certainty => {
   const { commands, cwd, home, hosts, tool } = subject
   const isOfWeb = rule.tool === "web" && hosts.length > 0 && !isCommands(subject)
@@ -288,7 +288,7 @@ export const judge = Effect.fnUntraced(function* (
   const root = PermissionRule.normalizePath(cwd)
   const workPath = PermissionRule.toAbsolutePath(workdir, { folder: cwd, home })
   const directory = workPath ?? cwd
-  // Beside the directory of the call, a repository may have other settings, and a name another meaning.
+  // Outside the call's directory, a repository may have other settings, and a name may mean something else.
   const place = directory === root ? undefined : directory
   const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line, place) }))
   const commands = texts.flatMap(({ commands }) => commands)
@@ -342,7 +342,7 @@ export const judge = Effect.fnUntraced(function* (
   }
 })
 
-/** Rules of a section, and the lines about those that cannot be read. */
+/** Parses the rules of a section, with messages about rules that cannot be parsed. */
 const readSection = Effect.fnUntraced(function* (
   section: Readonly<Record<string, unknown>>,
   { file, folder }: { readonly file: ConfigFile.ConfigFile; readonly folder: string | undefined }
@@ -377,7 +377,7 @@ const readSection = Effect.fnUntraced(function* (
   return { rules, problems }
 })
 
-/** Rules of settings that come from no file. */
+/** Returns the rules of settings that do not come from a file. */
 export const fromSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
   Effect.map(
     readSection(permissions, {
@@ -392,7 +392,7 @@ const mergeRuleSets = (sets: ReadonlyArray<RuleSet>): RuleSet => ({
   problems: sets.flatMap(({ problems }) => problems)
 })
 
-/** Makes the rules of the settings, and of the projects that calls work in. */
+/** Creates the rules of the settings and of the projects in which calls work. */
 export const make: Effect.Effect<
   Service,
   never,

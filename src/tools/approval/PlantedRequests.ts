@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * Asks once for a list of files, on behalf of the current call. Modes that skip questions do not keep any file.
+ * One question covers a list of files, on behalf of the current call. Modes that skip questions do not keep any file.
+ * Modes that skip questions do not keep any file.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls", "approvals").
  */
@@ -12,20 +13,20 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Service as Environment } from "../../places/CommandEnvironment.ts"
 
-/** Asks whether some files may stay. */
+/** Asks whether to keep the given files. */
 export const KeepRequest = Context.Reference<(files: ReadonlyArray<string>) => Effect.Effect<boolean>>(
   "hermes-effect/tool/approval/KeepRequest",
   { defaultValue: () => () => Effect.succeed(false) }
 )
 
-/** Files that are named one by one. */
+/** Maximum number of files that are named individually. */
 const maxNamed = 20
 
-/** Names files in one line. Pure. */
+/** Formats the names of files as one line. Pure. */
 export const listFiles = (files: ReadonlyArray<string>): string =>
   [...files.slice(0, maxNamed), ...(files.length > maxNamed ? [`${files.length - maxNamed} more`] : [])].join(", ")
 
-/** Settles what commands planted since the last call; returns a field of the result that says so to the model. */
+/** Handles files that commands planted since the last call. Returns a field for the result that informs the model. */
 export const settlePlanted = Effect.fnUntraced(function* ({
   planted
 }: Environment): Effect.fn.Return<{ readonly set_aside?: string }> {

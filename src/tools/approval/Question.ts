@@ -18,78 +18,78 @@ import type { Target } from "./AllowList.ts"
  * Source: `hermes-llm.md` §19.7 (flow) and §19.8.
  */
 export interface Scanner {
-  /** Finds concerns in a command; none when it is clean. */
+  /** Finds concerns in a command; the list is empty for a harmless command. */
   readonly scan: (command: string) => Effect.Effect<ReadonlyArray<Concern>>
 }
 
-/** The scanner of a runtime. The default finds nothing. */
+/** The content scanner of a runtime. The default finds no concerns. */
 export const ContentScanner = Context.Reference<Scanner>("hermes-effect/tool/approval/ContentScanner", {
   defaultValue: () => ({ scan: () => Effect.succeed([]) })
 })
 
-/** Choices of an answer. `always` is not always offered. */
+/** Possible answers to a question. `always` is not always offered. */
 export type Choice = "once" | "session" | "always" | "deny"
 
-/** End of a request. */
+/** Outcome of a request. */
 export type Outcome = Choice | "timeout"
 
-/** One thing that needs an approval. */
+/** One reason why an approval is needed. */
 export interface Concern {
-  /** The kind of danger, in a sentence for people. It says nothing about what an approval holds for. */
+  /** The kind of danger, as a sentence for people. It does not determine the scope of an approval. */
   readonly key: string
-  /** Target of an approval, where that is not the whole call. */
+  /** Target of an approval, if it is not the whole call. */
   readonly target?: Target | undefined
-  /** The prefix of the command, where an approval may be granted for that instead. */
+  /** Prefix of the command, if an approval may be granted for the prefix instead. */
   readonly prefix?: Target | undefined
   /** Difference that the call would make to a file, without secrets. */
   readonly preview?: string | undefined
-  /** True when it may be approved for good; a finding of a content scanner may not. */
+  /** True if the concern may be approved permanently. A finding of a content scanner may not. */
   readonly permanent: boolean
-  /** The way to allow it beforehand, shown with the refusal when no user can be asked. */
+  /** Advice on how to allow the call beforehand, shown with the refusal if no user can be asked. */
   readonly remedy?: string | undefined
-  /** True when a matching rule of `permissions.allow` lifts it. */
+  /** True if a matching rule of `permissions.allow` lifts the concern. */
   readonly isRuled?: boolean | undefined
 }
 
-/** A question as it is shown, without secrets. */
+/** A question as shown to the user, without secrets. */
 export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_call_id"> {
   readonly tool: string
   /** The command, or the call with its arguments. */
   readonly command: string
-  /** Reason why it is asked, in one line. */
+  /** Reason for the question, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
-  /** Ways in which the user allows it beforehand. */
+  /** Ways for the user to allow the call beforehand. */
   readonly remedies?: ReadonlyArray<string> | undefined
   /** Difference that the call would make to files, if known. */
   readonly preview?: string | undefined
-  /** Targets of an approval for the session or for good, and nothing else; without secrets. */
+  /** Exact targets of an approval for the session or of a permanent approval; without secrets. */
   readonly targets: ReadonlyArray<Target>
-  /** The prefix, if offered, that `session` and `always` may be granted for instead of the targets. */
+  /** The prefix for which `session` and `always` may be granted instead of the targets, if offered. */
   readonly prefix: Target | undefined
-  /** Rules that `always` writes, in the place of entries of the allow-list. */
+  /** Rules that `always` writes instead of entries of the allow-list. */
   readonly rules?: OfferedRules | undefined
   readonly choices: ReadonlyArray<Choice>
 }
 
-/** Rules of `permissions.allow` that an approval for good would write. */
+/** Rules of `permissions.allow` that a permanent approval would write. */
 export interface OfferedRules {
-  /** File that they are written to. */
+  /** File to which the rules are written. */
   readonly file: string
-  /** For exactly the targets of the question; absent if no rules match only them. */
+  /** Rules for exactly the targets of the question; `undefined` if no rules match only them. */
   readonly exact?: ReadonlyArray<string> | undefined
-  /** For its prefix. */
+  /** Rules for the prefix of the question. */
   readonly prefix?: ReadonlyArray<string> | undefined
 }
 
-/** Characters of a command in the label of an answer. */
+/** Maximum number of characters of a command in the label of an answer. */
 const longestInLabel = 60
 
-/** Shows a text without secrets as one line, with a mark for every hidden character. */
+/** Formats a text as one line without secrets, with a mark for every hidden character. */
 export const showLine = (text: string): string => VisibleText.showLine(redactText(text))
 
 /**
- * Names a target in the label of an answer. A long command that the question shows is shortened; parts that the
+ * Formats a target for the label of an answer. A long command that the question shows is shortened; parts that the
  * question does not show, such as the directory of the command, are never shortened.
  */
 export const nameTarget = ({ text }: Target, command: string): string => {
@@ -109,10 +109,10 @@ export interface Reply {
 
 const choices: ReadonlyArray<string> = ["once", "session", "always", "deny"]
 
-/** Reads an answer from outside: an unknown word is deny, no answer none. */
+/** Parses an answer from outside. An unknown word counts as deny; a missing answer returns `undefined`. */
 export const parseReply = (answer: unknown): Reply | undefined => {
   if (answer === undefined || answer === null) return undefined
   const word = typeof answer === "string" ? answer.trim().toLowerCase() : ""
-  // The list holds nothing but choices.
+  // The list contains only choices.
   return choices.includes(word) ? { choice: word as Choice } : { choice: "deny" }
 }

@@ -4,16 +4,17 @@
  *
  * **Details**
  *
- * A host is approved as a host (`host: example.com`), once, for the session or permanently. Running outside is approved
- * for the prefix of the command (`git push`) if it has one, else for the command, once or for the session. Modes that
- * skip questions (yolo, `approvals.mode: off`) do not open a sandbox, because they do not permit leaving it. If the
- * bounds of the run confine it (`ApprovalBounds`), nothing runs outside, and there is no question. These modes do allow
- * redirects of the web tools, as they allow the first request.
+ * A host is approved as a host (`host: example.com`), once, for the session or permanently. Running outside the sandbox
+ * is approved for the prefix of the command (`git push`) if it has one, otherwise for the command; the approval holds
+ * once or for the session. Modes that skip questions (yolo, `approvals.mode: off`) do not open a sandbox, because they
+ * do not permit leaving it. If the bounds of the run confine it (`ApprovalBounds`), no command runs outside and no
+ * question is asked. The modes that skip questions do allow redirects of the web tools, because they allow the first
+ * request.
  *
  * **Gotchas**
  *
- * A process that a call left in the background reaches the hosts that were approved before, and asks no further
- * question.
+ * A process that a call left running in the background can reach the previously approved hosts, and asks no further
+ * questions.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls", "approvals").
  */
@@ -34,15 +35,15 @@ import * as EgressGate from "../fence/EgressGate.ts"
 import * as RepositorySettings from "../fence/RepositorySettings.ts"
 import { ToolContext } from "../ToolContext.ts"
 
-/** The call to ask about when another call is running, for a process in the background. */
+/** The call that a question concerns if another call is running, for a process in the background. */
 interface Origin {
   readonly tool: string
   readonly args: ToolArguments
 }
 
 /**
- * Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it
- * may not.
+ * Asks whether the current command may run outside its sandbox. Returns `undefined` if it may, or the reason for the
+ * model why it may not.
  */
 const RunOutside = Context.Reference<
   (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>
@@ -61,10 +62,10 @@ const findGitConcerns = Effect.fnUntraced(function* ({
   return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* findTreeRoot((yield* ToolContext).cwd))
 })
 
-/** A command that the sandbox stopped. */
+/** A command that the sandbox blocked. */
 interface StoppedCommand {
   readonly reason: string
-  /** Reason for the model that it stays inside; undefined where the user lets it run outside. */
+  /** Reason for the model why the command stays inside the sandbox; `undefined` if the user lets it run outside. */
   readonly refusal: string | undefined
 }
 
@@ -98,7 +99,7 @@ const isBypass = (by: Approvals.Permit["by"]): boolean => by === "yolo" || by ==
 
 const standardPorts = [80, 443]
 
-/** Gives a call its {@link RunOutside} and the hosts that it may ask for, until it ends. */
+/** Provides a call with {@link RunOutside} and the hosts that it may request, until the call ends. */
 export const provideRequests = <A, E, R>(
   run: Effect.Effect<A, E, R>,
   approvals: Approvals.Service,

@@ -1,12 +1,12 @@
 /**
- * Text of a call as a person is asked about it: whole, without secrets, and with a mark for every hidden character.
+ * Formats a call for a question to a person: complete, without secrets, and with a mark for every hidden character.
  *
  * **Details**
  *
- * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in
- * which the removal of secrets would hide its operands. Values that the runtime holds and keys of known shapes are
- * masked anywhere. A value that is a secret only because of an adjacent name must not hide a command, a word, a path,
- * the target of a redirection, or an operand of a command that is dangerous or changes files. The refusal names an
+ * A call that cannot be shown completely leads to no question and does not run: its text is too long, or removing
+ * secrets from its command line would hide operands. Values that the runtime holds and keys of known shapes are masked
+ * anywhere. A value that is a secret only because of an adjacent name must not hide a command, a word, a path, the
+ * target of a redirection, or an operand of a command that is dangerous or changes files. The refusal names an
  * alternative for the model.
  */
 import { findNamedValues, redactKeys, redactText } from "../../base/domain/Redaction.ts"
@@ -19,42 +19,44 @@ import { deleters } from "../danger/rules/LossRules.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import type { Target } from "./AllowList.ts"
 
-/** Characters of a command or a script that a question shows at most; a longer one is refused. */
+/** Maximum number of characters of a command or script that a question shows; a longer one is refused. */
 export const mostOfCommand = 20_000
 
-/** Characters of a call with arguments that a question shows at most: contents of files are among them. */
+/**
+ * Maximum number of characters of a call with arguments that a question shows. Arguments may include contents of files.
+ */
 const mostOfCall = 200_000
 
 /** Tools whose questions are about the commands that they run, regardless of the scope of the approval. */
 const runningTools: ReadonlySet<string> = new Set(["terminal", "process", "execute_code"])
 
-/** A call as it is shown, and the reason why it cannot be approved that way. */
+/** A call as shown, and the reason why it cannot be approved in that form. */
 export interface ShownCall {
   readonly text: string
-  /** For the model; undefined where all of the call is shown. */
+  /** Refusal for the model; `undefined` if the whole call is shown. */
   readonly refusal: string | undefined
 }
 
-/** Shows a text of any number of lines. */
+/** Formats a text of any number of lines. */
 export const showText = (text: string): string => VisibleText.showLines(redactText(text))
 
-/** True when a text is shown unchanged, so that approving the displayed text approves the text itself. */
+/** Returns true if a text is shown unchanged, so that approving the displayed text approves the text itself. */
 export const isShownWhole = (text: string): boolean => text.length <= mostOfCommand && showText(text) === text
 
 /** Programs whose operands are files that they change or delete, or a directory that the next command acts on. */
 const filePrograms = parseNames("rm unlink rmdir rimraf mv cp ln dd truncate tee install rsync cd pushd")
 
-/** Programs that send headers, and those that run them. */
+/** Programs that send HTTP headers, and programs that run them. */
 const clients = parseNames("curl wget http https xh hurl")
 const runners = parseNames("sudo doas env time timeout nohup nice")
 
 const header = /^(?:-H|--header=)?[\w-]{1,64}: /
 const addressOfUser = /^[a-z][a-z+.-]*:\/\/[^\s/@]*@[^@]*$/i
 
-/** True for a value that may be a path, several words, or code. */
+/** Returns true for a value that may be a path, several words, or code. */
 const canActOn = (value: string): boolean => /^\.|[\s/~;()]/.test(value)
 
-/** The part of a word that is not in the word as it is shown. */
+/** Returns the part of a word that is hidden when the word is shown. */
 const findHiddenPart = (word: string, shown: string): string => {
   const most = Math.min(word.length, shown.length)
   let start = 0
@@ -69,7 +71,7 @@ const isPath = (part: string): boolean => /^\.|[/~]/.test(part)
 const sendsRequest = ({ args, program }: Command): boolean =>
   clients.has(program) || (runners.has(program) && args.some((arg) => clients.has(arg)))
 
-/** True if the value of a header of a request is masked, whose name is shown. */
+/** Returns true if the masked value belongs to a request header whose name is shown. */
 const isHeader = (command: Command, index: number): boolean => {
   const { args } = command
   return (
@@ -79,7 +81,7 @@ const isHeader = (command: Command, index: number): boolean => {
   )
 }
 
-/** True if the words of a command, as it is shown, do not say what it acts on. */
+/** Returns true if the displayed words of a command do not show its targets. */
 const hidesWords = (command: Command, shown: Command): boolean => {
   const { args, assignments, program, redirects } = command
   const deletes = deleters.has(program) || filePrograms.has(program)
@@ -117,20 +119,20 @@ const countWords = (commands: ReadonlyArray<Command>): string =>
 
 const readCommands = (line: string): ReadonlyArray<Command> => ScriptInterpreter.read(line).commands
 
-/** True for commands that run code of another language from their standard input. */
+/** Returns true for commands that run code of another language from their standard input. */
 const readsCode = (commands: ReadonlyArray<Command>): boolean =>
   commands.some(
     ({ program, redirects, stdin }) =>
       interpreters.test(program) && (stdin !== undefined || redirects.some(({ operator }) => operator.startsWith("<<")))
   )
 
-/** Tests whether code, as displayed, does not reveal its targets. */
+/** Returns true if code, as displayed, does not show its targets. */
 const hidesCode = (code: string, shown: string): boolean =>
   code.replace(/[^\n;()]/g, "") !== shown.replace(/[^\n;()]/g, "") ||
   findNamedValues(code).some(canActOn) ||
   readCode(redactKeys(code)).join("\n") !== readCode(shown).join("\n")
 
-/** True when the displayed command line does not show the programs that run and their operands. */
+/** Returns true if the displayed command line does not show the programs that run and their operands. */
 const hidesOperands = (line: string, shown: string): boolean => {
   const [given, withoutKeys, left] = [readCommands(line), readCommands(redactKeys(line)), readCommands(shown)]
   const words = countWords(given)
@@ -145,13 +147,16 @@ const hidesOperands = (line: string, shown: string): boolean => {
   )
 }
 
-/** True if the removal of secrets hides what runs: `rm -rf x Cookie: a=1 y` is `rm -rf x Cookie: a=***` then. */
+/**
+ * Returns true if removing secrets hides the executed commands: `rm -rf x Cookie: a=1 y` would be shown as
+ * `rm -rf x Cookie: a=***`.
+ */
 const hidesActs = (tool: string, command: string, shown: string): boolean => {
   if (command === shown) return false
   return tool === "execute_code" ? hidesCode(command, shown) : hidesOperands(command, shown)
 }
 
-/** Shows a call: its command lines if it runs any (`kind`), else the tool with its arguments. */
+/** Formats a call: its command lines if it runs any (`kind`), otherwise the tool with its arguments. */
 export const showCall = (tool: string, command: string, kind: Target["kind"]): ShownCall => {
   const isRun = kind === "command" || runningTools.has(tool)
   const most = isRun ? mostOfCommand : mostOfCall

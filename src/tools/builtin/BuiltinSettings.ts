@@ -23,11 +23,11 @@ import type { Exceptions } from "./terminal/StartedProcess.ts"
 
 /** Limits of one call of `read_file`. */
 export interface FileLimits {
-  /** Characters of a window; a larger one is refused (`file_read_max_chars`). */
+  /** Maximum number of characters of a read; a larger one is refused (`file_read_max_chars`). */
   readonly chars: number
-  /** Lines of a window (`tool_output.max_lines`). */
+  /** Maximum number of lines of a read (`tool_output.max_lines`). */
   readonly lines: number
-  /** Characters of a line; the rest of it is cut (`tool_output.max_line_length`). */
+  /** Maximum number of characters of a line; the rest of the line is cut (`tool_output.max_line_length`). */
   readonly lineChars: number
 }
 
@@ -38,9 +38,9 @@ export const FileLimits = Context.Reference<FileLimits>("hermes-effect/tool/buil
 
 /** Settings of `terminal` and `process`. */
 export interface TerminalSettings {
-  /** Seconds that a foreground command may take when the model does not say (`terminal.timeout`). */
+  /** Timeout of a foreground command in seconds if the model specifies none (`terminal.timeout`). */
   readonly timeoutSeconds: number
-  /** Characters of output in a result at most (`tool_output.max_bytes`). */
+  /** Maximum number of characters of output in a result (`tool_output.max_bytes`). */
   readonly outputChars: number
   readonly environment: Exceptions
 }
@@ -50,9 +50,9 @@ export const TerminalSettings = Context.Reference<TerminalSettings>("hermes-effe
   defaultValue: () => ({ timeoutSeconds: 180, outputChars: 50_000, environment: { passThrough: [], reserved: [] } })
 })
 
-/** Settings of the scripts of `execute_code`. */
+/** Settings of `execute_code` scripts. */
 export interface CodeSettings {
-  /** `project`: in the working directory; `strict`: in an empty one. */
+  /** Working directory of a script: `project` uses the working directory of the call, `strict` an empty directory. */
   readonly mode: "project" | "strict"
   readonly timeoutSeconds: number
   readonly maxToolCalls: number
@@ -70,8 +70,8 @@ export const CodeSettings = Context.Reference<CodeSettings>("hermes-effect/tool/
 })
 
 /**
- * True when commands in the text of a skill are run as it is read (`skills.inline_shell`). Each takes the way of a
- * command of the model, approvals included.
+ * True if commands in the text of a skill run when the skill is read (`skills.inline_shell`). They are handled like
+ * commands of the model, including approvals.
  */
 export const InlineShell = Context.Reference<boolean>("hermes-effect/tool/builtin/InlineShell", {
   defaultValue: () => false

@@ -1,7 +1,7 @@
 /**
  * Port for asking the user questions. The implementation adds a free-text answer to the choices.
  *
- * **Example** (Always the first choice)
+ * **Example** (Always answering with the first choice)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -20,14 +20,14 @@ import type * as Effect from "effect/Effect"
 export interface Question {
   readonly question: string
   readonly choices: ReadonlyArray<string>
-  /** More than one choice may be taken. */
+  /** True if more than one choice may be selected. */
   readonly multiple: boolean
 }
 
 /** Asks a question and returns the answer, or `undefined` if the user did not answer. */
 export type Ask = (question: Question) => Effect.Effect<ReadonlyArray<string> | undefined>
 
-/** Asks the user on behalf of the tool. `undefined`, the default, means that no user can be asked. */
+/** Asks the user on behalf of the tool; `undefined` (the default) if no user can be asked. */
 export const Clarifier = Context.Reference<Ask | undefined>("hermes-effect/tool/Clarifier", {
   defaultValue: () => undefined
 })

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. If no user can be
- * asked (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
+ * A call contains one `question` with up to four `choices`, or up to five `questions`, which are asked one after
+ * another. If no user can be asked (a single query, a batch, a child agent), the call fails at once and tells the model
+ * to decide by itself.
  *
  * **Example** (A tool that asks the user)
  *
@@ -52,7 +53,7 @@ const AnswerResult = Schema.Struct({
   user_response: Schema.Union([Schema.String, Schema.Array(Schema.String)])
 })
 
-/** The toolset `clarify`. */
+/** The tool `clarify`. */
 export const tool = Tool.make("clarify", {
   description:
     "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
@@ -108,7 +109,7 @@ const handlers = toolkit.toLayer({
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
     }
-    // Checks all questions first, so that the user is not asked any if one is invalid.
+    // All questions are checked first, so that the user is not asked any question if one is invalid.
     yield* Effect.forEach(questions, checkQuestion)
     return { answers: yield* Effect.forEach(questions, (given) => promptUser(ask, given)) }
   }, Problem.mapToFailure)

@@ -1,13 +1,13 @@
 /**
- * The tool `cronjob`: the model's hands on the scheduled jobs of the user.
+ * The tool `cronjob`, which lets the model manage the user's scheduled jobs.
  *
  * **Details**
  *
- * A job that is made here remembers the provider and model of the moment. Its prompt is searched for injected
- * instructions, and one with a script is approved first, since a script runs without anybody looking. Inside of a job
- * the tool refuses, so that no job multiplies, unless the settings allow it (`cron.jobs_may_schedule`).
+ * A job that is created here stores the current provider and model. Its prompt is checked for injected instructions. A
+ * job with a script needs an approval first, because the script runs unattended. Inside a job the tool refuses, so that
+ * jobs do not create further jobs, unless the settings allow it (`cron.jobs_may_schedule`).
  *
- * **Example** (An agent that may schedule)
+ * **Example** (An agent that may schedule jobs)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -93,7 +93,7 @@ const description = [
     "shown, which suits watching for something. Do not use it to wait within this conversation."
 ].join("\n\n")
 
-/** True for a change that brings a script: it runs on its own, so it is approved first. */
+/** Returns true for a change that adds a script. The script runs unattended, so it needs an approval first. */
 const hasScript = ({ action, script }: Parameters): boolean =>
   (action === "create" || action === "update") && script !== undefined
 

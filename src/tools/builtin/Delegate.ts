@@ -2,7 +2,7 @@
  * The tool `delegate_task`: assigns tasks to child agents and waits for their summaries, or runs one child in the
  * background.
  *
- * **Example** (An agent that may hand work on)
+ * **Example** (An agent that may delegate work)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -77,7 +77,7 @@ export const Parameters = Schema.Struct({
   )
 })
 
-/** Result for the model of children that it waited for. */
+/** Result for the model after it waited for its children. */
 export const Result = Schema.Struct({
   results: Schema.Array(Delegator.ChildReport),
   total_duration_seconds: Schema.Finite,
@@ -143,7 +143,7 @@ const delegateTasks = Effect.fnUntraced(function* (params: typeof Parameters.Typ
   if (params.background === true && whole.length > 1) {
     return yield* Effect.fail(makeRefusal("background is for a single task: give one goal, or wait for the tasks"))
   }
-  // In an unattended run no later turn could receive the result, so the call waits for the child.
+  // In an unattended run, no later turn could receive the result, so the call waits for the child.
   if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
     return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => makeRefusal(message))
   }

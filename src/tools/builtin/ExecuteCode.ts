@@ -6,8 +6,8 @@
  *
  * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function, and
  * its calls are handled like all other calls of the run. It cannot call itself, `delegate_task` or tools of MCP
- * servers. Its environment has no credentials, and all processes that it starts end with it. Output is limited to
- * {@link stdoutBytes} and {@link stderrBytes}.
+ * servers. Its environment contains no credentials, and all processes that it starts are ended with it. Output is
+ * limited to {@link stdoutBytes} and {@link stderrBytes}.
  *
  * **Gotchas**
  *
@@ -57,16 +57,16 @@ import * as Problem from "./file/Problem.ts"
 import * as StartedProcess from "./terminal/StartedProcess.ts"
 import * as OutputText from "./terminal/OutputText.ts"
 
-/** Bytes of standard output that the model gets: the first and the last. */
+/** Maximum number of bytes of standard output for the model: the first and the last bytes. */
 export const stdoutBytes = 50_000
-/** Bytes of standard error that the model gets. */
+/** Maximum number of bytes of standard error for the model. */
 export const stderrBytes = 10_000
 
 const drainFor = "500 millis"
 
 const Language = Schema.Literals(["javascript", "typescript", "python"])
 
-/** The toolset `code_execution`. */
+/** The tool `execute_code`. */
 export const tool = Tool.make("execute_code", {
   description:
     "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
@@ -84,7 +84,7 @@ export const tool = Tool.make("execute_code", {
     tool_calls_made: Schema.Natural,
     duration_seconds: Schema.Finite,
     error: Schema.optionalKey(Schema.String),
-    /** Reason that a confined environment stopped the script. */
+    /** Reason why a confined environment stopped the script. */
     sandbox_note: Schema.optionalKey(Schema.String),
     set_aside: Schema.optionalKey(Schema.String)
   }),
@@ -118,11 +118,11 @@ const makeBuffers = () => ({
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
-/** Tells of the files that a script changes. */
+/** Reports the files that a script changes. */
 const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) =>
   Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
 
-/** Runs a script to its end. */
+/** Runs a script to completion. */
 const runScript = Effect.fnUntraced(function* (
   { code, language = "python" }: typeof tool.parametersSchema.Type,
   node: string
@@ -188,14 +188,14 @@ const runScript = Effect.fnUntraced(function* (
   const readers = [yield* collect(handle.stdout, stdout), yield* collect(handle.stderr, stderr)]
   yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
 
-  // One that was ended by a signal has no code.
+  // A process that was ended by a signal has no exit code.
   const ended = Effect.orElseSucceed(handle.exitCode, () => -1)
   const exit = yield* Effect.raceAllFirst<Effect.Effect<number | "timeout" | "interrupted">>([
     ended,
     Effect.as(Effect.sleep(settings.timeoutSeconds * 1000), "timeout"),
     Effect.as(yield* StopRequested, "interrupted")
   ])
-  // Processes that it started may still hold the pipes.
+  // Processes that the script started may still hold the pipes.
   yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
   const duration = (yield* Clock.currentTimeMillis) - started
   const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }

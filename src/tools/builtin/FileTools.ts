@@ -24,21 +24,21 @@ import * as ReadFile from "./ReadFile.ts"
 import * as SearchFiles from "./SearchFiles.ts"
 import * as WriteFile from "./WriteFile.ts"
 
-// Long results that the runtime stores on this machine. They are always read here, even if the tools work on another
-// machine or a sandbox hides the files.
+// Returns true for the path of a long result that the runtime stored on this machine. Stored results are always read
+// here, even if the tools work on another machine or a sandbox hides the files.
 //
 // Source: `hermes-llm.md` §19.9.
 
 const hasPath = ({ directories }: StoredTexts, path: string): boolean =>
   directories.some((directory) => path === directory || path.startsWith(`${directory}/`))
 
-/** Finds the file system that contains a path: the runtime's own for a stored result. */
+/** Returns the file system that contains a path. For a stored result, this is the runtime's own file system. */
 const findOwner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
   Effect.flatMap(ResultKeeper, ({ kept = Effect.undefined }) =>
     Effect.map(kept, (found) => (found !== undefined && hasPath(found, path) ? found.files : inside))
   )
 
-/** Makes a file system from which stored results can also be read, but not written. */
+/** Creates a file system that can also read stored results but not write them. */
 const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
   const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) =>
     Effect.flatMap(findOwner(inside, path), read)

@@ -7,7 +7,7 @@
  * does not fit is an error with the current entries, so that the model can shorten them. After three failures in one
  * turn the model is instructed to stop.
  *
- * **Example** (An agent that remembers)
+ * **Example** (An agent with memory)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"

@@ -1,16 +1,16 @@
 /**
- * `patch`: a change of a part of a file, or of several files at once.
+ * The tool `patch`, which changes a part of a file, or several files at once.
  *
  * **Details**
  *
- * Mode `replace` replaces one text with another (`patch/Replace.ts`), mode `patch` applies a V4A patch
- * (`patch/V4A.ts`, `patch/Plan.ts`). Both first compute the new content of every file and then write all files or none
+ * Mode `replace` replaces one text with another (`patch/Replace.ts`), mode `patch` applies a V4A patch (`patch/V4A.ts`,
+ * `patch/Plan.ts`). Both first compute the new content of every file and then write all files or none
  * (`patch/Change.ts`). Line endings and the byte order mark of a file are preserved.
  *
  * **Gotchas**
  *
- * A replacement that changes nothing fails with `no_change`: after a success the model would continue as if it had
- * changed something. Annotated as not destructive, see `WriteFile.ts`.
+ * A replacement that changes nothing fails with `no_change`: after a success the model would proceed as if the file had
+ * changed. The tool is annotated as not destructive, see `WriteFile.ts`.
  *
  * Source: `hermes-product.md` §2.3, cases 34 and 35.
  */
@@ -81,7 +81,7 @@ export const tool = Tool.make("patch", {
 
 type Params = typeof tool.parametersSchema.Type
 
-/** Changes to make, and notes for the answer about how they were matched. */
+/** Changes to make, and notes for the result about how they were matched. */
 interface Edit {
   readonly changes: ReadonlyArray<Change.Change>
   readonly notes: { readonly replacements?: number; readonly matched_by?: string }
@@ -146,7 +146,7 @@ const planPatchEdit = Effect.fnUntraced(function* ({ patch }: Params) {
 const toContent = (bytes: Uint8Array | undefined): Content =>
   bytes === undefined ? undefined : (Text.decode(bytes)?.text ?? null)
 
-/** Describes the changed files for the answer. */
+/** Describes the changed files for the result. */
 const describeChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<Change.Change>) {
   const diffs: Array<string> = []
   const files: Record<"files_modified" | "files_created" | "files_deleted", Array<string>> = {
@@ -175,14 +175,14 @@ const describeChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<Chan
   }
 })
 
-/** Failures of one edit in a row from which on the hint gets urgent. */
+/** Number of consecutive failures of one edit after which the hint becomes urgent. */
 const patience = 3
 
 const renderUrgentHint = (times: number): string =>
   `This is failure ${times} in a row here. Do not guess again: read the file with read_file now, use a short ` +
   "old_string that stands only once, or replace the whole file with write_file."
 
-/** The handler, over the services of the toolset. */
+/** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Targets>()
   const state = yield* FileState
@@ -220,7 +220,7 @@ export const make = Effect.gen(function* () {
     }
   })
 
-  /** Answers a failure: the more of them in a row, the more clearly it says to stop guessing. */
+  /** Fails an edit. With each consecutive failure, the message tells the model more clearly to stop guessing. */
   const failEdit = Effect.fnUntraced(function* (what: string, error: Problem.Problem | PlatformError) {
     const { sessionId } = yield* ToolContext
     const times = yield* state.editFailed(sessionId, what)

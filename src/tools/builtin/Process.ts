@@ -1,5 +1,6 @@
 /**
- * The tool `process`: looks at, waits for, feeds and ends the background processes that `terminal` started.
+ * The tool `process`: lists, reads, waits for, sends input to and ends the background processes that `terminal`
+ * started.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -61,7 +62,7 @@ const Parameters = Schema.Struct({
 
 const Status = Schema.Literals(["running", "exited", "killed"])
 
-/** One process, as `list` shows it. */
+/** One process, as shown by `list`. */
 const Summary = Schema.Struct({
   session_id: Schema.String,
   command: Schema.String,
@@ -73,7 +74,7 @@ const Summary = Schema.Struct({
   uptime_seconds: Schema.Int
 })
 
-/** Result for the model, fields in this order; the action decides which are there. */
+/** Result for the model, with fields in this order. The action determines the fields that are present. */
 const Result = Schema.Struct({
   processes: Schema.optionalKey(Schema.Array(Summary)),
   session_id: Schema.optionalKey(Schema.String),
@@ -89,7 +90,7 @@ const Result = Schema.Struct({
   total_lines: Schema.optionalKey(Schema.Int),
   showing: Schema.optionalKey(Schema.String),
   note: Schema.optionalKey(Schema.String),
-  /** Reason that a confined environment stopped the process, and whether it ran again outside. */
+  /** Reason why a confined environment stopped the process, and whether it ran again outside the sandbox. */
   sandbox_note: Schema.optionalKey(Schema.String),
   set_aside: Schema.optionalKey(Schema.String)
 })
@@ -230,14 +231,17 @@ const killProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
 /** Number of characters at the end of an output that are searched for the sandbox's message. */
 const explainedChars = 8000
 
-/** The tool's handler. */
+/** Creates the tool's handler. */
 export const handler = Effect.gen(function* () {
   const registry = yield* ProcessRegistry
   const environment = yield* CommandEnvironment
   const path = yield* Path.Path
   const notes = new WeakMap<BackgroundProcess, string>()
 
-  /** Asks once about a process that the sandbox stopped. If the user permits, it is started again outside. */
+  /**
+   * Asks once about a process that the sandbox stopped. If the user permits it, the process is started again outside
+   * the sandbox.
+   */
   const handleStopAtWall = Effect.fnUntraced(function* (process: BackgroundProcess) {
     const ended = process.ended()
     if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}

@@ -1,14 +1,14 @@
 /**
- * `read_file`: a window of numbered lines of a text file.
+ * The tool `read_file`, which returns a window of numbered lines of a text file.
  *
  * **Details**
  *
  * The file is streamed, so a window of a huge file needs no more memory than a window of a small one. If the
- * conversation already contains the window and it did not change, the result is a stub instead of the same text, and an
- * error after two stubs. The third identical request in a row warns, the fourth is refused: see {@link FileState}.
+ * conversation already contains the unchanged window, the result is a stub instead of the text. After two stubs, it is
+ * an error. The third identical request in a row returns a warning, and the fourth is refused; see {@link FileState}.
  * Reads on behalf of a script, a plugin or another program always return the text.
  *
- * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office
+ * Notebooks and XML office documents (`.docx`, `.xlsx`, `.pptx`) are shown as extracted text. Old binary office
  * documents, OpenDocument and PDF are refused as binary.
  *
  * Source: `hermes-product.md` §2.3.
@@ -32,10 +32,10 @@ import * as Problem from "./file/Problem.ts"
 import { type Target, Targets } from "./file/Fence.ts"
 
 const defaultLimit = 500
-/** Bytes of a document (notebook, office) that is read as a whole to extract its text. */
+/** Maximum size in bytes of a document (notebook, office) that is read as a whole to extract its text. */
 const maxDocument = 20 * 1024 * 1024
 
-/** Lines, the first time or after a change. */
+/** Result with lines, returned for the first read and after a change. */
 const Content = Schema.Struct({
   content: Schema.String,
   total_lines: Schema.Natural,
@@ -45,7 +45,7 @@ const Content = Schema.Struct({
   warning: Schema.optionalKey(Schema.String)
 })
 
-/** Instead of lines that the conversation holds already. */
+/** Result without lines, returned if the conversation already contains them. */
 const Unchanged = Schema.Struct({
   status: Schema.Literal("unchanged"),
   path: Schema.String,
@@ -55,7 +55,7 @@ const Unchanged = Schema.Struct({
   warning: Schema.optionalKey(Schema.String)
 })
 
-/** `read_file`. */
+/** The tool `read_file`. */
 export const tool = Tool.make("read_file", {
   description:
     "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of the " +
@@ -126,7 +126,10 @@ const refuseKind = ({ given }: Target, kind: string) =>
 
 const removeExtension = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
 
-/** Likeness of two file names, 0 to 1: edits, another suffix, or one name within the other. */
+/**
+ * Returns the similarity of two file names, from 0 to 1. Considers edits, a different suffix, and one name within the
+ * other.
+ */
 const computeFileLikeness = (wanted: string, name: string): number => {
   if (wanted === name) return 1
   if (removeExtension(wanted) === removeExtension(name)) return 0.95
@@ -134,7 +137,7 @@ const computeFileLikeness = (wanted: string, name: string): number => {
   return Math.max(similarity(wanted, name), contained ? 0.7 : 0)
 }
 
-/** The error for a file that is not there, with the names in its directory that it may have meant. */
+/** Fails for a missing file, with similar names from its directory. */
 const failMissingFile = Effect.fnUntraced(function* ({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const { basename, dirname } = yield* Path.Path
@@ -175,7 +178,7 @@ const renderHint = (
   return hints.length === 0 ? undefined : hints.join(" ")
 }
 
-/** Warns in every answer to a request that comes the third time in a row. */
+/** Returns a warning from the third identical request in a row on. */
 const renderRepeatWarning = (times: number): { readonly warning?: string } =>
   times < 3
     ? {}
@@ -184,7 +187,7 @@ const renderRepeatWarning = (times: number): { readonly warning?: string } =>
           "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
       }
 
-/** The handler, over the services of the toolset. */
+/** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

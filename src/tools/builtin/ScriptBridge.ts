@@ -1,7 +1,7 @@
 /**
- * The bridge between a script and the tools of its agent: a prelude in the script's language, with a function for each
- * tool that it may call, and the agent's end, which has the calls run, counts them and writes the answers. A call is a
- * line of JSON on descriptor 3, its answer a line on descriptor 4.
+ * The bridge between a script and the tools of its agent. The script's side is a prelude in the script's language, with
+ * a function for each tool that it may call. The agent's side runs and counts the calls and writes the answers. A call
+ * is a line of JSON on file descriptor 3, and its answer is a line on file descriptor 4.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -29,7 +29,10 @@ export const callable: ReadonlyArray<string> = [
 
 const names = JSON.stringify(callable)
 
-/** For Node: `read_file({ path })` returns at once what the tool gave, and throws what went wrong. */
+/**
+ * Prelude for Node: `read_file({ path })` returns the tool's result synchronously, and throws an error if the call
+ * fails.
+ */
 export const javascript = `
 import { readSync, writeSync } from "node:fs"
 let rest = Buffer.alloc(0)
@@ -77,7 +80,10 @@ for (const name of ${names}) {
 }
 `
 
-/** For Python: `read_file(path=…)` and `read_file({…})` return what the tool gave, and raise what went wrong. */
+/**
+ * Prelude for Python: `read_file(path=…)` and `read_file({…})` return the tool's result, and raise an error if the call
+ * fails.
+ */
 export const python = `
 import json, os, runpy, sys, threading
 _out = os.fdopen(3, "w", encoding="utf-8", newline="\\n")
@@ -112,12 +118,12 @@ runpy.run_path(_script, init_globals=_tools, run_name="__main__")
 `
 
 const maxRequestBytes = 5 * 1024 * 1024
-/** Answers that a script has not read yet; one that asks on and reads none has to wait. */
+/** Maximum number of answers that a script has not read yet. Further calls wait until the script reads an answer. */
 const maxUnread = 16
 
 type Answer = { readonly result: unknown } | { readonly error: string }
 
-/** Text of a failed call. */
+/** Returns the error text of a failed call. */
 const readError = (output: unknown): string => {
   const value = typeof output === "string" ? Option.getOrElse(Json.parse(output), () => output) : output
   return Predicate.hasProperty(value, "error") && typeof value.error === "string" ? value.error : Json.toText(value)
@@ -136,18 +142,18 @@ const parseRequest = (line: Framing.Line): { readonly name: string; readonly arg
     : undefined
 }
 
-/** The agent's end of a script's tool calls. */
+/** The agent's side of a script's tool calls. */
 interface Bridge {
-  /** Answers what comes in, until it ends. */
+  /** Answers incoming calls until the script closes its end. */
   readonly serve: (
     requests: Stream.Stream<Uint8Array, PlatformError>
   ) => Effect.Effect<void, PlatformError, ToolContext>
   readonly answers: Stream.Stream<Uint8Array>
-  /** Calls that were run. */
+  /** Returns the number of calls that were run. */
   readonly made: () => number
 }
 
-/** A bridge for one script. Without `run` there are no tools. */
+/** Creates a bridge for one script. Without `run`, the script has no tools. */
 export const make = Effect.fnUntraced(function* (
   run: NestedRun | undefined,
   maxCalls: number

@@ -1,5 +1,5 @@
 /**
- * `search_files`: lines that match a regular expression, or files by name.
+ * The tool `search_files`, which finds lines that match a regular expression, or files by name.
  *
  * **Details**
  *
@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * `total_count` counts what was found; while `truncated` is true there may be more. A regular expression that may
- * backtrack without end is run under a time limit, see `search/ContentSearch`.
+ * `total_count` is the number of results found; if `truncated` is true, there may be more. A regular expression that
+ * may backtrack excessively runs under a time limit, see `search/ContentSearch`.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -40,7 +40,7 @@ interface LineMatch {
   readonly after?: ReadonlyArray<string>
 }
 
-/** Lines of a match and around it, by number. */
+/** Collects the lines of a match and its context, by number. */
 const collectLines = ({
   after = [],
   before = [],
@@ -53,7 +53,7 @@ const collectLines = ({
 ]
 
 /**
- * Matches as a text grouped by file, which takes far fewer tokens than a list of objects. Pure.
+ * Formats matches as text grouped by file, which takes far fewer tokens than a list of objects. Pure.
  *
  * **Example**
  *
@@ -65,7 +65,7 @@ const collectLines = ({
  *   40: found()
  * ```
  *
- * Matches of one file follow each other; a line that belongs to several of them is shown once.
+ * Matches of one file must be consecutive. A line that belongs to several matches is shown once.
  */
 export const groupByFile = (matches: ReadonlyArray<LineMatch>): string => {
   const files = new Map<string, Map<number, string>>()
@@ -93,9 +93,9 @@ export const groupByFile = (matches: ReadonlyArray<LineMatch>): string => {
 const defaultLimit = 50
 const maxLimit = 1_000
 const maxContext = 20
-/** Characters of matching lines in one answer. */
+/** Maximum number of characters of matching lines in one result. */
 const maxChars = 60_000
-/** Matches from which on the answer is a text grouped by file. */
+/** Minimum number of matches for a result that is grouped by file. */
 const grouping = 5
 
 const MatchingLine = Schema.Struct({
@@ -106,7 +106,7 @@ const MatchingLine = Schema.Struct({
   after: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
-/** `search_files`. */
+/** The tool `search_files`. */
 export const tool = Tool.make("search_files", {
   description:
     'Search the content of files with a regular expression (target "content", default), or find files by name ' +
@@ -176,7 +176,10 @@ const countNeededResults = ({ limit, offset }: Page): number => offset + limit +
 const takePage = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> =>
   all.slice(offset, offset + limit)
 
-/** True when a path fits a glob: its name alone, or from the top of the search on where the glob has a slash. */
+/**
+ * Creates a test for whether a path matches a glob. The glob is compared with the file name, or with the path relative
+ * to the searched directory if it contains a slash.
+ */
 const makeGlobTest = (glob: string): ((entry: Entry) => boolean) => {
   const compiled = Glob.make(glob.replace(/^\.?\//, ""), { dot: true })
   return glob.includes("/")
@@ -184,7 +187,7 @@ const makeGlobTest = (glob: string): ((entry: Entry) => boolean) => {
     : ({ name }) => Glob.match(compiled, name)
 }
 
-/** Makes the test of a name: a glob, or a case-insensitive part of the name. */
+/** Creates a test for a file name. The pattern is a glob, or a case-insensitive part of the name. */
 const makeNameTest = (pattern: string): ((entry: Entry) => boolean) => {
   if (/[*?[{/]/.test(pattern)) return makeGlobTest(pattern)
   const part = pattern.toLowerCase()
@@ -202,7 +205,7 @@ const renderHint = (page: Page, more: boolean, notes: Pattern.Notes, empty: stri
   return hints.length === 0 ? undefined : hints.join(" ")
 }
 
-/** Builds the fields that every answer has in addition to its results. */
+/** Builds the fields that every result has in addition to its matches. */
 const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, empty?: string) => {
   const hint = renderHint(page, more, notes, total === 0 ? empty : undefined)
   return {
@@ -212,14 +215,14 @@ const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Not
   }
 }
 
-/** The handler, over the services of the toolset. */
+/** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const targets = yield* Targets
   const state = yield* FileState
 
-  /** Resolves the place of the search, and names for its results that the other tools understand. */
+  /** Resolves the searched directory or file, and result paths that the other tools accept. */
   const resolveScope = Effect.fnUntraced(function* (params: Params) {
     const { cwd } = yield* ToolContext
     const given = params.path ?? "."
@@ -335,7 +338,7 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(
     function* (params: Params) {
       const { sessionId } = yield* ToolContext
-      // A script may search in a loop.
+      // Repeated searches by a script are not counted, because a script may search in a loop.
       const times =
         (yield* ConversationHistory) === undefined
           ? 1
@@ -360,11 +363,11 @@ export const make = Effect.gen(function* () {
   )
 })
 
-/** Characters that a match takes in an answer. */
+/** Counts the characters that a match takes in a result. */
 const countCharacters = (path: string, { after = [], before = [], content }: Omit<LineMatch, "path">): number =>
   [...before, ...after].reduce((sum, line) => sum + line.length + 8, path.length + content.length + 8)
 
-/** As many matches, from the first on, as an answer has room for, and at least one. */
+/** Returns as many matches as fit in a result, in order from the first and at least one. */
 const limitMatches = (matches: ReadonlyArray<LineMatch>): ReadonlyArray<LineMatch> => {
   let chars = 0
   const end = matches.findIndex((match) => (chars += countCharacters(match.path, match)) > maxChars)

@@ -1,7 +1,7 @@
 /**
- * The port to a search engine, and the engines that a key opens.
+ * The port for a search engine, and the supported engines, each of which needs an API key.
  *
- * **Example** (An engine of your own)
+ * **Example** (A custom search engine)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -30,14 +30,14 @@ import * as Fetch from "../fence/Fetch.ts"
 import { makeBlockedError, makeFailedError, type WebError } from "../fence/Fetch.ts"
 import * as Urls from "../fence/Urls.ts"
 
-/** One thing that was found. */
+/** One search result. */
 export interface SearchHit {
   readonly title: string
   readonly url: string
   readonly description: string
 }
 
-/** The port to a search engine, and the engines that a key opens. */
+/** The port for a search engine. */
 export interface SearchProvider {
   readonly name: string
   readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<SearchHit>, WebError>
@@ -48,7 +48,7 @@ export const WebSearch = Context.Reference<SearchProvider | undefined>("hermes-e
   defaultValue: () => undefined
 })
 
-/** Requests and answers of one engine. Pure. */
+/** Builds the requests and parses the answers of one engine. Pure. */
 interface Engine {
   readonly variable: string
   readonly address: string
@@ -71,14 +71,14 @@ const stripMarkup = (text: string | null | undefined): string =>
 const titleChars = 300
 const descriptionChars = 1_000
 
-/** Long texts of an engine are cut: the page itself is for `web_extract`. */
+/** Long texts from an engine are shortened, because `web_extract` reads the page itself. */
 const shortenResult = ({ description, title, url }: SearchHit): SearchHit => ({
   title: TextCut.takeHead(title, titleChars),
   url,
   description: TextCut.takeHead(description, descriptionChars)
 })
 
-/** An address that can be read. */
+/** Returns true for a result whose address can be read. */
 const isWeb = ({ url }: SearchHit): boolean => url.length <= 2_000 && /^https?:\/\//i.test(url)
 
 const makeReader = <A>(schema: Schema.Codec<A, unknown>, found: (body: A) => ReadonlyArray<SearchHit>) => {
@@ -160,7 +160,7 @@ const make = (name: string, engine: Engine, key: Redacted.Redacted, address: str
   search: Effect.fnUntraced(
     function* (query, limit) {
       const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
-      // The address is the user's or ours, not the model's: it may be private.
+      // The address comes from the user or from this program, not from the model, so it may be private.
       const urls = Urls.make(yield* Urls.Resolver, { ...Urls.strict, allowPrivate: true })
       const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => makeBlockedError(message))
       const transport = yield* Fetch.Transport

@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * The arguments choose one of four forms: `query` finds messages in other sessions, the best of each session;
- * `session_id` with `around_message_id` shows the messages around one; `session_id` alone shows the beginning and end
- * of a session; without arguments the latest sessions are listed. `message_id` is the index of a message in its
- * session. No model is called unless `summarize` requests a summary of each found session with respect to the query:
- * the side task `session_search` then writes it.
+ * The arguments select one of four forms: `query` finds messages in other sessions and returns the best match of each
+ * session; `session_id` with `around_message_id` shows the messages around the given message; `session_id` alone shows
+ * the beginning and end of a session; without arguments, the latest sessions are listed. `message_id` is the index of a
+ * message in its session. No model is called unless `summarize` requests summaries. The side task `session_search` then
+ * summarizes each found session with respect to the query.
  *
- * The current session and the sessions that it continues are left out, because the model already has them. Sessions of
+ * The current session and the sessions that it continues are excluded, because the model already has them. Sessions of
  * background work are never shown, and sessions of scheduled jobs come last. Sessions of a named server key are visible
  * only to that key.
  *
- * **Example** (An agent that remembers)
+ * **Example** (An agent that searches earlier conversations)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -56,12 +56,12 @@ const firstMessages = 20
 const lastMessages = 10
 const messageChars = 2000
 const maxLineage = 50
-/** Searches again without sessions that are not the asker's. */
+/** Maximum number of additional searches that exclude sessions the client may not see. */
 const maxSearches = 10
 
 const Role = Schema.Literals(["user", "assistant", "tool", "system"])
 
-/** The toolset `session_search`. */
+/** The tool `session_search`. */
 export const tool = Tool.make("session_search", {
   description:
     "Recall earlier conversations. query: full-text search over other sessions (all words must fit; OR, NOT, " +
@@ -135,7 +135,7 @@ const renderMessage = (roles: ReadonlyArray<string>) => (message: Prompt.Message
       ]
     : []
 
-/** Describes a store that fails, or a session that is not there. */
+/** Describes a failure of the store, or a missing session. */
 const toProblem = (error: SessionNotFound | SessionStoreError): Problem.Problem =>
   new Problem.Problem({
     message:
@@ -205,10 +205,10 @@ const selectFirstPerSession = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => 
   return [...first.values()]
 }
 
-/** Characters around a hit that a summary is based on. */
+/** Maximum number of characters around a hit that a summary is based on. */
 const summaryChars = 40_000
 
-/** The messages nearest to a hit, in their order, as text of so many characters. */
+/** Returns the messages nearest to a hit, in order, as text with a limited number of characters. */
 const collectNearbyText = (messages: ReadonlyArray<Prompt.Message>, at: number): string => {
   const texts = new Map<number, string>()
   let left = summaryChars
@@ -398,7 +398,7 @@ const readSession = Effect.fnUntraced(function* (
   }
 })
 
-/** The named key that the session belongs to that asks. */
+/** Returns the named server key that owns the current session. */
 const findOwnClient = Effect.fnUntraced(function* (id: SessionId) {
   const session = yield* Effect.flatMap(SessionStore, ({ get }) => get(id))
   return Option.isSome(session) ? yield* SessionAudience.findOwner(session.value) : undefined

@@ -1,7 +1,7 @@
 /**
- * The port to the model that does side tasks for tools: it describes images and condenses long pages.
+ * The port for the model that does side tasks for tools: it describes images and summarizes long pages.
  *
- * **Example** (A model of the application looks at images)
+ * **Example** (Describing images with a model of the application)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { Service as Auxiliary } from "../../models/routing/Auxiliary.ts"
 import type { Service as Call } from "../ToolContext.ts"
 
-/** The side model gave nothing. */
+/** Error raised when the side model returned no answer. */
 export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-effect/tool/SideModelError")(
   "SideModelError",
   { message: Schema.String, cause: Schema.optional(Schema.Defect()) }
@@ -39,12 +39,12 @@ export type Ask = (
   call: Pick<Call, "sessionId" | "taskId" | "turnId">
 ) => Effect.Effect<string, SideModelError>
 
-/** Port for the model that does side tasks for tools. `undefined` if the runtime has no such model. */
+/** Port for the model that does side tasks for tools; `undefined` if the runtime has no such model. */
 export const SideModel = Context.Reference<Ask | undefined>("hermes-effect/tool/SideModel", {
   defaultValue: () => undefined
 })
 
-/** The port, filled by the runtime's auxiliary calls. */
+/** Implements the port with the runtime's auxiliary calls. */
 export const fromAuxiliary =
   <E extends { readonly message: string }>(auxiliary: Auxiliary<E>): Ask =>
   (task, messages, { sessionId, taskId, turnId }) =>

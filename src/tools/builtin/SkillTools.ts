@@ -1,5 +1,5 @@
 /**
- * The toolset `skills`: `skills_list`, `skill_view` and `skill_manage`, over the skills of the user.
+ * The toolset `skills`: `skills_list`, `skill_view` and `skill_manage` for the user's skills.
  *
  * **Details**
  *
@@ -34,8 +34,8 @@
  * // => hello
  * ```
  *
- * Commands in the text of a skill (`` !`git log` ``) are run as the model reads it only where `InlineShell` says so; no
- * by default.
+ * Commands in the text of a skill (`` !`git log` ``) run when the model reads it only if `InlineShell` is true; the
+ * default is false.
  *
  * Source: `hermes-product.md` §2.3 (skills_list, skill_view, skill_manage).
  */
@@ -81,7 +81,7 @@ const Viewed = Schema.Struct({
   success: Schema.Literal(true),
   name: Schema.String,
   description: Schema.String,
-  /** Absolute: scripts of the skill are run from there. */
+  /** Absolute path of the directory in which scripts of the skill run. */
   directory: Schema.String,
   file: Schema.optionalKey(Schema.String),
   content: Schema.String,
@@ -118,7 +118,7 @@ export const view = Tool.make("skill_view", {
   .annotate(Tool.Readonly, true)
   .annotate(Tool.Destructive, false)
 
-/** Commands of one skill that are run, and characters that each leaves. */
+/** Maximum number of commands that run in one skill, and maximum number of characters of each output. */
 const maxCommands = 10
 const maxOutput = 4_000
 
@@ -138,8 +138,9 @@ const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
 }
 
 /**
- * Replaces the commands in the text of a skill with their outputs. They run in the skill's directory, and hooks, floor
- * and approvals apply as to the model's own commands. Other files of the skill are returned unchanged.
+ * Replaces the commands in the text of a skill with their outputs. They run in the skill's directory, and hooks, the
+ * hardline floor and approvals apply to them as to the model's own commands. Other files of the skill are returned
+ * unchanged.
  */
 const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }: SkillStore.View) {
   const run = yield* NestedCalls
@@ -205,7 +206,7 @@ export const manage = Tool.make("skill_manage", {
 
 type ManageCall = typeof manage.parametersSchema.Type
 
-/** The change that a call means; a text says what is missing. */
+/** Returns the change that a call describes, or a text that names the missing arguments. */
 const toChange = ({
   action,
   category,
@@ -320,7 +321,7 @@ const handlers = toolkit.toLayer(
   })
 )
 
-/** Reason to ask about a change: an approval is granted for the skill's directory. */
+/** Creates the reason to ask about a change. An approval is granted for the skill's directory. */
 const toConcern = (action: unknown, path: string): Concern =>
   action === "delete" || action === "remove_file"
     ? { key: `removes a skill or a file of it: ${path}`, permanent: false }

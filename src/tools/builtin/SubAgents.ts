@@ -1,10 +1,10 @@
 /**
- * The tool `Agent`: sends a message to one of the sub-agents that an agent file names, and waits for its report.
+ * The tool `Agent`, which sends a message to one of the sub-agents named in an agent file and waits for its report.
  *
  * **Details**
  *
  * The sub-agent is a child of the run (`Delegator`), with the system prompt, model, tools and middleware from its own
- * file. The names of the sub-agents are part of the tool's parameters, so that the model sees them.
+ * file. The names of the sub-agents are part of the tool's parameters, so that they are visible to the model.
  *
  * Source: `hermes-product.md` §3.1.
  */
@@ -32,7 +32,7 @@ const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.St
 const describeAgent = ({ description, name }: AgentDescription): string =>
   description === undefined ? `- ${name}` : `- ${name}: ${description}`
 
-/** The toolset for these sub-agents. */
+/** Creates the toolset for these sub-agents. */
 export const make = (agents: ReadonlyArray<AgentDescription>) => {
   const tool = Tool.make(toolName, {
     description: [

@@ -1,12 +1,12 @@
 /**
- * The tool `terminal`: runs a command line in a shell, in the foreground with its output as the result, or in the
- * background under an id that the tool `process` follows.
+ * The tool `terminal`, which runs a command line in a shell: in the foreground with its output as the result, or in the
+ * background under an id that the tool `process` accepts.
  *
  * **Details**
  *
- * The result is `output`, `exit_code` and `error`, in this order; a command that exits with another code than 0 is a
- * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that times out
- * returns its output so far and code 124; one that is stopped by `StopRequested` returns code 130.
+ * The result contains `output`, `exit_code` and `error`, in this order. A command with a nonzero exit code is still a
+ * success of the tool. `error` is set, and the call fails, only if no command was run. A command that times out returns
+ * its output so far and exit code 124. A command stopped by `StopRequested` returns exit code 130.
  *
  * Checks before a command runs (approvals, dangerous commands) and redaction of its output are not part of the handler:
  * they apply to every tool.
@@ -60,8 +60,8 @@ import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
 import { TerminalSettings } from "./BuiltinSettings.ts"
 
-// One command that is waited for: until it ends, its time is over, or the user asks the run to stop. However it ends,
-// nothing of its process tree is left.
+// Waits for one command until it ends, it times out, or the user asks the run to stop. In every case, its whole process
+// tree is terminated.
 
 const progressInterval = "500 millis"
 const progressChars = 2000
@@ -72,7 +72,7 @@ interface ForegroundOptions {
   readonly cwd: string
   readonly seconds: number
   readonly terminal: Maker | undefined
-  /** Told the end of the output while it grows, at most twice a second. */
+  /** Receives the end of the output while the output grows, at most twice a second. */
   readonly onProgress: (output: string) => Effect.Effect<void>
 }
 
@@ -82,7 +82,7 @@ type Outcome =
   | { readonly _tag: "TimedOut" }
   | { readonly _tag: "Stopped" }
 
-/** A command that was run. */
+/** A command that has run. */
 interface FinishedCommand {
   readonly outcome: Outcome
   readonly output: string
@@ -100,7 +100,7 @@ const reportProgress = (
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
-/** Lets a run's listeners rewrite an output. Without listeners it is returned unchanged. */
+/** Lets listeners of the run rewrite an output. Without listeners, the output is returned unchanged. */
 const transformOutput = Effect.fnUntraced(function* (
   environment: Environment,
   command: string,
@@ -132,7 +132,7 @@ const toExitCode = (outcome: Outcome): number => {
   }
 }
 
-/** One command that is waited for. */
+/** Runs one command in the foreground and waits for it. */
 const runForeground = Effect.fnUntraced(function* (
   environment: Environment,
   shell: Shell.Shell,
@@ -219,20 +219,20 @@ export const Parameters = Schema.Struct({
   )
 })
 
-/** Result for the model, fields in this order. */
+/** Result for the model, with fields in this order. */
 export const Result = Schema.Struct({
   output: Schema.String,
-  /** Of a background process. */
+  /** Id of a background process. */
   session_id: Schema.optionalKey(Schema.String),
   pid: Schema.optionalKey(Schema.Int),
-  /** `null` in a preliminary result: the command still runs. -1 when nothing was run. */
+  /** Exit code. `null` in a preliminary result, because the command is still running; -1 if no command was run. */
   exit_code: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.String),
   exit_code_meaning: Schema.optionalKey(Schema.String),
   pty_note: Schema.optionalKey(Schema.String),
-  /** Reason that a confined environment stopped the command. */
+  /** Reason why a confined environment stopped the command. */
   sandbox_note: Schema.optionalKey(Schema.String),
-  /** Change of the environment: it was started again, it ended under the command. */
+  /** Notice about a change of the environment: it was restarted, or it ended while the command ran. */
   environment_note: Schema.optionalKey(Schema.String),
   set_aside: Schema.optionalKey(Schema.String),
   notify_on_complete: Schema.optionalKey(Schema.Boolean),
@@ -278,7 +278,7 @@ const renderTooLong = (seconds: number): string =>
   `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
   "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
 
-/** A call that was not run. */
+/** Returns the result of a call whose command was not run. */
 const toRefusedResult = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
 
 const makePtyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
@@ -289,7 +289,7 @@ const makePtyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
       }
     : {}
 
-/** Finds the maker of the terminal that a call asks for. */
+/** Finds the program that provides the terminal requested by a call. */
 const findTerminalMaker = (
   shell: Shell.Shell,
   { pty }: typeof Parameters.Type,
@@ -298,7 +298,7 @@ const findTerminalMaker = (
 
 const appendMarker = (output: string, marker: string): string => (output === "" ? marker : `${output}\n${marker}`)
 
-/** The result of a command that was run. */
+/** Returns the result of a command that has run. */
 const toResult = (
   { outcome, output }: FinishedCommand,
   commands: ReadonlyArray<Guidance.SimpleCommand>,
@@ -321,7 +321,7 @@ const toResult = (
   }
 }
 
-/** Sentence about a directory that cannot be examined: it is missing or closed, or its machine is not there. */
+/** Describes why a directory cannot be examined: it is missing or inaccessible, or its machine is unavailable. */
 const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
   switch (reason._tag) {
     case "PermissionDenied":
@@ -344,7 +344,7 @@ const make = Effect.gen(function* () {
   const path = yield* Path.Path
 
   /**
-   * Returns the directory to run in, if the command may run: `workdir` relative to the directory of the call.
+   * Returns the directory in which the command runs, if it may run: `workdir` relative to the directory of the call.
    * `objection` is the reason against running, reported to the model.
    */
   const admitDirectory = Effect.fnUntraced(function* (
@@ -463,13 +463,13 @@ const make = Effect.gen(function* () {
   return { terminal, process: yield* Process.handler }
 })
 
-/** Both tools of the toolset. */
+/** Toolkit with both tools of the toolset. */
 export const toolkit = Toolkit.make(Terminal, Process.Process)
 
 /** Services of the runtime that the handlers need. */
 export type Services = CommandEnvironment | ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
-/** The handlers of {@link toolkit}. */
+/** Provides the handlers of {@link toolkit}. */
 export const layer: Layer.Layer<
   Tool.HandlersFor<{ readonly terminal: typeof Terminal; readonly process: typeof Process.Process }>,
   never,

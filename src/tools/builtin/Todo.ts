@@ -1,16 +1,16 @@
 /**
- * The toolset `todo`: the model's own list of tasks, one for each session.
+ * The toolset `todo`: the model's own task list, one per session.
  *
  * **Details**
  *
  * A call without `todos` returns the list. Otherwise the given items replace the list or, with `merge`, change and
- * extend it. A known item needs only its changed fields. Invalid input (too many items, too long, an item without text)
- * is an error and changes nothing.
+ * extend it. A known item needs only its changed fields. Invalid input (too many items, an item that is too long or has
+ * no text) is an error and changes nothing.
  *
  * Lists live in {@link TodoState}, in memory. In a runtime a missing list is read from the stored messages of its
  * session ({@link layerOfSessions}), so that a resumed session has its list.
  *
- * **Example** (Lists are pure)
+ * **Example** (Updating a list with a pure function)
  *
  * ```ts
  * import * as Result from "effect/Result"
@@ -22,7 +22,7 @@
  * // => [ 'pending' ]
  * ```
  *
- * **Example** (Lists of the application)
+ * **Example** (Reading lists in an application)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -69,7 +69,7 @@ export const Status = Schema.Literals(["pending", "in_progress", "completed", "c
 /** See {@link Status}. */
 export type Status = typeof Status.Type
 
-/** One thing to be done. */
+/** One task of a list. */
 export const Item = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
 /** See {@link Item}. */
 export type Item = typeof Item.Type
@@ -114,7 +114,7 @@ export const tool = Tool.make("todo", {
   .annotate(Tool.Destructive, false)
   .annotate(Tool.Idempotent, true)
 
-/** The list that the given items make of a list, or why they cannot. */
+/** Applies the given items to a list. Returns the new list, or the reason why the items are invalid. */
 export const update = (
   list: ReadonlyArray<Item>,
   given: ReadonlyArray<typeof Given.Type>,
@@ -137,7 +137,7 @@ export const update = (
     : Result.succeed(Array.from(next.values()))
 }
 
-/** A list as the tool answers it. */
+/** Returns a list as the result of the tool. */
 const toAnswer = (todos: ReadonlyArray<Item>): typeof Answer.Type => {
   const countStatus = (status: Status): number => todos.filter((item) => item.status === status).length
   return {
@@ -168,7 +168,7 @@ export const fromHistory = (messages: ReadonlyArray<Prompt.Message>): ReadonlyAr
   return []
 }
 
-/** Lists by session. */
+/** Task lists by session. */
 export interface State {
   readonly get: (session: SessionId) => Effect.Effect<ReadonlyArray<Item>, SessionStoreError>
   readonly set: (session: SessionId, list: ReadonlyArray<Item>) => Effect.Effect<void>
@@ -200,10 +200,13 @@ const make = (absent: State["get"]): State => {
   }
 }
 
-/** Empty, in memory; of more than a thousand sessions, those that were written longest ago are forgotten. */
+/**
+ * Provides empty lists in memory. Lists of at most a thousand sessions are stored; the least recently written lists are
+ * dropped.
+ */
 export const layer: Layer.Layer<TodoState> = Layer.sync(TodoState, () => make(() => Effect.succeed([])))
 
-/** As {@link layer}; a list that is not in memory is the one that its session's stored messages end with. */
+/** Like {@link layer}, but reads a list that is not in memory from the stored messages of its session. */
 export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Layer.effect(
   TodoState,
   Effect.map(SessionStore, ({ get, messages }) => {

@@ -1,12 +1,12 @@
 /**
- * The toolset `vision`: an image, described by the model that the settings name for it.
+ * The toolset `vision`, which describes an image with the model that the settings name for it.
  *
  * **Details**
  *
- * The image is a file (rules of `read_file`), an http(s) address (rules of `web_extract`) or a data URL. Its media type
- * is detected from its bytes, not from its name.
+ * The image is a file (under the rules of `read_file`), an http(s) address (under the rules of `web_extract`) or a data
+ * URL. Its media type is detected from its bytes, not from its name.
  *
- * **Example** (What a file is)
+ * **Example** (Detecting the type of a file)
  *
  * ```ts
  * import { Vision } from "hermes-effect/tools/vision"
@@ -40,10 +40,10 @@ import { Targets } from "./file/Fence.ts"
 import { SideModel } from "./SideModel.ts"
 import * as Fetch from "../fence/Fetch.ts"
 
-/** Bytes of an image at most. */
+/** Maximum size of an image, in bytes. */
 export const maxBytes = 20 * 1024 * 1024
 
-/** The toolset `vision`. */
+/** The tool `vision_analyze`. */
 export const tool = Tool.make("vision_analyze", {
   description: "Looks at an image and answers a question about it. The image is a path, an http(s) URL or a data: URL.",
   parameters: Schema.Struct({
@@ -134,6 +134,6 @@ const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem
     )
   )
 
-/** The toolset `vision`, with the files of the environment. Without a side model there is nothing to offer. */
+/** The toolset `vision`, for files of the environment. Without a side model, the tool is not available. */
 export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | PathRoots> =
   Toolset.inEnvironment(offered)

@@ -1,5 +1,5 @@
 /**
- * `write_file`: the whole content of one file, put in place at once.
+ * The tool `write_file`, which writes the whole content of one file atomically.
  *
  * **Details**
  *
@@ -9,8 +9,8 @@
  *
  * **Gotchas**
  *
- * Annotated as not destructive: the fence refuses forbidden paths, and every other write is the agent's normal work and
- * needs no approval (`hermes-llm.md` §13.7 schedules it by path).
+ * The tool is annotated as not destructive: the path checks refuse forbidden paths, and every other write is the
+ * agent's normal work and needs no approval (`hermes-llm.md` §13.7 schedules it by path).
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -28,7 +28,7 @@ import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
 import { Targets } from "./file/Fence.ts"
 
-/** `write_file`. */
+/** The tool `write_file`. */
 export const tool = Tool.make("write_file", {
   description:
     "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
@@ -56,7 +56,7 @@ export const tool = Tool.make("write_file", {
   .annotate(Tool.Idempotent, true)
   .annotate(PathArguments, ["path"])
 
-/** The handler, over the services of the toolset. */
+/** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const targets = yield* Targets

@@ -1,12 +1,12 @@
 /**
- * Tool call arguments that are not JSON: the values that can be read from them, and whether they were cut or are
+ * Repairs tool call arguments that are not JSON: reads their values, and determines whether they were cut or are
  * malformed.
  *
  * **Details**
  *
- * Nothing is invented: a repair closes what is open and removes what is surplus, and the result must be an object. A
- * text that ends in the middle of something was cut by an output limit; it must never be executed as if it were whole,
- * so that only a text whose last character closes something is repaired.
+ * A repair invents no values: it adds missing closers and removes surplus ones, and the result must be an object. A
+ * text that ends inside a value was cut by an output limit and must never be executed as if it were complete. Therefore
+ * only a text whose last character is a closer is repaired.
  *
  * Source: `hermes-llm.md` §13.4, `ARCHITECTURE.md` §7.
  */
@@ -14,25 +14,25 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../../base/domain/Json.ts"
 
-// Values of another type than a tool's schema expects, if their meaning is unambiguous: `"5"` for 5, `"true"` for true,
-// the JSON text of a list or an object for the value itself.
+// Converts values whose type differs from a tool's schema if their meaning is unambiguous: `"5"` to 5, `"true"` to
+// true, the JSON text of a list or an object to the value itself.
 //
 // **Details**
 //
-// Only a text is converted, only if the schema does not accept texts, and only when it represents exactly the other
-// value. The tool's own Schema refuses the rest. Arguments without such a value are returned unchanged, as the same
-// object.
+// Only a text is converted, only if the schema does not accept texts, and only if it represents exactly one value of
+// the expected type. The tool's own Schema refuses other mismatches. Arguments without such a value are returned
+// unchanged, as the same object.
 //
 // Source: `hermes-product.md` §2.1, `ARCHITECTURE.md` §4.
 
 /** A JSON Schema, or a part of one. */
 type Node = { readonly [x: string]: unknown }
 
-/** References, choices and levels of arguments that are followed before they are left alone. */
+/** Maximum depth of references, choices and nested arguments that are followed; deeper values are unchanged. */
 const deepest = 32
 
 const toNode = (value: unknown): Node | undefined =>
-  // A member of a JSON document that is not a list is a mapping.
+  // An object in a JSON document that is not a list is a mapping.
   Predicate.isObject(value) ? (value as Node) : undefined
 
 const readMember = (node: Node | undefined, key: string): unknown =>
@@ -55,7 +55,7 @@ const followReference = (node: Node | undefined, root: Node): Node | undefined =
   return undefined
 }
 
-/** The schemas of which a value may fit one. */
+/** Returns the alternative schemas that a value may match. */
 const listChoices = (node: Node | undefined, root: Node, depth = 0): ReadonlyArray<Node> => {
   const at = depth > deepest ? undefined : followReference(node, root)
   if (at === undefined) return []
@@ -71,7 +71,7 @@ const listTypes = (node: Node): ReadonlyArray<unknown> => {
   return Array.isArray(type) ? type : type === undefined ? [] : [type]
 }
 
-/** True when a text may be just what is wanted. */
+/** Returns true if the schema accepts the text itself. */
 const canTakeText = (node: Node, text: string): boolean => {
   const values = readMember(node, "enum")
   if (Array.isArray(values)) return values.includes(text)
@@ -158,7 +158,7 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
   if (typeof value === "string") {
     const read = coerceText(value, listChoices(node, root))
     if (Option.isNone(read)) return value
-    // Members of a list or an object may be written as text too.
+    // Members of a list or an object may also be written as text.
     return coerceValue(read.value, node, root, depth + 1)
   }
   if (Array.isArray(value)) return coerceList(value, listChoices(node, root), root, depth)
@@ -166,29 +166,29 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
   return given === undefined ? value : coerceMembers(given, listChoices(node, root), root, depth)
 }
 
-/** Converts values of another type than a tool's schema expects, if their meaning is unambiguous. */
+/** Converts values whose type differs from a tool's schema if their meaning is unambiguous. */
 export const coerce = <Args>(args: Args, schema: object): Args => {
   const root = toNode(schema)
-  // Members may have changed to the types of the schema; the type of the arguments stays unknown.
+  // Members may have been converted to the types of the schema; the type of the arguments remains unknown.
   return root === undefined ? args : (coerceValue(args, root, root, 0) as Args)
 }
 
-/** Arguments: a JSON object. */
+/** Arguments of a call: a JSON object. */
 type Arguments = Readonly<Record<string, unknown>>
 
-/** Arguments of a tool call that are no JSON. */
+/** Result of repairing arguments that are not JSON. */
 type RepairResult =
   | { readonly _tag: "Repaired"; readonly args: Arguments; readonly how: string }
   | { readonly _tag: "Truncated" }
   | { readonly _tag: "Malformed"; readonly reason: string }
 
-/** True when a value is a JSON object, as opposed to a list or a scalar. */
+/** Parses a text as a JSON object, as opposed to a list or a scalar. */
 const parseArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), Json.isFields)
 
 interface Scan {
-  /** Closers that are missing, the innermost first. */
+  /** Missing closers, innermost first. */
   readonly missing: string
-  /** The cleaned text before the first closer without an opener. */
+  /** The cleaned text before the first closer that has no opener. */
   readonly surplus: string | undefined
   readonly inString: boolean
   /** The text with raw control characters inside strings escaped, and trailing commas removed. */
@@ -210,14 +210,14 @@ const escapeControl = (character: string): string => {
   }
 }
 
-/** One pass over the text, aware of strings and their escapes. */
+/** Scans the text once and recognizes strings and their escapes. */
 const scanText = (text: string): Scan => {
   const open: Array<string> = []
   let surplus: number | undefined
   let inString = false
   let escaped = false
   const cleaned: Array<string> = []
-  /** Position of a comma that only white space has followed; -1 without such a comma. */
+  /** Position of a comma followed only by whitespace, or -1. */
   let comma = -1
   for (const character of text) {
     if (inString) {
@@ -247,7 +247,7 @@ const scanText = (text: string): Scan => {
   }
 }
 
-/** Message of the parser for a text that is not JSON. */
+/** Returns the parser's message for a text that is not JSON. */
 const readSyntaxError = (text: string): string => {
   try {
     JSON.parse(text)
@@ -257,10 +257,10 @@ const readSyntaxError = (text: string): string => {
   }
 }
 
-/** Maximum length of a text that is examined: longer arguments always count as malformed. */
+/** Maximum length of a text that is examined; longer arguments always count as malformed. */
 const longestText = 2_000_000
 
-/** Makes an object of a text that is not a JSON object, where that is possible. */
+/** Repairs a text that is not a JSON object, if possible. */
 export const repair = (text: string): RepairResult => {
   const trimmed = text.trim()
   if (trimmed === "" || trimmed === "None" || trimmed === "null") {
@@ -288,7 +288,7 @@ export const repair = (text: string): RepairResult => {
   return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
 }
 
-/** Reason why arguments cannot be read, in words for the author of the arguments. */
+/** Explains why arguments cannot be parsed, for their author. */
 export const explainProblem = (params: unknown): string => {
   const repaired = typeof params === "string" ? repair(params) : undefined
   if (repaired?._tag === "Malformed") return repaired.reason

@@ -4,21 +4,22 @@
  *
  * **Details**
  *
- * A guard belongs to one run and starts anew with each. A success clears the counts of its call and its tool.
+ * A guard belongs to one run, so that its counts start at zero in each run. A success clears the counts of its call and
+ * its tool.
  *
  * Source: `hermes-llm.md` §13.10.
  */
 import * as Predicate from "effect/Predicate"
 import * as Digest from "../../base/platform/Digest.ts"
 
-/** Counts of one kind each at which to warn or to stop. */
+/** Counts of one kind of repetition at which to warn or to stop. */
 interface Thresholds {
   readonly exactFailure: number
   readonly sameToolFailure: number
   readonly noProgress: number
 }
 
-/** Notices when a run goes in circles. */
+/** Settings of the loop guard. */
 export interface Settings {
   readonly warnings: boolean
   readonly hardStop: boolean
@@ -26,7 +27,7 @@ export interface Settings {
   readonly hardStopAfter: Thresholds
 }
 
-/** Default: warnings, no hard stop. */
+/** Default settings: warnings, but no hard stop. */
 export const defaults: Settings = {
   warnings: true,
   hardStop: false,
@@ -34,26 +35,26 @@ export const defaults: Settings = {
   hardStopAfter: { exactFailure: 5, sameToolFailure: 8, noProgress: 5 }
 }
 
-/** A call that ended. */
+/** A call that has ended. */
 interface FinishedCall {
   readonly name: string
   readonly args: unknown
   readonly output: string
   readonly isFailure: boolean
-  /** True when asking again cannot change anything: then the same answer is no progress. */
+  /** True if repeating the call cannot change anything; the same answer then counts as no progress. */
   readonly idempotent: boolean
 }
 
-/** Verdict on a call that ended. */
+/** Verdict on a call that has ended. */
 type Verdict =
   | { readonly _tag: "Fine" }
   | { readonly _tag: "Warn"; readonly message: string }
   | { readonly _tag: "Halt"; readonly message: string }
 
-/** Reason to refuse a call before it runs, or nothing. */
+/** Reason to refuse a call before it runs; `undefined` if it may run. */
 type Refusal = string | undefined
 
-/** Notices when a run goes in circles. */
+/** Detects loops in a run. */
 export interface LoopGuard {
   readonly before: (call: Pick<FinishedCall, "name" | "args" | "idempotent">) => Refusal
   readonly after: (call: FinishedCall) => Verdict
@@ -81,7 +82,10 @@ const isFailedResult = ({ isFailure, name, output }: FinishedCall): boolean => {
   return start.startsWith("Error") || /"(?:error|failed)"\s*:\s*(?!null|false|""|0\b)/.test(start)
 }
 
-/** An answer that came before. A long one is remembered by its digest: a run must not hold what its tools gave. */
+/**
+ * An answer that was returned before. A long answer is stored as its digest, so that a run does not retain its tools'
+ * results.
+ */
 interface RepeatedAnswer {
   readonly output: string
   readonly times: number
@@ -94,7 +98,7 @@ const makeFingerprint = (output: string): string =>
 const renderStopMessage = (name: string, what: string): string =>
   `Stopped: ${what}. Calling ${name} like this again will not help; the run ends here.`
 
-/** A guard for one run. */
+/** Creates a guard for one run. */
 export const make = (settings: Settings): LoopGuard => {
   const exact = new Map<string, number>()
   const tools = new Map<string, number>()
@@ -144,7 +148,7 @@ export const make = (settings: Settings): LoopGuard => {
     exact.delete(key)
     tools.delete(name)
     if (!idempotent) {
-      // Something may have changed, so earlier answers may be outdated.
+      // The call may have changed something, so earlier answers may be outdated.
       answers.clear()
       return fine
     }

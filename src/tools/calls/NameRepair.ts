@@ -1,27 +1,27 @@
 /**
- * Finds the tool that a model meant by a name that no tool has: another case, other separators, a trailing `tool`, a
- * typing error in one word. No model is asked.
+ * Finds the tool that a model meant by an unknown name: different case, different separators, a trailing `tool`, or a
+ * typing error in one word. It does not ask a model.
  *
  * **Details**
  *
- * Case and separators are repaired for every tool, when exactly one tool is spelled like that. A name of the form
- * `mcp__server__tool` means a tool of that server and of no other.
+ * Case and separators are repaired for every tool if exactly one tool has that spelling. A name of the form
+ * `mcp__server__tool` matches only tools of that server.
  *
  * A typing error is repaired in the tool's own part of the name, without `mcp__server__`, and only when
  *
- * - one tool can be meant, and no other;
+ * - exactly one tool can be meant;
  * - that tool is not destructive;
- * - the words are the same but for one, which is a plural or a misspelling of its counterpart. A word that is a verb,
- *   or that occurs in the name of an offered tool, is not a misspelling of another.
+ * - the words are equal except one, which is a plural or a misspelling of its counterpart. A word that is a verb, or
+ *   that occurs in the name of an offered tool, is not a misspelling of another word.
  *
  * Source: `hermes-llm.md` §13.2, changed by `ARCHITECTURE.md` §7 (name repair).
  */
 import { ratio } from "../../base/domain/Similarity.ts"
 
-/** Least similarity of a name that is a typing error of another. */
+/** Minimum similarity of a name that counts as a typing error of another name. */
 const cutoff = 0.7
 
-/** Words for the action of a tool. One never replaces another. */
+/** Verbs that name the action of a tool. One verb never replaces another. */
 const verbs: ReadonlySet<string> = new Set(
   `abort accept access acknowledge act activate add adjust adopt advance aggregate alert allocate allow amend analyse
 analyze announce answer append apply approve archive ask assert assess assign associate attach audit authenticate
@@ -71,7 +71,7 @@ export interface Candidate {
   readonly destructive: boolean
 }
 
-/** The parts of a name; `server` is undefined for a tool that is not one of an MCP server. */
+/** The parts of a name; `server` is `undefined` for a tool that does not belong to an MCP server. */
 interface Parts {
   readonly server: string | undefined
   readonly own: string
@@ -85,7 +85,7 @@ const splitName = (name: string): Parts => {
 /** The name without case and separators. */
 const toKey = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "")
 
-/** The key, and the key without one or two trailing `tool`, which models add. */
+/** Returns the key of a name, and the key without one or two trailing `tool` words, which models add. */
 const listSpellings = (name: string): ReadonlyArray<string> => {
   const out = [toKey(name)]
   for (let round = 0; round < 2; round++) {
@@ -95,7 +95,7 @@ const listSpellings = (name: string): ReadonlyArray<string> => {
   return out
 }
 
-/** The words of a name in lower case: `getHTTPFile-list` is get, http, file, list. */
+/** Splits a name into words in lower case: `getHTTPFile-list` becomes get, http, file, list. */
 const splitWords = (name: string): ReadonlyArray<string> =>
   name
     .replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
@@ -109,7 +109,7 @@ interface ToolForms {
   readonly server: string | undefined
   readonly own: string
   readonly words: ReadonlyArray<string>
-  /** The whole name, the name of the server with the own part, and the own part. */
+  /** Keys of the whole name, of the server with the tool's own part, and of the own part. */
   readonly keys: { readonly whole: string; readonly served: string | undefined; readonly own: string }
 }
 
@@ -125,10 +125,12 @@ const toToolForms = (candidate: Candidate): ToolForms => {
   }
 }
 
-/** The only element of a list; undefined unless there is exactly one. */
+/** Returns the only element of a list; `undefined` unless there is exactly one. */
 const takeOnly = <A>(found: ReadonlyArray<A>): A | undefined => (found.length === 1 ? found[0] : undefined)
 
-/** The tool of the same name, written differently. A name with a server means that server's. */
+/**
+ * Finds the tool with the same name in a different spelling. A name with a server matches only tools of that server.
+ */
 const findRespelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForms | undefined => {
   const { own, server } = splitName(asked)
   for (const spelling of listSpellings(server === undefined ? asked : own)) {
@@ -144,7 +146,10 @@ const findRespelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForm
 
 const listPlurals = (word: string): ReadonlyArray<string> => [`${word}s`, `${word}es`, word.replace(/y$/, "ies")]
 
-/** One letter too many, too few, or two that changed places; in a long word also another letter. */
+/**
+ * Returns true if two words differ by one added, missing or transposed letter; in a long word also by one replaced
+ * letter.
+ */
 const isOneSlip = (a: string, b: string): boolean => {
   if (a[0] !== b[0] || Math.max(a.length, b.length) < 4) return false
   const [short, long] = a.length <= b.length ? [a, b] : [b, a]
@@ -158,7 +163,7 @@ const isOneSlip = (a: string, b: string): boolean => {
   return long.length === short.length + 1 && short.slice(from) === long.slice(from + 1)
 }
 
-/** A word that was mistyped; one that says something by itself was not. */
+/** Returns true if a word is a typing error of another. A known word with another meaning is not. */
 const isMisspelled = (asked: string, meant: string, vocabulary: ReadonlySet<string>): boolean => {
   if (isVerb(asked)) return false
   if (listPlurals(asked).includes(meant) || listPlurals(meant).includes(asked)) return !isVerb(meant)
@@ -175,13 +180,13 @@ const isMistyped = (
   for (const [index, word] of asked.entries()) {
     const other = meant[index] ?? ""
     if (word === other) continue
-    // An unknown first word may be a verb, and so may the only one.
+    // An unknown first word may be a verb, and so may the only word.
     if (++slips > 1 || !isMisspelled(word, other, vocabulary) || (index === 0 && !isVerb(other))) return false
   }
   return true
 }
 
-/** The tool whose own part was mistyped. */
+/** Finds the tool whose own part of the name was mistyped. */
 const findMistyped = (
   asked: string,
   tools: ReadonlyArray<ToolForms>,
@@ -200,7 +205,7 @@ const findMistyped = (
   return found?.candidate.destructive === true ? undefined : found
 }
 
-/** Finds among these tools the one that was meant by a name, or nothing. */
+/** Creates a function that finds the tool meant by a name, or `undefined`. */
 export const makeNameFinder = (tools: ReadonlyArray<Candidate>): ((name: string) => string | undefined) => {
   const all = tools.map(toToolForms)
   const vocabulary = new Set(all.flatMap(({ words }) => words))

@@ -1,14 +1,14 @@
 /**
- * The tool calls of an answer as they will be stored and executed: names and arguments repaired, repeated calls left
- * out, delegations capped. The stored calls equal the executed calls.
+ * Prepares the tool calls of an answer for storage and execution: names and arguments are repaired, repeated calls are
+ * dropped, and delegations are limited. The stored calls equal the executed calls.
  *
  * **Details**
  *
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are not JSON
- * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`,
- * then calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were
- * cut makes the whole answer truncated: none of its calls is executed. A call that cannot be repaired stays unchanged,
- * and gets an error result later.
+ * ({@link ArgumentRepair}), values whose type differs from the schema ({@link Coercion}), the limit on `delegate_task`,
+ * calls that repeat an earlier call of the same message, and ids shared by two calls. If the arguments of a call were
+ * cut, the whole answer counts as truncated and none of its calls is executed. A call that cannot be repaired is
+ * unchanged and later gets an error result.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
@@ -22,12 +22,12 @@ type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 /** Description of a change or an omission, for the log. */
 type Change = string
 
-/** The tool calls of an answer as they will be stored and executed. */
+/** The tool calls of an answer in the form that is stored and executed. */
 export interface NormalisedCalls {
   readonly parts: ReadonlyArray<ContentPart>
   readonly truncated: boolean
   readonly changes: ReadonlyArray<Change>
-  /** Told to the model with the result, by call: the name that it sent, and the tool that was taken for it. */
+  /** Note for the model by call, added to the result: the name that the model sent, and the tool that was used. */
   readonly notes: ReadonlyMap<ContentPart, string>
 }
 
@@ -37,12 +37,12 @@ interface Limits {
   readonly delegations: number
 }
 
-/** The outcome of a step for one call. */
+/** Outcome of a step for one call. */
 type StepOutcome =
   | { readonly _tag: "Same" }
   | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
   | { readonly _tag: "Dropped"; readonly change: Change }
-  /** The output limit cut it. */
+  /** The output limit cut the call. */
   | { readonly _tag: "Cut" }
 
 type Step = (call: Call) => StepOutcome
@@ -55,7 +55,7 @@ const listCandidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
 const repairName =
   (tools: Snapshot): Step =>
   (call) => {
-    // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
+    // The exact name of a tool that the run may not use refers to that tool and is not a mistake for another tool.
     if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
     const name = NameRepair.makeNameFinder(listCandidates(tools))(call.name)
     if (name === undefined) return same
@@ -95,7 +95,7 @@ const coerceValues =
         }
   }
 
-/** Counts in the closure: a step of one message. */
+/** Creates a step that limits the delegations of one message. Each step counts the calls of its message. */
 const capDelegations = (most: number): Step => {
   let delegations = 0
   return ({ name }) =>
@@ -104,7 +104,7 @@ const capDelegations = (most: number): Step => {
       : same
 }
 
-/** Remembers in the closure: a step of one message. */
+/** Creates a step that drops repeated calls of one message. Each step remembers the calls of its message. */
 const dropRepeated = (): Step => {
   const seen = new Set<string>()
   return ({ name, params }) => {
@@ -116,14 +116,14 @@ const dropRepeated = (): Step => {
 }
 
 /**
- * Renames a call that has the id of another call in the message: ids distinguish results, and providers refuse
+ * Renames a call that shares its id with another call in the message: ids distinguish results, and providers refuse
  * duplicates.
  */
 const renameDuplicateIds = (): Step => {
   const taken = new Set<string>()
   return (call) => {
     const { id } = call
-    // It is replaced where the answer becomes a message.
+    // An empty id is replaced when the answer becomes a message.
     if (id === "") return same
     let own = id
     for (let n = 2; taken.has(own); n++) own = `${id}_${n}`
@@ -139,8 +139,8 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 const none: NormalisedCalls["notes"] = new Map()
 
 /**
- * The arguments of a call that was not made by a model, read and coerced like a model's. Unreadable arguments stay
- * unchanged.
+ * Reads and coerces the arguments of a call that does not come from a model in the same way as a model's arguments.
+ * Unreadable arguments are unchanged.
  */
 export const readArguments = (name: string, params: unknown, tools: Snapshot): unknown => {
   const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
@@ -149,7 +149,7 @@ export const readArguments = (name: string, params: unknown, tools: Snapshot): u
   return bound === undefined ? args : ArgumentRepair.coerce(args, bound.definition.parameters)
 }
 
-/** True when nothing of this answer needs a second look: the common case, and a cheap question. */
+/** Returns true if no call of the answer needs a change. This is the common case, and the check is cheap. */
 const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => {
   let calls = 0
   for (const part of parts) {
@@ -161,7 +161,7 @@ const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => 
   return true
 }
 
-/** The tool calls of an answer as they will be stored and executed. */
+/** Prepares the tool calls of an answer for storage and execution. */
 export const normalise = (parts: ReadonlyArray<ContentPart>, tools: Snapshot, limits: Limits): NormalisedCalls => {
   if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
   const steps = [

@@ -1,7 +1,7 @@
 /**
  * Context of a tool call with respect to jobs: the defaults of new jobs, and the job that is running, if any.
  *
- * **Example** (What new jobs are given)
+ * **Example** (Defaults of new jobs)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -17,11 +17,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Model } from "./Job.ts"
 
-/** Values of a new job for everything that was not stated. */
+/** Default values of a new job. */
 export interface Defaults {
-  /** The machine's when absent. */
+  /** Time zone; the default is the machine's time zone. */
   readonly timezone?: string | undefined
-  /** Provider and model of the moment. */
+  /** Current provider and model. */
   readonly model?: Model | undefined
 }
 
@@ -34,10 +34,10 @@ export const InsideJob = Context.Reference<{ readonly id: string; readonly maySc
   { defaultValue: () => undefined }
 )
 
-/** Tells the programs that a job starts, this one too, that they may make no jobs. */
+/** Environment variable that tells programs started by a job, including this program, that they may not create jobs. */
 export const insideVariable = "HERMES_CRON_JOB"
 
-/** Variables that programs of jobs get besides their own environment. */
+/** Additional environment variables for programs of jobs. */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(InsideJob, (inside) =>
   inside === undefined || inside.maySchedule ? {} : { [insideVariable]: inside.id }
 )

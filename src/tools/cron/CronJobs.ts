@@ -1,18 +1,18 @@
 /**
- * The scheduled jobs of a user: created, changed, and claimed for a run by one process at a time.
+ * The scheduled jobs of a user. Jobs are created, changed, and claimed for a run by one process at a time.
  *
  * **Details**
  *
- * A run is {@link Service.claim}ed before it begins: the job's next time is then set under the lease of the file, so
- * that a scheduled time never runs twice, even with two tickers or after a crash. A claim is a lease that its holder
+ * A run is {@link Service.claim}ed before it begins: the job's next time is then set under the file's lease, so that a
+ * scheduled time never runs twice, even with two schedulers or after a crash. A claim is a lease that its holder
  * renews; a job whose lease has expired counts as failed. {@link Service.settle} records the result of a run.
  *
- * Any number of missed runs is made up for by one run, and only within the schedule's grace period
- * (`When.graceMillis`); later, the run is counted as missed.
+ * One run makes up for any number of missed runs, but only within the schedule's grace period (`When.graceMillis`);
+ * later, the run is counted as missed.
  *
- * A finished job remains in the list as `completed`; the last {@link keptCompleted} of these are retained.
+ * A finished job remains in the list as `completed`; the last {@link keptCompleted} completed jobs are retained.
  *
- * **Example** (A job of every morning)
+ * **Example** (A job that runs every morning)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -45,36 +45,36 @@ import * as JobDraft from "./JobDraft.ts"
 import * as JobFile from "./JobFile.ts"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** Jobs that are not done, at most. */
+/** Maximum number of jobs that are not completed. */
 export const maxJobs = 500
-/** Jobs that are done and still listed. */
+/** Maximum number of completed jobs that remain in the list. */
 export const keptCompleted = 100
 
 /** All jobs, with the problems of their file. */
 export interface JobList {
-  /** In the order in which they were made. */
+  /** Jobs in the order of their creation. */
   readonly jobs: ReadonlyArray<Job>
-  /** Entries of the file that cannot be read, a line each. */
+  /** Messages about entries of the file that cannot be read, one line each. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** The scheduled jobs of a user. A reference is a job's id, the beginning of it, or its name. */
+/** The scheduled jobs of a user. A reference is a job's id, a prefix of the id, or its name. */
 export interface Service {
   readonly list: Effect.Effect<JobList, CronStoreError>
   readonly find: (reference: string) => Effect.Effect<Job, CronError>
-  /** `draft.timezone` is the machine's when absent. */
+  /** Creates a job. The default of `draft.timezone` is the machine's time zone. */
   readonly create: (draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
   /** Changes the given fields and preserves the others. */
   readonly update: (reference: string, draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
   readonly pause: (reference: string) => Effect.Effect<Job, CronError>
-  /** Goes on with the next moment that comes. */
+  /** Resumes a paused job at its next scheduled time. */
   readonly resume: (reference: string) => Effect.Effect<Job, CronError>
-  /** Makes it due now. */
+  /** Makes the job due immediately. */
   readonly trigger: (reference: string) => Effect.Effect<Job, CronError>
   readonly remove: (reference: string) => Effect.Effect<Job, CronError>
   /**
-   * The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed
-   * over.
+   * Returns the due jobs. Runs whose process died are settled, and due times that are too old to make up for are
+   * skipped.
    */
   readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
   /** Claims a job for a run. Returns `undefined` if it is no longer due, or another process has claimed it. */
@@ -83,7 +83,7 @@ export interface Service {
   readonly take: (reference: string) => Effect.Effect<JobClaim.Claim, CronError>
   /** Renews the lease of a run. Returns `false` if the caller no longer holds it. */
   readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
-  /** Says how a run ended. */
+  /** Records the result of a run. */
   readonly settle: (
     claim: JobClaim.Claim,
     ended: JobClaim.FinishedRun
@@ -112,7 +112,7 @@ const resolveReference = (jobs: ReadonlyArray<Job>, reference: string): Result.R
 const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> =>
   jobs.map((other) => (other.id === job.id ? job : other))
 
-/** Without those that were done longest ago. */
+/** Removes the oldest completed jobs. */
 const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
   const done = jobs.filter(({ state }) => state === "completed")
   if (done.length <= keptCompleted) return jobs
@@ -121,9 +121,9 @@ const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
   return jobs.filter((job) => !gone.has(job))
 }
 
-/** The jobs of a file. */
+/** Creates the service for the jobs of a file. */
 export const make = (file: JobFile.JobFile): Service => {
-  /** Changes the one job that a reference means. */
+  /** Changes the job that a reference identifies. */
   const editJob = (
     reference: string,
     work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
@@ -213,7 +213,7 @@ export const make = (file: JobFile.JobFile): Service => {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
     const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
-    // Usually nothing needs to be written, so no lock is taken.
+    // Usually no change needs to be written, so no lock is taken.
     if (!jobs.some(isStale)) return jobs.filter((job) => JobClaim.isDue(job, now))
     return yield* file.change(({ jobs }) => {
       const swept = jobs.map((job) => JobClaim.sweepJob(job, now))
@@ -249,7 +249,7 @@ export const make = (file: JobFile.JobFile): Service => {
     )
   })
 
-  /** Works on a job as long as the claim is good. */
+  /** Changes a job while the claim is valid. */
   const changeClaimed = <A>(
     { job: { id }, token }: JobClaim.Claim,
     lost: A,
@@ -282,9 +282,12 @@ export const make = (file: JobFile.JobFile): Service => {
   }
 }
 
-/** Jobs in a directory, which need not exist yet; all processes that share the leases change them one at a time. */
+/**
+ * Stores jobs in a directory, which need not exist yet. All processes that share the leases change the jobs one at a
+ * time.
+ */
 export const layer = (directory: string): Layer.Layer<CronJobs, never, FileSystem.FileSystem | Leases | Path.Path> =>
   Layer.effect(CronJobs, Effect.map(JobFile.make(directory), make))
 
-/** Jobs that go with the process. */
+/** Stores jobs in memory until the process ends. */
 export const layerMemory: Layer.Layer<CronJobs> = Layer.effect(CronJobs, Effect.map(JobFile.memory, make))

@@ -11,17 +11,17 @@
 import * as Schema from "effect/Schema"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** State of a job: waiting for its time, paused, or without anything left to do. */
+/** State of a job: waiting for its time, paused, or completed. */
 const State = Schema.Literals(["scheduled", "paused", "completed"])
 /** See {@link State}. */
 type State = typeof State.Type
 
-/** Status of a run; `silent` had nothing to say, `blocked` was not begun. */
+/** Status of a run. `silent` means that there was nothing to report, `blocked` that the run did not begin. */
 const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
 /** See {@link RunStatus}. */
 type RunStatus = typeof RunStatus.Type
 
-/** Model of a job; absent parts are the configuration's. */
+/** Model of a job; absent fields come from the configuration. */
 export const Model = Schema.Struct({
   provider: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
@@ -30,27 +30,27 @@ export const Model = Schema.Struct({
 /** See {@link Model}. */
 export type Model = typeof Model.Type
 
-/** Lease of the run in progress. It is renewed while the run lives; one that is over belongs to a process that died. */
+/** Lease of the current run. It is renewed during the run; an expired lease belongs to a process that died. */
 const Running = Schema.Struct({
   token: Schema.String,
   since: Schema.String,
   lease_until: Schema.String,
-  /** `schedule` if the job was due, `request` if a user started it. Only the former counts as one of its runs. */
+  /** `schedule` if the job was due, `request` if a user started it. Only scheduled runs count as runs of the job. */
   why: Schema.Literals(["schedule", "request"])
 })
 
-/** Fields of the work of a job. */
+/** Fields that describe the work of a job. */
 const work = {
   name: Schema.String,
-  /** Prompt for the agent; empty where a script or a skill says it all. */
+  /** Prompt for the agent; empty if a script or a skill is sufficient. */
   prompt: Schema.String,
   skills: Schema.Array(Schema.String),
-  /** A file below `scripts/` of the home directory. Its output is put before the prompt. */
+  /** A file below `scripts/` of the home directory. Its output is inserted before the prompt. */
   script: Schema.optionalKey(Schema.String),
-  /** True when the script's output is the result; no model is asked. */
+  /** True if the script's output is the result and no model is asked. */
   no_agent: Schema.Boolean,
   workdir: Schema.optionalKey(Schema.String),
-  /** Jobs whose latest output goes before the prompt. */
+  /** Jobs whose latest output is inserted before the prompt. */
   context_from: Schema.Array(Schema.String),
   toolsets: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Model
@@ -61,16 +61,16 @@ export const Job = Schema.Struct({
   id: Schema.NonEmptyString,
   ...work,
   schedule: JobSchedule.Schedule,
-  /** Number of runs after which the job is done; `null` for no limit. */
+  /** Number of runs after which the job is completed; `null` for no limit. */
   times: Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0))),
   state: State,
   created_at: Schema.String,
   next_run_at: Schema.NullOr(Schema.String),
-  /** Runs that its schedule asked for. */
+  /** Number of scheduled runs so far. */
   runs: Schema.Natural,
   /** Number of due times missed while the scheduler was not running. */
   missed: Schema.Natural,
-  /** Runs in a row that failed. */
+  /** Number of consecutive failed runs. */
   failures: Schema.Natural,
   last_run_at: Schema.NullOr(Schema.String),
   last_status: Schema.NullOr(RunStatus),
@@ -84,12 +84,12 @@ export const Job = Schema.Struct({
 /** A scheduled job. */
 export type Job = typeof Job.Type
 
-/** A part that a job asks for and that is not there, or may not be used. */
+/** Error raised when a job's request is invalid, or refers to something that is missing or not allowed. */
 export class CronRefused extends Schema.TaggedError<CronRefused>("hermes-effect/CronRefused")("CronRefused", {
   message: Schema.String
 }) {}
 
-/** The jobs cannot be read or written. */
+/** Error raised when the jobs cannot be read or written. */
 export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-effect/CronStoreError")(
   "CronStoreError",
   { message: Schema.String, cause: Schema.optional(Schema.Defect()) }
@@ -98,18 +98,18 @@ export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-e
 /** See {@link CronRefused} and {@link CronStoreError}. */
 export type CronError = CronRefused | CronStoreError
 
-/** A refusal as a failed Effect's error. */
+/** Creates a refusal as the error of an Effect. */
 export const makeRefusal = (message: string): CronRefused => new CronRefused({ message })
 
-// A job as tools and commands show it.
+// Formats jobs for tools and commands.
 
-/** Names the job's activity: its state, or that it runs at the moment. */
+/** Returns the job's activity: its state, or that it is currently running. */
 export const describeState = ({ running, state }: Job): string => (running === null ? state : "running")
 
 /** Formats the number of completed runs: `2/5`, or `2` without a limit. */
 export const formatProgress = ({ runs, times }: Job): string => (times === null ? String(runs) : `${runs}/${times}`)
 
-/** Time of the next run, in its own time zone; undefined for one that does not. */
+/** Formats the time of the next run in the job's time zone; `undefined` if there is no next run. */
 export const formatNextRun = ({ next_run_at, schedule, state }: Job): string | undefined => {
   const at = next_run_at === null || state !== "scheduled" ? undefined : JobSchedule.toMillis(next_run_at)
   return at === undefined ? undefined : JobSchedule.formatTime(at, schedule.timezone)
@@ -141,17 +141,17 @@ export const toRecord = (job: Job) => ({
   ...(job.missed === 0 ? {} : { missed: job.missed })
 })
 
-// Claims of jobs: a run acquires, renews and releases a claim. Pure: every function returns a new job.
+// Claims of jobs. A run acquires, renews and releases a claim. Pure: every function returns a new job.
 
-/** Length of time that a claim is good without being renewed. */
+/** Time for which a claim is valid without renewal. */
 export const leaseMillis = 180_000
 
-/** A job that was taken. */
+/** A claimed job. */
 export interface Claim {
-  /** As it was when it was taken. */
+  /** The job as it was when it was claimed. */
   readonly job: Job
   readonly token: string
-  /** The moment that it was meant to run. */
+  /** The time for which the run was scheduled. */
   readonly meant: number
 }
 
@@ -159,21 +159,21 @@ export interface Claim {
 export interface FinishedRun {
   readonly status: RunStatus
   readonly error?: string | undefined
-  /** Path of the file with all of it. */
+  /** Path of the file with the complete output. */
   readonly output?: string | undefined
   readonly sessionId?: string | undefined
 }
 
 /** Outcome of recording the end of a run. */
 export type Settlement =
-  /** The job was removed meanwhile, or another process claimed it. */
+  /** The job was removed in the meantime, or another process claimed it. */
   | { readonly _tag: "Lost" }
   | {
       readonly _tag: "Settled"
       readonly job: Job
       /**
-       * True when the user has not been notified of this yet, or asked for it. Only reasons why a job cannot run are
-       * reported once.
+       * True if the user has not been notified of the result yet, or requested it. Only reasons why a job cannot run
+       * are reported once.
        */
       readonly isNews: boolean
     }
@@ -189,7 +189,7 @@ const computeNextRun = ({ schedule }: Job, now: number): string | null => {
   return at === undefined ? null : JobSchedule.toIso(at)
 }
 
-/** Time after which a job that could not be run and has no next time is tried again. */
+/** Time after which a job that could not run and has no next time is retried. */
 export const retryMillis = 600_000
 
 const completeIfDone = (job: Job): Job => {
@@ -197,7 +197,7 @@ const completeIfDone = (job: Job): Job => {
   return isDone ? { ...job, state: "completed", next_run_at: null } : job
 }
 
-/** Computes what remains after a run. A job that could not begin is still to be done. */
+/** Returns the job after a run. A job that could not begin is still to be run. */
 const advanceJob = (job: Job, status: RunStatus, now: number): Job => {
   if (job.running?.why === "request") return job
   if (status !== "blocked") return completeIfDone({ ...job, runs: job.runs + 1 })
@@ -244,7 +244,7 @@ const markRunning = (job: Job, token: string, why: Why, now: number): Job => ({
   running: { token, since: JobSchedule.toIso(now), lease_until: JobSchedule.toIso(now + leaseMillis), why }
 })
 
-/** Takes a job that is due: its next time is set before it runs. */
+/** Claims a due job and sets its next time before it runs. */
 export const claimScheduled = (job: Job, token: string, now: number): readonly [Claim, Job] => [
   { job, token, meant: readTime(job.next_run_at) ?? now },
   markRunning({ ...job, next_run_at: computeNextRun(job, now) }, token, "schedule", now)
@@ -256,13 +256,13 @@ export const claimImmediately = (job: Job, token: string, now: number): readonly
   markRunning(job, token, "request", now)
 ]
 
-/** Keeps a claim good. */
+/** Renews a claim. */
 export const renewClaim = (job: Job, now: number): Job =>
   job.running === null
     ? job
     : { ...job, running: { ...job.running, lease_until: JobSchedule.toIso(now + leaseMillis) } }
 
-/** Gives a job back. */
+/** Releases a claim and records the end of its run. */
 export const settleRun = (job: Job, how: FinishedRun, now: number): readonly [Settlement, Job] => {
   const after = recordRunEnd(job, how, now)
   const isNews = how.status !== "blocked" || job.alert !== after.alert || job.running?.why === "request"

@@ -4,7 +4,8 @@
  * **Details**
  *
  * Prompts and skill texts reach an unattended agent, so they are scanned for instructions that try to take it over or
- * exfiltrate secrets. A script is located below `scripts/` of the home directory and is named by its path there.
+ * exfiltrate secrets. A script is located below `scripts/` of the home directory and is named by its path relative to
+ * that directory.
  *
  * Source: `hermes-product.md` §2.3 ("prompts are scanned") and §2.5.
  */
@@ -38,7 +39,7 @@ const maxPrompt = 20_000
 const maxName = 100
 const maxItems = 20
 
-/** Refuses a text that may not be given to an unattended agent; undefined when it may. */
+/** Returns the reason why a text may not be passed to an unattended agent; `undefined` if it may. */
 export const findInjection = (what: string, text: string): string | undefined => {
   const found = Injection.scan(text, "memory")
   return found.length === 0
@@ -47,7 +48,7 @@ export const findInjection = (what: string, text: string): string | undefined =>
         "the job should do"
 }
 
-/** A name without what could steer a terminal. */
+/** Removes control characters that a terminal could interpret from a name. */
 const removeControls = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ").trim()
 
 const makeTitle = ({ name, prompt = "", script, skills = [] }: Draft): string => {
@@ -57,7 +58,7 @@ const makeTitle = ({ name, prompt = "", script, skills = [] }: Draft): string =>
   return words.length > 50 ? TextCut.shorten(words, 49) : words
 }
 
-/** Below `scripts/`, and nowhere else. */
+/** Returns true if a path is below `scripts/`. */
 const isInside = (path: string): boolean =>
   path !== "" &&
   !path.startsWith("/") &&
@@ -68,7 +69,7 @@ const isInside = (path: string): boolean =>
 
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
 
-/** Finds the fault of the given fields; undefined when they can be used. Nothing outside of the draft is examined. */
+/** Returns the problem of the given fields; `undefined` if they are valid. Only the draft itself is examined. */
 const findProblem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`
@@ -92,7 +93,7 @@ const findProblem = (draft: Draft): string | undefined => {
   return findInjection("the prompt", `${prompt}\n${name}`)
 }
 
-/** True when there is anything to do. */
+/** Returns the problem of a job without work; `undefined` if the job has work. */
 const findMissingWork = ({
   no_agent,
   prompt,
@@ -147,7 +148,7 @@ const scheduleFirstRun = (written: string, reading: JobSchedule.Reading) =>
       : Result.succeed({ schedule, next_run_at: JobSchedule.toIso(at) })
   })
 
-/** A new job. */
+/** Creates a job from a draft. */
 export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function* () {
     if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${JobSchedule.forms}`)
@@ -201,8 +202,8 @@ const isGiven = (key: string, draft: Draft): boolean => {
 //
 // **Details**
 //
-// API keys are never stored. The key in the settings applies only to the provider named there. If that is now another
-// provider, the job's provider uses the key from its own variable or pool.
+// API keys are never stored. The key in the settings applies only to the provider named there. If the settings now name
+// another provider, the job's provider uses the key from its own variable or pool.
 //
 // Source: `hermes-product.md` §2.5 ("provider and model are snapshotted at creation").
 
@@ -216,7 +217,7 @@ const dropUndefined = ({
   ...(base_url === undefined ? {} : { base_url })
 })
 
-/** Returns the model that the settings name now, or an empty record if no model is configured. */
+/** Returns the model currently named in the settings, or an empty record if no model is configured. */
 export const readCurrentModel = (settings: Values, environment: Environment["Service"]): Model => {
   const { baseUrl, default: model, provider } = settings.model
   if (provider !== "auto") return dropUndefined({ provider, model, base_url: baseUrl })
@@ -239,7 +240,7 @@ export const applyModel = (settings: Values, environment: Environment["Service"]
     (wanted.provider === undefined || wanted.provider === current.provider) &&
     ((wanted.base_url === undefined && wanted.provider === undefined) || wanted.base_url === settings.model.baseUrl)
   if (isSame) return { ...settings, model: { ...settings.model, ...named } }
-  // A job that names a provider and no address means the provider's own.
+  // A job that names a provider but no address uses the provider's default address.
   const {
     apiKey: _,
     baseUrl: __,
@@ -248,7 +249,7 @@ export const applyModel = (settings: Values, environment: Environment["Service"]
   return {
     ...settings,
     model: { ...rest, ...named, ...(wanted.base_url === undefined ? {} : { baseUrl: wanted.base_url }) },
-    // The address is the job's now: no variable of another source follows it.
+    // The address now comes from the job, so no variable of another source applies to it.
     sources: undefined
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The file that stores jobs: read whole, replaced whole, changed by one process at a time.
+ * The file that stores jobs. It is read and replaced as a whole, and one process changes it at a time.
  *
  * **Details**
  *
  * `jobs.json` is accessible to its owner only. The new file is flushed to disk before it replaces the old one. An
- * unreadable entry is preserved and reported as a problem; the others work. A file that is not JSON, or of a later
- * version, is never overwritten.
+ * unreadable entry is preserved and reported as a problem; the others work. A file that is not JSON, or was written by
+ * a later version, is never overwritten.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -25,11 +25,11 @@ export interface Content {
   readonly jobs: ReadonlyArray<Job>
   /** Entries that cannot be read. */
   readonly strange: ReadonlyArray<unknown>
-  /** Problems of the file, a line each. */
+  /** Problems of the file, one line each. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** A file of jobs, or a substitute. */
+/** A file of jobs, or an in-memory substitute. */
 export interface JobFile {
   readonly read: Effect.Effect<Content, CronStoreError>
   /** Changes the jobs under an exclusive lock; `undefined` for `jobs` leaves them unchanged. */
@@ -38,7 +38,7 @@ export interface JobFile {
   ) => Effect.Effect<A, E | CronStoreError>
 }
 
-/** Content of a file that is not there. */
+/** Content of a missing file. */
 export const nothing: Content = { jobs: [], strange: [], problems: [] }
 
 const Document = Schema.Struct({ version: Schema.Literal(1), jobs: Schema.Array(Schema.Unknown) })
@@ -48,7 +48,7 @@ const decodeJob = Schema.decodeUnknownResult(Job)
 const describeEntry = (entry: unknown, index: number): string =>
   Predicate.hasProperty(entry, "id") && typeof entry.id === "string" ? `the job ${entry.id}` : `entry ${index + 1}`
 
-/** Reads the text of the file. */
+/** Parses the text of the file. */
 export const parseContent = (path: string, text: string): Result.Result<Content, CronStoreError> => {
   const document = Option.flatMap(Json.parse(text), decodeDocument)
   if (Option.isNone(document)) {
@@ -73,7 +73,7 @@ export const parseContent = (path: string, text: string): Result.Result<Content,
   return Result.succeed({ jobs, strange, problems })
 }
 
-/** Text of the file with these jobs. */
+/** Renders the text of the file with the given jobs. */
 export const renderContent = ({ strange }: Content, jobs: ReadonlyArray<Job>): string =>
   `${JSON.stringify({ version: 1, jobs: [...jobs, ...strange] }, null, 2)}\n`
 
@@ -89,10 +89,10 @@ const toStoreError =
       cause
     })
 
-/** Names the lease of everybody who changes the jobs of a home directory. */
+/** Name of the lease for changing the jobs of a home directory. */
 const leaseName = "the list of scheduled jobs"
 
-/** Makes the job file of a directory, which need not exist yet. Changes require the lease. */
+/** Creates the job file of a directory, which need not exist yet. Changes require the lease. */
 export const make = (directory: string): Effect.Effect<JobFile, never, FileSystem.FileSystem | Leases | Path.Path> =>
   Effect.gen(function* () {
     const leases = yield* Leases
@@ -158,7 +158,7 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
     }
   })
 
-/** Jobs that go with the process. */
+/** Creates jobs in memory that exist until the process ends. */
 export const memory: Effect.Effect<JobFile> = Effect.sync(() => {
   let content = nothing
   const turn = Semaphore.makeUnsafe(1)

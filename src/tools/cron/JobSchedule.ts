@@ -1,12 +1,12 @@
 /**
- * Schedules of jobs: the texts that users and models write, and the times that they denote. Pure.
+ * Schedules of jobs: parses the texts that users and models write, and computes the times that they denote. Pure.
  *
  * **Details**
  *
  * | written | meaning |
  * | --- | --- |
- * | `30m`, `in 2h`, `1d 12h` | once, that long from now |
- * | `every 30m`, `every 2 hours`, `every day` | again and again, counted from when it was set up |
+ * | `30m`, `in 2h`, `1d 12h` | once, after this time |
+ * | `every 30m`, `every 2 hours`, `every day` | repeatedly, counted from the creation of the schedule |
  * | `0 9 * * mon-fri`, `@daily` | a cron expression of five fields, in the schedule's time zone |
  * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once; without an offset in the schedule's time zone |
  *
@@ -39,19 +39,19 @@ export const Schedule = Schema.Union([
 /** See {@link Schedule}. */
 export type Schedule = typeof Schedule.Type
 
-/** Surroundings in which a text is read. */
+/** Context in which a schedule text is parsed. */
 export interface Reading {
-  /** Milliseconds since 1970. */
+  /** Current time, in milliseconds since the epoch. */
   readonly now: number
-  /** Name of a zone (`Europe/Berlin`), or an offset. */
+  /** Name of a time zone (`Europe/Berlin`), or an offset. */
   readonly timezone: string
 }
 
-/** Forms of a schedule, for a user whose text means nothing. */
+/** Forms of a schedule, for the error message about an invalid text. */
 export const forms =
   "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
 
-/** Age up to which a single time is still taken: the time that it takes to say it. */
+/** Maximum age of a single time that is still accepted, to allow for the delay of the request. */
 const lateMillis = 120_000
 
 const minuteMillis = 60_000
@@ -72,7 +72,7 @@ const nicknames: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *"
 }
 
-/** A moment as it is stored. */
+/** Formats a time for storage. */
 export const toIso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 /** Parses a stored time to milliseconds. Returns `undefined` if it is invalid. */
@@ -101,7 +101,7 @@ const parseMoment = (text: string, timezone: string): number | undefined => {
   if (day === undefined) return undefined
   const local = `${day}T${clock}${seconds}`
   const asUtc = Option.getOrUndefined(DateTime.make(`${local}Z`))
-  // The calendar carries a 30th of February over into March.
+  // The calendar turns the 30th of February into a date in March.
   if (asUtc === undefined || !DateTime.formatIso(asUtc).startsWith(`${day}T${clock}`)) return undefined
   if (offset !== undefined) {
     return Option.getOrUndefined(Option.map(DateTime.make(`${local}${offset.toUpperCase()}`), DateTime.toEpochMillis))
@@ -112,10 +112,10 @@ const parseMoment = (text: string, timezone: string): number | undefined => {
   return Option.getOrUndefined(Option.map(zoned, DateTime.toEpochMillis))
 }
 
-/** True when there is such a time zone. */
+/** Returns true if the time zone exists. */
 const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
 
-/** The machine's time zone, by name. */
+/** Returns the name of the machine's time zone. */
 export const readLocalTimezone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())
 
 const parseCron = (text: string, timezone: string): Result.Result<Schedule, string> => {
@@ -185,13 +185,13 @@ export const findNextAfter = (schedule: Schedule, after: number): number | undef
     case "cron": {
       const parsed = Cron.parse(schedule.expression, schedule.timezone)
       if (Result.isFailure(parsed)) return undefined
-      // It throws when it finds no such day within its search.
+      // `Cron.next` throws if it finds no matching day within its search range.
       return Result.getOrUndefined(Result.try(() => Cron.next(parsed.success, after).getTime()))
     }
   }
 }
 
-/** The first moment of a schedule that begins now; a single time that has just passed is now. */
+/** Returns the first time of a schedule that begins now. A single time that has just passed counts as now. */
 export const findFirst = (schedule: Schedule, now: number): number | undefined =>
   schedule.kind === "once" ? toMillis(schedule.at) : findNextAfter(schedule, now)
 
@@ -199,8 +199,8 @@ const leastGrace = 2 * minuteMillis
 const mostGrace = 120 * minuteMillis
 
 /**
- * Delay after which a moment is no longer worth a run: half the time to the next one, between two minutes and two
- * hours. A single time has no next one: it is run however late.
+ * Returns the delay after which a missed time is not made up for: half the time to the next one, between two minutes
+ * and two hours. A single time has no limit, so it runs however late it is.
  */
 export const computeGrace = (schedule: Schedule, moment: number): number => {
   if (schedule.kind === "once") return Number.POSITIVE_INFINITY
@@ -214,7 +214,7 @@ const amounts: ReadonlyArray<readonly [number, string]> = [
   [1, "m"]
 ]
 
-/** A time as people read it, in the schedule's zone. */
+/** Formats a time for people, in the schedule's time zone. */
 export const formatTime = (millis: number, timezone: string): string =>
   Option.match(DateTime.zoneFromString(timezone), {
     onNone: () => toIso(millis),
@@ -222,7 +222,7 @@ export const formatTime = (millis: number, timezone: string): string =>
       DateTime.formatIsoOffset(DateTime.makeZonedUnsafe(millis, { timeZone })).replace(/:\d\d\.\d{3}/, "")
   })
 
-/** A schedule in words. */
+/** Describes a schedule in words. */
 export const describe = (schedule: Schedule): string => {
   switch (schedule.kind) {
     case "once":

@@ -1,23 +1,24 @@
 /**
- * Judges shell commands before they run. Finds data that they would destroy or send away, programs that they would
- * run, settings that they would change, and commands that never run.
+ * Judges shell commands before they run. Finds data that they would destroy or send away, programs that they would run,
+ * settings that they would change, and commands that never run.
  *
  * **Details**
  *
  * A command is read as a shell would read it (quotes, ANSI-C quotes, braces, variables that the line itself sets,
  * `$IFS`, substitutions whose output is known, here-documents, `sudo`, `env`, `xargs`, `sh -c`, `eval`, decoded
- * pipelines), and once more without its disguise of foreign letters. Rules look at commands, never at text, so that
- * prose which mentions a command (`git commit -m "rm -rf /"`) is no alarm.
+ * pipelines), and read again with lookalike characters replaced. Rules check commands and never plain text, so that
+ * prose that mentions a command (`git commit -m "rm -rf /"`) is not reported.
  *
- * The **floor** cannot be lifted by any flag, mode or approval: deletion of the root, a system directory or a home,
- * file systems and raw disks, fork bombs, killing every process, shutting down, and unreadable commands: quoting that
- * does not parse, nesting and expansion beyond every ordinary command.
+ * The **floor** cannot be overridden by any flag, mode or approval: deletion of the root, a system directory or a home
+ * directory, file systems and raw disks, fork bombs, killing every process, shutting down, and unreadable commands,
+ * whose quoting does not parse or whose nesting or expansion exceeds any ordinary command.
  *
  * Pure, never throws, and takes time linear in the text.
  *
  * **Gotchas**
  *
- * Defence in depth, not a boundary: a script file, a binary or a value that only the machine knows can do anything.
+ * This is defense in depth and not a security boundary: a script file, a binary or a value known only at run time can
+ * have any effect.
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
@@ -28,8 +29,8 @@ import * as Explanations from "./rules/Explanations.ts"
 import * as FloorRules from "./rules/FloorRules.ts"
 import * as LossRules from "./rules/LossRules.ts"
 
-// Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible
-// and compatibility characters, letters of other scripts that look like Latin ones.
+// Removes disguises from a command without parsing the shell syntax: terminal escape sequences, invisible and
+// compatibility characters, and letters of other scripts that resemble Latin letters.
 //
 // Source: `hermes-llm.md` §19.7 (normalisation before matching).
 
@@ -47,7 +48,7 @@ const invisible = /[\p{Cf}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}
 const dash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/g
 const blank = /[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
 
-/** Cyrillic and Greek letters, each with the Latin one that it looks like. */
+/** Cyrillic and Greek letters, each with the Latin letter that it resembles. */
 const lookalikes = new Map(
   Array.from(
     "аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwкkмmтtвbнhгrАAВBЕEКKМMНHОOРPСCТTХXαaεeιiκkνvοoρpτtυuχxωwɡgɩiıiⅼl∕/⁄/".matchAll(
@@ -59,7 +60,7 @@ const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu"
 
 const plain = /^[\t\n\r -~]*$/
 
-/** Normalises a command to its visible form; returns the text itself when it is plain ASCII. */
+/** Normalizes a command to its visible form; returns plain ASCII text unchanged. */
 const removeDisguise = (text: string): string =>
   plain.test(text)
     ? text
@@ -72,30 +73,30 @@ const removeDisguise = (text: string): string =>
         .replace(dash, "-")
         .replace(lookalike, (char) => lookalikes.get(char) ?? char)
 
-/** Characters that turn the direction of text or that no eye sees, and that no language needs in a command. */
+/** Characters that change the direction of text or are invisible, and that no language needs in a command. */
 const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
 
 /** Findings in a command. */
 export interface Verdict {
-  /** Finding of the floor, for a command that never runs. */
+  /** Finding that makes the command one that never runs, if any. */
   readonly floor: Finding | undefined
-  /** Everything found, each key once, the floor included. */
+  /** All findings, each key once, including the floor. */
   readonly findings: ReadonlyArray<Finding>
-  /** The commands that would run, each as its words; for globs. */
+  /** The commands that would run, each as its words; used to match globs. */
   readonly commands: ReadonlyArray<string>
-  /** True when nothing was found, and all of it is known to do nothing but look. */
+  /** True if nothing was found and all commands are known to be read-only. */
   readonly onlyReads: boolean
 }
 
 /**
- * Characters of a command at most. A longer one is not judged and does not run: Linux takes no longer argument for
- * `sh -c`.
+ * Maximum number of characters of a command. A longer command is not judged and does not run, because Linux accepts no
+ * longer argument for `sh -c`.
  */
 export const maxLength = 131_072
 
 /**
- * Kinds of danger that a sandbox does not prevent: to the working tree and its repository, and to remote systems that a
- * command may reach.
+ * Kinds of danger that a sandbox does not prevent: dangers to the working tree and its repository, and to remote
+ * systems that a command may reach.
  */
 const inside: ReadonlySet<Family> = new Set([
   "file destruction",
@@ -109,12 +110,12 @@ const inside: ReadonlySet<Family> = new Set([
 const unknown: Finding = makeFinding("unknown", "command that is not known to only read")
 
 /**
- * Surroundings of a command: a sandbox, a sandbox with full network access, or no sandbox and this rule for commands
- * that are not known to only read.
+ * Environment of a command: a sandbox, a sandbox with full network access, or no sandbox with this rule for commands
+ * that are not known to be read-only.
  */
 export type Surroundings = "confined" | "connected" | "ask" | "allow"
 
-/** Selects the findings to ask a user about: in a sandbox, only findings that it does not stop. */
+/** Selects the findings to ask a user about; in a sandbox, only the findings that the sandbox does not prevent. */
 export const selectAskedFindings = (
   { findings, onlyReads }: Verdict,
   surroundings: Surroundings
@@ -127,7 +128,7 @@ export const selectAskedFindings = (
 
 const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...Explanations.rules]
 
-/** Finds the dangers of commands that are read already. */
+/** Finds the dangers of parsed commands. */
 export const findDangers = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => [
   ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
   ...[Explanations.findRunDownload(commands) ?? []].flat()

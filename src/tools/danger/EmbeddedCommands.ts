@@ -1,11 +1,12 @@
 /**
- * Shell scripts that programs receive as text: after a flag that runs it, in a variable or setting that names a pager
- * or an editor, in the code of another language, typed into another terminal. Each is judged as a separate script.
+ * Finds shell scripts that programs receive as text: after a flag that runs them, in a variable or setting that names a
+ * pager or an editor, in the code of another language, or typed into another terminal. Each is judged as a separate
+ * script.
  *
  * **Gotchas**
  *
- * One table for all programs: any text that may be a script is read as one. Programs whose arguments are prose or
- * patterns ({@link isProse}) are excluded.
+ * One table covers all programs: any text that may be a script is read as a script. Programs whose arguments are prose
+ * or patterns ({@link isProse}) are excluded.
  */
 import { makeTable, type Command, type Field, toKnownField, parseNames } from "./Command.ts"
 import { joinFields } from "./WordExpansion.ts"
@@ -17,7 +18,7 @@ export const shells = parseNames("sh bash zsh dash ksh mksh ash fish csh tcsh rb
 export const interpreters =
   /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 
-/** Programs that show, search or write text without running it. */
+/** Programs that show, search or write text without executing it. */
 const textual = parseNames(`
   echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[
   mkdir cp mv open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis
@@ -26,28 +27,28 @@ const textual = parseNames(`
 const gitProse =
   /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
 
-/** True for a program whose arguments are not commands, even if they look like commands. */
+/** Returns true for a program whose arguments are not commands, even if they look like commands. */
 export const isProse = ({ args, program }: Pick<Command, "args" | "program">): boolean =>
   textual.has(program) ||
   (program === "git" &&
     gitProse.test(args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "-c") ?? "") &&
     !args.includes("-c"))
 
-/** Variables and settings whose values are run by a shell. */
+/** Variables and settings whose values a shell executes. */
 const runSetting = new RegExp(
   "pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|" +
     String.raw`fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$`,
   "i"
 )
 
-/** Flags whose value is run, and letters after which text of several words is run. */
+/** Flags whose value is executed, and letters after which a text of several words is executed. */
 const runFlag = new RegExp(
   "^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|" +
     String.raw`\w+-filter|split-string)$`
 )
 const runLetter = /^-[a-zA-Z]*[cexPIFo]$/
 
-/** Programs all of whose text is run. */
+/** Programs that execute all of their text arguments. */
 const positional = parseNames(
   "tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty " +
     "gnome-terminal entr su"
@@ -95,7 +96,7 @@ export const readCode = (code: string): ReadonlyArray<string> => [
 
 const isMarked = /^(?:ext::|exec=|\+?["']?:?\s{0,4}!)/
 
-/** A text without the marks that say that it is a command. */
+/** Removes the markers from a text that identify it as a command. */
 const stripMarks = (text: string): string =>
   text
     .replace(isMarked, "")
@@ -154,7 +155,7 @@ export const listEmbeddedCommands = (command: Command): ReadonlyArray<string> =>
   return [...settings, ...code, ...typed, ...listArgumentCommands(command)]
 }
 
-/** Flags before a script, by the programs that take one. */
+/** Flags before a script, by program. */
 const scriptFlags = makeTable([
   [Array.from(shells).join(" "), /^-[abd-zA-Z]*c[a-zA-Z]*$/i],
   ["su sg runuser script flock", /^(?:-[a-z]*c|--command)$/],
@@ -162,7 +163,7 @@ const scriptFlags = makeTable([
   ["env", /^-(?:[a-zA-Z]*S|-split-string)/]
 ])
 
-/** The script that a shell, `eval` or `env -S` is handed as an argument, if any: one that must parse. */
+/** Returns the script argument of a shell, `eval` or `env -S`, if any. Such a script must parse. */
 export const findScript = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
   if (program === "trap") return args[0]
   if (program === "eval") return joinFields(args.filter(({ text }, index) => index > 0 || text !== "--"))

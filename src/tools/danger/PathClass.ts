@@ -1,6 +1,6 @@
 /**
- * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file of this program, a
- * file with secrets in it. Only the text counts; links are judged where files are opened.
+ * Classifies a path in a command: the root, a system directory, a home directory, a raw disk, a file of this program,
+ * or a file with secrets. Only the text counts; links are judged where files are opened.
  */
 import {
   credentialDirectories,
@@ -59,7 +59,7 @@ const windowsDirectory = new RegExp(
   "i"
 )
 
-/** Names the territory that would be lost with everything below a path. */
+/** Names the area that would be lost if everything below a path were deleted. */
 export const classifyTerritory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
   if (windowsDirectory.test(path)) return "system"
@@ -70,8 +70,8 @@ export const classifyTerritory = (path: string, cwd?: string): "root" | "system"
 }
 
 /**
- * The regular expression for a shell pattern; undefined if it has no wildcard, or an unclosed class, which matches
- * itself.
+ * Returns the regular expression for a shell pattern; `undefined` if it has no wildcard, or an unclosed class, which
+ * matches itself.
  */
 export const toGlobExpression = (pattern: string): RegExp | undefined => {
   const source = pattern
@@ -86,7 +86,7 @@ export const toGlobExpression = (pattern: string): RegExp | undefined => {
   }
 }
 
-/** `/???`, `/[a-z]*`: a glob over the first names below the root. */
+/** Returns true for a glob that matches names directly below the root: `/???`, `/[a-z]*`. */
 const isSystemGlob = (path: string): boolean => {
   const pattern = /^\/[^/]+$/.test(path) ? toGlobExpression(path) : undefined
   return pattern !== undefined && Array.from(systemDirectories).some((name) => pattern.test(name))
@@ -98,11 +98,11 @@ const rawDevice = new RegExp(
   "i"
 )
 
-/** A device that holds file systems, or memory. */
+/** Returns true for a device that contains file systems or memory. */
 export const isRawDevice = (path: string): boolean =>
   rawDevice.test(path) || /^\\\\\.\\physicaldrive/i.test(path) || /^\/\/\.\/physicaldrive/i.test(path)
 
-/** Credential directories whose names mean something else in a project. */
+/** Credential directories whose names have another meaning in a project. */
 const homeOnly = [".ssh", ".docker", ".kube"]
 
 const makeAlternatives = (names: ReadonlyArray<string>): string =>
@@ -110,7 +110,7 @@ const makeAlternatives = (names: ReadonlyArray<string>): string =>
 
 const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
 
-/** True for a file in the home directory of this program. */
+/** Returns true for a file in the home directory of this program. */
 export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidyPath(path, cwd).toLowerCase())
 
 const ownSecretFile = new RegExp(
@@ -121,7 +121,7 @@ const ownSecretFile = new RegExp(
   ].join("|")
 )
 
-/** True when a path is a secret of this program, or what the system says of a process's environment and memory. */
+/** Returns true if a path is a secret of this program, or exposes a process's environment or memory. */
 export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
   ownSecretFile.test(tidyPath(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) ||
   ownSecretFile.test(path.toLowerCase())
@@ -135,7 +135,7 @@ const ownSecretInCode = new RegExp(
   "i"
 )
 
-/** A place of {@link isOwnSecretFile} in the code of another language. */
+/** Returns true if code of another language names a path that matches {@link isOwnSecretFile}. */
 export const hasOwnSecretName = (code: string): boolean => ownSecretInCode.test(code)
 
 const secretFile = new RegExp(
@@ -151,7 +151,7 @@ const secretFile = new RegExp(
   ].join("|")
 )
 
-/** True when a file is known to hold secrets. */
+/** Returns true if a file is known to contain secrets. */
 export const isSecret = (path: string, cwd?: string): boolean => {
   const tidied = tidyPath(path, cwd).toLowerCase()
   return secretFile.test(tidied) || isPlainSecret(tidied)

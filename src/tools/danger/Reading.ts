@@ -1,24 +1,28 @@
 /**
- * Commands that are known to only read: files, a repository, the state of the machine. Without a sandbox, every other
- * command is asked about.
+ * Recognizes commands that are known to only read files, a repository, or the state of the machine. Without a sandbox,
+ * every other command leads to a question. Without a sandbox, every other command is asked about.
  *
  * **Details**
  *
- * Each program has a grammar of the exact flags and operands with which it only reads (`reading/`); a flag that the
- * grammar does not name, a shortened one included, is not known to read. A program is called by its bare name or from a
- * directory of the system. The rest of the line must be as plain: no file is written, no variable is set that a program
- * reads, no function is defined, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), and no
- * argument that is known only at run time could be a flag or the name of a secret.
+ * Each program has a grammar of the exact flags and operands with which it is read-only (`reading/`). A flag that the
+ * grammar does not name, including an abbreviated flag, is not known to be read-only. A program must be called by its
+ * bare name or from a directory of the system. The rest of the line must be equally plain: no file is written, no
+ * variable is set that a program reads, no function is defined, no value is computed for which a shell might run a
+ * command (arithmetic, subscripts, `${x@P}`), and no argument that is known only at run time could be a flag or the
+ * name of a secret.
  *
- * A variable counts with its value when the line sets it once, to words that are no flags. Otherwise the line may reach
- * a command with another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
+ * A variable counts with its value if the line sets it once, to words that are not flags. Otherwise the variable may
+ * have a different value at run time: `x=-oz; test -f y && x=a; sort $x`. Otherwise the line may reach a command with
+ * another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
  *
  * Pure, never throws, linear in the text.
  *
  * **Gotchas**
  *
- * Absence from the grammars says nothing: a test run or a build is not in them, because it runs what the project holds.
- * `git` is, and follows the settings of the repository that it is called in, which `fence/RepositorySettings` reads.
+ * Absence from the grammars does not mean that a command is dangerous: test runs and builds are absent because they run
+ * code of the project. `git` is present, and uses the settings of the repository in which it is called;
+ * `fence/RepositorySettings` checks those settings. `git` is, and follows the settings of the repository that it is
+ * called in, which `fence/RepositorySettings` reads.
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
@@ -41,17 +45,17 @@ const blind = parseNames(`
 
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
-/** The program by its name alone, or from a directory of the system; undefined for any other. */
+/** Returns the program called by its bare name or from a directory of the system; `undefined` for any other program. */
 const readProgram = ({ called: { commands, glob, text, unknown, varies }, program }: Command): string | undefined => {
-  // A variable may turn out to be nothing, and the next word to be the program.
+  // A variable may be empty, so that the next word is the program.
   if (unknown || varies || commands.length > 0 || (glob && !text.startsWith("["))) return undefined
   return (text.includes("/") && !systemDirectory.test(text)) || !text.endsWith(program) ? undefined : program
 }
 
-/** A value that only the machine knows; the name of a `<(…)` is never a flag. */
+/** Returns true for a value that is known only at run time. The name of a `<(…)` is never a flag. */
 const isRuntime = ({ commands, shown, unknown }: Field): boolean => shown !== "<(…)" && (unknown || commands.length > 0)
 
-/** A value that only the machine knows, or that could be taken for a flag. */
+/** Returns true for a value that is known only at run time, or that could be interpreted as a flag. */
 const isOpen = (field: Field): boolean => isRuntime(field) || (field.glob && /^[*?[]/.test(field.text))
 
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
@@ -62,7 +66,7 @@ const listPathParts = (arg: string): ReadonlyArray<string> => {
   return [arg, ...parts.filter((part) => part !== arg)]
 }
 
-/** True when a program would show a secret, or a file of a place that only the machine knows. */
+/** Returns true if a program could show a secret, or a file at a path that is known only at run time. */
 const canShowSecret = (program: string, { args, cwd, fields, isAway, redirects }: Command): boolean => {
   if (blind.has(program)) return false
   if (isAway) return true
@@ -85,10 +89,10 @@ const canShowSecret = (program: string, { args, cwd, fields, isAway, redirects }
   )
 }
 
-/** Names for the script alone: programs read others. `PATH` of zsh is also `path`. */
+/** Variable names that only the script uses, because programs read other names. In zsh, `path` is also `PATH`. */
 const setsForShell = /^(?:(?!.*path$)[a-z_][a-z0-9_]*|[A-Z]|FILES?|DIRS?|LINE|NAME|ITEM|PKG|PACKAGE|BRANCH|COMMIT)$/
 
-/** Variables before a command that change how it shows something, with the values that they may have. */
+/** Variables before a command that change how output is shown, with their permitted values. */
 const plainSettings: ReadonlyMap<string, RegExp> = new Map([
   ...["GIT_PAGER", "PAGER", "MANPAGER"].map((name) => [name, /^cat$/] as const),
   ...["LC_ALL", "LANG", "LC_COLLATE", "LC_CTYPE"].map(
@@ -106,35 +110,35 @@ const isPlainSetting =
   ([name, value]: readonly [string, string]): boolean =>
     program === "read" && name === "IFS" ? value.length <= 1 : plainSettings.get(name)?.test(value) === true
 
-/** True when none of the words is one that the grammar needs to know before the command runs. */
+/** Returns true if no word has to be known before the command runs according to the grammar. */
 const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean =>
   open === "values" || fields.every((field) => (open === "files" ? !isRuntime(field) : !isOpen(field)))
 
-/** True when the first word names a subcommand that only reads with the words after it. */
+/** Returns true if the first word names a subcommand that is read-only with the words after it. */
 const isVerbMatch = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
   const [verb, ...rest] = command.fields
   const grammar = verb === undefined || verb.unknown || verb.varies ? undefined : table.get(verb.text)
   return grammar !== undefined && !command.fields.some(isOpen) && matchCommand(grammar, command, rest) !== undefined
 }
 
-/** In the directory of the call alone: the settings of another repository may name programs. */
+/** Returns true if git runs in the directory of the call: the settings of another repository may name programs. */
 const isRepositoryRead = (command: Command): boolean => {
   if (command.cwd !== undefined || command.isAway || command.fields.some(isOpen)) return false
   const found = readSubcommand(command.fields)
   return found !== undefined && matchCommand(found.grammar, command, found.rest) !== undefined
 }
 
-/** A directory below `/proc/<id>` hides what its files are. */
+/** Returns true if no path is below `/proc/<id>`, where names do not show the kind of a file. */
 const isOutsideOfProcesses = ({ fields }: Command): boolean =>
   fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
 
-/** True when no flag of a program could do more than read: `xargs` and patterns for files may hand it any word. */
+/** Returns true if every flag of a program is read-only, because `xargs` and file patterns may pass it any word. */
 const canTakeAnyWord = (program: string): boolean => {
   const grammar = filePrograms.get(program) ?? machinePrograms.get(program)
   return program === "echo" || (grammar !== undefined && grammar.open !== "closed")
 }
 
-/** True when the words of a command are those with which the program only reads. */
+/** Returns true if the program is read-only with the words of a command. */
 const hasPlainWords = (program: string, command: Command): boolean => {
   const { args, fields } = command
   const [only = ""] = args
@@ -156,7 +160,7 @@ const hasPlainWords = (program: string, command: Command): boolean => {
   )
 }
 
-/** True when no program reads the variable that a script sets, and its value does not name a secret. */
+/** Returns true if no program reads the variable that a script sets, and its value does not name a secret. */
 const isPlainAssignment =
   (cwd: string | undefined) =>
   ([name, value]: readonly [string, string]): boolean =>
@@ -167,7 +171,7 @@ const isPlainAssignment =
       return isPattern ? !isHidden : !PathClass.isOwnSecretFile(word, cwd) && !PathClass.isSecret(word, cwd)
     })
 
-/** True when no redirection writes a file, or opens a connection. */
+/** Returns true if no redirection writes a file or opens a connection. */
 const hasPlainRedirects = (command: Command): boolean =>
   listRedirectTargets(command).every((path) => path === "/dev/null") &&
   command.redirects.every(
@@ -175,11 +179,11 @@ const hasPlainRedirects = (command: Command): boolean =>
   )
 
 /**
- * Programs to which no value of a variable is a flag that does more than read, or the name of a file that they show.
+ * Programs for which no value of a variable is a flag that does more than read, or the name of a file that they show.
  */
 const speaking = parseNames("echo true false : expr sleep type")
 
-/** True when the variables in a command have values that cannot make it another one. */
+/** Returns true if the values of a command's variables cannot change the meaning of the command. */
 const hasPlainVariables = (program: string, { fields }: Command, isSettled: boolean): boolean => {
   if (speaking.has(program) || !fields.some(({ varies }) => varies)) return true
   if (!isSettled) return blind.has(program) && canTakeAnyWord(program)
@@ -192,16 +196,17 @@ const hasPlainVariables = (program: string, { fields }: Command, isSettled: bool
 }
 
 /**
- * True for a shell that runs a script which is read-only when judged by itself: it has no variable of the surrounding
- * line. The directory and the input of the script are judged with that line, which includes the script's commands.
+ * Returns true for a shell that runs a script which is read-only when judged by itself and uses no variable of the
+ * surrounding line. The directory and the input of the script are judged with that line, which includes the script's
+ * commands.
  */
 const runsReadingScript = (command: Command): boolean => {
   const script = findShellScript(command)
-  // Words from elsewhere would be put into the script, or be read in its place.
+  // Words from elsewhere would be inserted into the script, or read in its place.
   if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs"))
     return false
   const { commands, fault } = ScriptInterpreter.read(script, command.cwd)
-  // One level is enough for everyday commands, and keeps the work linear.
+  // One level is sufficient for everyday commands and keeps the work linear.
   return (
     fault === undefined &&
     !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) &&
@@ -210,8 +215,8 @@ const runsReadingScript = (command: Command): boolean => {
 }
 
 /**
- * True when a command is known to only read; its surroundings are judged separately. `isSettled` means that variables
- * have the values that were read from the line.
+ * Returns true if a command is known to be read-only; the rest of its line is judged separately. `isSettled` means that
+ * variables have the values that were read from the line.
  */
 const isLooking = (command: Command, isSettled: boolean): boolean => {
   const { assignments, called, cwd, wrappers } = command
@@ -225,18 +230,19 @@ const isLooking = (command: Command, isSettled: boolean): boolean => {
   if (isWrapping(program)) return isPlainWrapper(command)
   if (EmbeddedCommands.shells.has(program) && command.fields.length > 1) return runsReadingScript(command)
   if (!hasPlainVariables(program, command, isSettled) || !hasPlainWords(program, command)) return false
-  // Names from the input may name any file, and may look like flags.
+  // Names from the input may refer to any file and may look like flags.
   if (wrappers.includes("xargs"))
     return canTakeAnyWord(program) && (blind.has(program) || command.input.every(isBelowDirectory))
   return wrappers.every(isWrapping) || hasWholeNames(command)
 }
 
 /**
- * Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores.
+ * Matches arithmetic, subscripts, expansions that a shell executes or computes, and redirections that store a
+ * descriptor number.
  */
 const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=|\{[A-Za-z_]\w*\}[<>&]/
 
-/** True when each variable of a line is set once, to words that are no flags. */
+/** Returns true if each variable of a line is set once, to words that are not flags. */
 const hasSettledVariables = (commands: ReadonlyArray<Command>): boolean => {
   const names = new Set<string>()
   return commands.every(
@@ -250,16 +256,16 @@ const hasSettledVariables = (commands: ReadonlyArray<Command>): boolean => {
   )
 }
 
-/** True when a shell computes a value of the line, and may run a command for it. */
+/** Returns true if a shell computes a value of the line and may run a command to do so. */
 export const computesValues = (line: string): boolean => computes.test(line)
 
-/** Returns the test for those commands of a line that are known to do nothing but look. */
+/** Creates a test for the commands of a line that are known to be read-only. */
 export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): ((command: Command) => boolean) => {
   if (computesValues(line)) return () => false
   const isSettled = hasSettledVariables(commands)
   return (command) => isLooking(command, isSettled)
 }
 
-/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
+/** Returns true if all commands parsed from a line are known to be read-only. */
 export const isOnlyReading = (line: string, commands: ReadonlyArray<Command>): boolean =>
   commands.length > 0 && commands.every(makeLookTest(line, commands))

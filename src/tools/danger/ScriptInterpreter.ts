@@ -1,11 +1,13 @@
 /**
- * Reads from the text of a script the commands that it would run: expanded, unwrapped, with the data that flows between
- * them, including nested scripts (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
+ * Reads from the text of a script the commands that it would run: expanded, without wrappers, with the data that flows
+ * between them, including nested scripts (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded
+ * pipelines).
  *
  * **Details**
  *
- * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. Exceeding a bound is
- * a `fault`, and the floor fails closed on it.
+ * The work is limited: nesting by {@link maxNesting}, expansion by a budget that grows with the text. Exceeding a limit
+ * is a `fault`, and a command with a fault never runs. Exceeding a bound is a `fault`, and the floor fails closed on
+ * it.
  */
 import { makeTable, type Command, type Field, hasFlag, toKnownField, selectOperands, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
@@ -47,20 +49,20 @@ const closers: Readonly<Record<string, string>> = {
 const nameless = toKnownField("")
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
 const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
-/** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
+/** Maximum length of a directory that is tracked; after a longer chain of `cd`, the directory is unknown. */
 const maxDirectory = 4_096
 
-/** Directory that a command runs in, as far as the line says. */
+/** Directory in which a command runs, as far as the line determines it. */
 type Place = Pick<Command, "cwd" | "isAway">
 
-/** `$(git rev-parse --show-toplevel)`: the root of the repository that the call is in. */
+/** Returns true for `$(git rev-parse --show-toplevel)`: the root of the repository of the call. */
 const isTopLevel = ({ commands, shown }: Field): boolean =>
   shown === "$(…)" &&
   commands.length === 1 &&
   commands[0]?.program === "git" &&
   commands[0].args.join(" ") === "rev-parse --show-toplevel"
 
-/** The directory after a `cd` or `pushd`. */
+/** Returns the directory after a `cd` or `pushd`. */
 const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Command): Place => {
   const target = fields.find(({ text }) => !text.startsWith("-"))
   if (
@@ -81,7 +83,7 @@ const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Comm
 
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 
-/** The name that a word assigns to, when its text begins with `NAME=` outside of quotes. */
+/** Returns the name that a word assigns to, if its text begins with `NAME=` outside quotes. */
 const readAssignedName = (word: Tree.Word): string | undefined => {
   const [first] = word
   return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
@@ -97,7 +99,7 @@ const fromBase64 = (text: string): string | undefined => {
   try {
     return atob(text.replace(/[^A-Za-z0-9+/=]/g, ""))
   } catch {
-    // Not base64: the shell would get nothing either.
+    // The text is not base64, so the shell would receive nothing either.
     return undefined
   }
 }
@@ -107,7 +109,7 @@ const fromHex = (text: string): string =>
     .map((pair) => String.fromCharCode(Number.parseInt(pair, 16)))
     .join("")
 
-/** Programs that write what they read, in another form. */
+/** Programs that write their input in another form. */
 const filters = makeTable<(text: string, args: ReadonlyArray<string>) => string | undefined>([
   ["cat tee", (text, args) => (selectOperands(args).every((arg) => arg === "-") ? text : undefined)],
   [
@@ -123,8 +125,7 @@ const filters = makeTable<(text: string, args: ReadonlyArray<string>) => string 
 ])
 
 /**
- * Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when
- * that is not known.
+ * Computes the standard output of a command, to recognize `echo … | base64 -d | sh`; `undefined` if it is not known.
  */
 const computeOutput = ({ args, fields, program, stdin }: Command): string | undefined => {
   if (fields.some(({ unknown }) => unknown)) return undefined
@@ -174,7 +175,7 @@ class Reader {
     return out
   }
 
-  /** Reads a script that another one contains as text. */
+  /** Reads a script that is contained in another script as text. */
   text(text: string, input: ReadonlyArray<Command>, stdin: string | undefined, trusted: boolean): void {
     if (this.#nesting >= maxNesting) {
       this.fault ??= "it nests too deeply"
@@ -182,14 +183,14 @@ class Reader {
     }
     if (!this.#spend(text.length)) return
     const script = Syntax.read(text)
-    // Holes where unknown values were may have held the other quote.
+    // The unknown values may have contained the missing quote.
     if (script.fault !== undefined && trusted) this.fault ??= script.fault
     this.#nesting++
     this.script(script, input, stdin)
     this.#nesting--
   }
 
-  /** Returns its commands, and the output of the last pipeline. */
+  /** Returns the commands of a script and the output of its last pipeline. */
   script(
     script: Tree.Script,
     input: ReadonlyArray<Command>,
@@ -258,7 +259,7 @@ class Reader {
         piped = frames.at(-1)?.input ?? input
         text = frames.at(-1)?.stdin ?? stdin
       }
-      // Groups and pipelines are copied: that is paid for too.
+      // Groups and pipelines are copied, which also counts against the budget.
       if (this.fault === "it nests too deeply" || !this.#spend(frames.length + piped.length + group.length)) break
     }
     const pipeline = script.commands.every(
@@ -267,11 +268,11 @@ class Reader {
     return { commands: this.out.slice(start), output: pipeline && simple > 0 ? last : undefined }
   }
 
-  /** `for x in a b`: x is all of them at once; `case word`: only its substitutions matter. */
+  /** In `for x in a b`, x has all the values at once; in `case word`, only the substitutions of the word matter. */
   #loop(keyword: string, words: ReadonlyArray<Tree.Word>): void {
     const fields = words.slice(1).map((word) => WordExpansion.expandWhole(word, this.#scope))
     const name = fields[0]?.text
-    // Items are treated as one value; those that begin with a pattern or an unknown part could be anything.
+    // Items are treated as one value; items that begin with a pattern or an unknown part could have any value.
     const isOpen = fields
       .slice(2)
       .some(({ commands, glob, text, unknown }) => unknown || commands.length > 0 || (glob && /^[*?[]/.test(text)))
@@ -296,7 +297,7 @@ class Reader {
     }
   }
 
-  /** A command for a name that the script sets without one: of a loop, or of a function. */
+  /** Adds a command for a name that the script sets without an assignment: in a loop or a function definition. */
   #setName(name: string, value: string): void {
     this.out.push({
       program: "",
@@ -352,7 +353,7 @@ class Reader {
     return [name, value]
   }
 
-  /** Reads a command and, below its wrappers, the command that finally runs. Returns its output. */
+  /** Reads a command and, below its wrappers, the command that is finally run. Returns its output. */
   #layers(
     fields: ReadonlyArray<Field>,
     rest: Omit<Command, "program" | "called" | "args" | "fields">
@@ -383,7 +384,7 @@ class Reader {
     return undefined
   }
 
-  /** Applies the effects of a command on what follows, and reads the scripts that it is handed. */
+  /** Applies the effects of a command on later commands, and reads the scripts that it receives. */
   #effects(command: Command): void {
     const { args, fields, program, stdin } = command
     if (/^(?:cd|chdir|pushd|popd)$/.test(program)) this.#place = changeDirectory(this.#place, command)
@@ -411,7 +412,7 @@ class Reader {
   }
 }
 
-/** A shell, or `source`, without a file to read. */
+/** Returns true for a shell or `source` without a file to read. */
 const isScriptReader = ({ args, fields, program }: Command): boolean => {
   if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "-"
   return (
@@ -421,8 +422,7 @@ const isScriptReader = ({ args, fields, program }: Command): boolean => {
 }
 
 /**
- * From the text of a script, which begins in `cwd` where that is known, to the commands that it would run. Never
- * throws.
+ * Reads the commands that the text of a script would run. The script begins in `cwd` if that is known. Never throws.
  */
 export const read = (text: string, cwd?: string): Reading => {
   const reader = new Reader(text.length, cwd)

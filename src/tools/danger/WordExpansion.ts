@@ -1,18 +1,18 @@
 /**
- * Expands words as far as the text itself says what they become: assignments of the script, quotes, braces, the simple
- * operators of `${…}`, substitutions whose output is known. Everything else stays unknown and counts as nothing.
+ * Expands words as far as the text determines their values: assignments of the script, quotes, braces, the simple
+ * operators of `${…}`, and substitutions whose output is known. Everything else remains unknown and counts as empty.
  */
 import type { Command, Field } from "./Command.ts"
 import type { Part, Script, Word } from "../shell/ShellTree.ts"
 
-/** Surroundings that expansion asks. */
+/** State of the script that the expansion uses. */
 export interface Scope {
   readonly variables: Map<string, string>
-  /** Runs a substitution: its commands, and its output when that is known. */
+  /** Runs a substitution and returns its commands, with its output if that is known. */
   readonly run: (script: Script) => { readonly commands: ReadonlyArray<Command>; readonly output: string | undefined }
-  /** Takes from the budget of characters; false when it is used up. */
+  /** Takes characters from the budget; returns false if it is exhausted. */
   readonly spend: (characters: number) => boolean
-  /** Words of the values that were taken for arrays, so that each is read once. */
+  /** Words of the values that were treated as arrays, so that each value is split once. */
   readonly words: Map<string, ReadonlyArray<string>>
 }
 
@@ -49,7 +49,7 @@ const readWords = (value: string, { words }: Scope): ReadonlyArray<string> => {
   return known
 }
 
-/** The value of a variable with its operator; `undefined` when it is not known. */
+/** Returns the value of a variable after its operator is applied; `undefined` if it is not known. */
 const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
   const { known, text } = readOperand(part.operand, scope)
   const subscript = /^(\w+)\[(.*)\]$/.exec(part.name)
@@ -105,14 +105,14 @@ const makeSeparators = (set: string | undefined): RegExp =>
     ? /[ \t\n]+/
     : new RegExp(`[ \\t\\n${set.replace(/[\]\\^-]/g, String.raw`\$&`)}]+`)
 
-/** A substitution's output without the line ends at its end, as a shell takes it. */
+/** Returns a substitution's output without trailing newlines, as in a shell. */
 const trimNewlines = (output: string): string => {
   let end = output.length
   while (end > 0 && output.charCodeAt(end - 1) === 10) end--
   return output.slice(0, end)
 }
 
-/** Fields of a word whose braces are expanded. */
+/** Returns the fields of a word whose braces are expanded. */
 const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   const done: Array<Field> = []
   let now = makeDraft()
@@ -177,7 +177,10 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   return done
 }
 
-/** `{a,b}` within one piece of unquoted text: one word for each alternative. Other braces leave their word unknown. */
+/**
+ * Expands `{a,b}` within one piece of unquoted text to one word for each alternative. Other braces leave their word
+ * unknown.
+ */
 const expandBraces = (word: Word): ReadonlyArray<Word> => {
   const at = word.findIndex((part) => part._tag === "Text" && !part.quoted && part.text.includes("{"))
   const part = word[at]
@@ -191,18 +194,18 @@ const expandBraces = (word: Word): ReadonlyArray<Word> => {
         .map((item) => word.with(at, { _tag: "Text", text: `${before}${item}${after}`, quoted: false }))
 }
 
-/** The fields that a word becomes. */
+/** Expands a word to its fields. */
 export const expand = (word: Word, scope: Scope): ReadonlyArray<Field> =>
   expandBraces(word).flatMap((alternative) => expandParts(alternative, scope))
 
-/** Expands a word to a single field, where words are not split: assignments and targets of redirections. */
+/** Expands a word to a single field, for positions without word splitting: assignments and targets of redirections. */
 export const expandWhole = (word: Word, scope: Scope): Field => {
   const fields = expandParts(word, scope)
   const [first] = fields
   return first !== undefined && fields.length === 1 ? first : joinFields(fields)
 }
 
-/** One field of several, as `eval` reads them. */
+/** Joins several fields into one, as `eval` reads them. */
 export const joinFields = (fields: ReadonlyArray<Field>): Field => ({
   text: fields.map(({ text }) => text).join(" "),
   shown: fields.map(({ shown }) => shown).join(" "),

@@ -1,11 +1,11 @@
 /**
- * Programs that run another program, and the first word of that. An unlisted one is a command that is not known; the
- * floor looks through it too ({@link FloorRules.rules}).
+ * Finds the program that a wrapper program runs. A command with an unlisted wrapper is not known to be read-only; the
+ * floor also checks the program behind such a wrapper ({@link FloorRules.rules}).
  */
 import { type Field, toKnownField, parseNames, toProgramName } from "./Command.ts"
 import { toGlobExpression } from "./PathClass.ts"
 
-/** Programs that run the rest of their words. */
+/** Programs that run their remaining words as a command. */
 const wrappers = parseNames(`
   sudo doas pkexec env command exec builtin nice ionice stdbuf nohup setsid time gtime unshare nsenter strace ltrace
   watch xargs parallel busybox toybox proxychains proxychains4 torsocks torify firejail runuser chronic caffeinate
@@ -15,7 +15,7 @@ const wrappers = parseNames(`
 /** Wrappers with an operand before the program. */
 const skipping = parseNames("timeout gtimeout chroot flock taskset gosu su-exec chrt setarch faketime ssh mosh")
 
-/** Programs that run another one after a subcommand: `bundle exec`. */
+/** Programs that run another program after a subcommand: `bundle exec`. */
 const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
   [/^(?:npm|pnpm|yarn|bun|mise|asdf|bundle|direnv|kubectl)$/, /^(?:exec|x|dlx)$/],
   [/^(?:poetry|pipenv|pdm|hatch|rye|uv|conda)$/, /^run$/],
@@ -27,7 +27,7 @@ const selfRunning = parseNames("npx bunx pnpx uvx")
 /** Flags whose value is the next word. */
 const valued = /^(?:-[ugahpnCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
 const valuedOfSsh = /^-[BbcDEeFIiJLlmOopQRSWw]$/
-/** Flags of some of them that look like {@link valued} but are not. */
+/** Flags of some wrappers that look like {@link valued} but take no value. */
 const alone: ReadonlyMap<string, RegExp> = new Map([
   ["sudo", /^-[sakn]$/],
   ["command", /^-p$/],
@@ -38,10 +38,10 @@ const alone: ReadonlyMap<string, RegExp> = new Map([
 ])
 
 const ownWord = /^(?:-|[A-Za-z_]\w*=)/
-/** Values of flags that nothing is called like. */
+/** Matches values of flags that cannot be the name of a program. */
 const plainValue = /^(?:\d+(?:\.\d+)?[smhd]?|\{\})$/
 
-/** The first word that is neither a flag, nor the value of one, nor an assignment. */
+/** Returns the index of the first word that is neither a flag, the value of a flag, nor an assignment. */
 const findProgramAt = (program: string, args: ReadonlyArray<Field>, start: number): number => {
   let index = start
   for (; index < args.length; index++) {
@@ -54,7 +54,7 @@ const findProgramAt = (program: string, args: ReadonlyArray<Field>, start: numbe
   return index
 }
 
-/** `command -v rm` says where a program is. */
+/** Returns true for a lookup: `command -v rm` only prints the location of a program. */
 const isLookup = (program: string, args: ReadonlyArray<Field>): boolean =>
   program === "command" && /^-[pvV]*[vV][pvV]*$/.test(args[0]?.text ?? "")
 
@@ -72,7 +72,7 @@ const findPosition = (program: string, args: ReadonlyArray<Field>): number | und
     : at
 }
 
-/** Returns the command that a wrapper runs; undefined when it is no wrapper, or runs nothing. */
+/** Returns the command that a wrapper runs; `undefined` if the program is not a wrapper or runs no command. */
 export const unwrapCommand = (
   program: string,
   args: ReadonlyArray<Field>,
@@ -93,7 +93,7 @@ export const unwrapCommand = (
       ]
 }
 
-/** Commands after `-exec` and its kin of `find` and `fd`. */
+/** Returns the commands after `-exec` and similar flags of `find` and `fd`. */
 export const listExecuted = (program: string, args: ReadonlyArray<Field>): ReadonlyArray<ReadonlyArray<Field>> => {
   if (!/^(?:find|gfind|fd|fdfind|bfs)$/.test(program)) return []
   const out: Array<ReadonlyArray<Field>> = []
@@ -108,7 +108,7 @@ export const listExecuted = (program: string, args: ReadonlyArray<Field>): Reado
   return out
 }
 
-/** Names that an attacker would spell with globs. */
+/** Program names that an attacker would hide with globs. */
 const globbed = [
   "rm",
   "dd",
@@ -128,7 +128,7 @@ const globbed = [
   "python3"
 ]
 
-/** The program of a first word, through what only globs hide: `/bin/r?`. */
+/** Returns the program that a first word names, including a name hidden by a glob: `/bin/r?`. */
 export const resolveProgram = ({ glob, text }: Field): string => {
   const name = toProgramName(text)
   const pattern = glob && name.length <= 24 ? toGlobExpression(name) : undefined

@@ -1,15 +1,15 @@
 /**
- * Decides which writes need an approval for the place that they go to: outside of the working tree, into the home
- * directory of this program, or to a file from which something runs later unasked.
+ * Decides which writes need an approval because of their location: outside the working tree, in the home directory of
+ * this program, or in a file that later runs something without a question.
  *
  * **Details**
  *
  * A write inside a working tree, a directory for temporary files or a root that the user named as safe does not need an
- * approval. Paths that a command writes are not judged: without a sandbox, every command that is not known to only read
- * is asked about.
+ * approval. Paths that a command writes are not judged: without a sandbox, every command that is not known to be
+ * read-only leads to a question.
  *
- * `package.json` and build files are left out on purpose: changing them is what a coding agent is for, and the command
- * that runs their scripts is judged when it is run.
+ * `package.json` and build files are deliberately excluded: a coding agent has to change them, and the command that
+ * runs their scripts is judged when it runs.
  *
  * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary can write anywhere. The caller follows
  * links when it can.
@@ -21,9 +21,9 @@ import { blind, listSources } from "../danger/rules/Explanations.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import { isOwnSecret, describeLaterRun, tidyPath } from "./SensitivePaths.ts"
 
-/** Directories that a path is judged by; absolute, normalised. */
+/** Absolute, normalized directories used to judge a path. */
 export interface Surroundings {
-  /** Directory that relative paths start in. */
+  /** Directory against which relative paths are resolved. */
   readonly cwd: string
   /** Working trees and safe roots. */
   readonly roots: ReadonlyArray<string>
@@ -31,7 +31,10 @@ export interface Surroundings {
   /** Value of `~`, if known. */
   readonly home: string | undefined
   readonly agentHomes: ReadonlyArray<string>
-  /** Roots of the run that started this program: writes stay in one of them too. Absent for a program of the user's. */
+  /**
+   * Roots of the run that started this program; writes must stay in one of them too. `undefined` if the user started
+   * the program.
+   */
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
@@ -40,10 +43,10 @@ const isWithin = (path: string, root: string): boolean => root === "/" || path =
 const toHomePath = (path: string, home: string | undefined): string =>
   home !== undefined && isWithin(path, home) ? `~${path.slice(home.length)}` : path
 
-/** Reason to ask before a write to a place outside. */
+/** Reason to ask before a write outside the working tree. */
 export const outside = "write outside of the working tree"
 
-/** Reason to ask before a write to an absolute path, or undefined if no question is needed. */
+/** Returns the reason to ask before a write to an absolute path; `undefined` if no question is needed. */
 export const judge = (path: string, places: Surroundings): string | undefined => {
   const isInside = (roots: ReadonlyArray<string>): boolean => roots.some((root) => isWithin(path, root))
   if (isInside(places.agentHomes)) return "write into the home directory of hermes"
@@ -56,7 +59,7 @@ export const judge = (path: string, places: Surroundings): string | undefined =>
 
 const contained = parseNames("docker podman nerdctl kubectl docker-compose ssh")
 
-/** An absolute path; undefined for one that only the machine knows, and for one on another machine. */
+/** Returns an absolute path; `undefined` for a path that is known only at run time or is on another machine. */
 const toAbsolutePath = (given: string, base: string | undefined, { cwd, home }: Surroundings): string | undefined => {
   const path = given
     .replace(/^(?:\$HOME|\$\{HOME\}|~)(?=\/|$)/, home ?? "~")
@@ -75,22 +78,27 @@ interface Access {
   readonly reason: string
 }
 
-/** A path below the home directory of hermes that holds a secret, or names all of it. */
+/**
+ * Returns true for a path below the home directory of hermes that holds a secret, or that contains the whole directory.
+ */
 const isAgentSecret = (path: string, { agentHomes }: Surroundings): boolean =>
   agentHomes.some((home) => path === home || (isWithin(path, home) && isOwnSecret(path.slice(home.length + 1))))
 
-/** Reads of a command line that would show the secrets of hermes, wherever its home directory is. */
+/**
+ * Returns the reads of a command line that would show the secrets of hermes, regardless of the location of its home
+ * directory.
+ */
 export const listSecretReads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
   const found = new Map<string, Access>()
   const reason = "reading of the agent's own credentials"
   for (const command of ScriptInterpreter.read(line).commands) {
     if (blind.has(command.program) || command.wrappers.some((wrapper) => contained.has(wrapper))) continue
     for (const given of listSources(command)) {
-      // The judge has found these without the machine.
+      // The command judge finds these paths from their text alone.
       if (isOwnSecretFile(given, command.cwd)) continue
       const path = toAbsolutePath(given, command.cwd, places)
       if (path !== undefined && isAgentSecret(path, places)) found.set(path, { path, reason })
-      // A path in code, or one that follows text known only at run time.
+      // A path in code, or a path that follows text known only at run time.
       const home = places.agentHomes.find((home) => given.includes(`${home}/`))
       if (home !== undefined && (path === undefined || interpreters.test(command.program)))
         found.set(home, { path: home, reason })

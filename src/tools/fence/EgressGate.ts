@@ -1,24 +1,24 @@
 /**
- * The only gate for data that leaves this machine on behalf of a model: decides whether a host is reached, asked about
- * or refused.
+ * The only gate for data that leaves this machine on behalf of a model. It decides whether a host may be reached,
+ * requires a question or is refused.
  *
  * **Details**
  *
- * A host is reached without a question where
+ * A host is reached without a question if
  *
  * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of
  *   `permissions.allow` matches it,
- * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a
- *   redirect; child agents, which cannot ask, have the approvals of the sessions that started them,
- * - the address is one that the user typed in this conversation: that address and no other one of its host.
+ * - it was approved for the session or permanently (`host: …`), regardless of which entry point asked: a web tool, a
+ *   command, a redirect; child agents, which cannot ask, have the approvals of the sessions that started them,
+ * - the user typed the address in this conversation; other addresses of its host are not included.
  *
- * Every other host is asked about in every permission mode but `yolo`, including `plan`. If no user can be asked, it is
- * refused with one line that explains how to list it. `security.unknown_hosts: allow` opens the gate. The fences of
- * addresses (`Urls`) apply regardless of this setting.
+ * Every other host leads to a question in every permission mode except `yolo`, including `plan`. If no user can be
+ * asked, it is refused with one line that explains how to list it. `security.unknown_hosts: allow` opens the gate. The
+ * address checks (`Urls`) apply regardless of this setting.
  *
- * Doors: the addresses of `web_extract` and `vision_analyze`, every redirect that they follow, addresses that
- * `read_resource` of an MCP server is asked for, commands with `curl` and `wget` outside of a sandbox ({@link
- * HostApproval}), and every connection of a command inside of one (`SandboxNetwork`).
+ * Entry points are the addresses of `web_extract` and `vision_analyze`, every redirect that they follow, addresses
+ * requested from `read_resource` of an MCP server, commands with `curl` and `wget` outside a sandbox
+ * ({@link HostApproval}), and every connection of a command inside a sandbox (`SandboxNetwork`).
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
@@ -31,10 +31,13 @@ import * as PermissionRule from "../approval/PermissionRule.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Urls from "./Urls.ts"
 
-/** Says how a host is listed, for a user who reads why it was refused. */
+/** Describes how to list a host, for a user who reads why it was refused. */
 const describeRemedy = (host: string): string => `to allow it, add web(${host}) to permissions.allow`
 
-/** The reason to ask about a host; one for all doors, so that an approval at one of them holds at the others. */
+/**
+ * Creates the reason to ask about a host. All entry points share it, so that an approval at one of them applies to the
+ * others.
+ */
 export const makeHostConcern = (host: string): Concern => ({
   key: `request to ${host}, a host that is not approved`,
   permanent: true,
@@ -42,7 +45,7 @@ export const makeHostConcern = (host: string): Concern => ({
   remedy: describeRemedy(host)
 })
 
-/** Reasons to ask without repetitions. */
+/** Removes repeated reasons to ask. */
 export const dropRepetitions = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
   Array.from(new Map(concerns.map((concern) => [concern.key, concern])).values())
 
@@ -53,8 +56,8 @@ const parseHostPattern = (rule: string, list: PermissionRule.List) => {
 }
 
 /**
- * Makes the policy of the settings. They list the hosts of `terminal.sandbox.hosts` and of the rules `web(HOST)` of
- * `permissions.allow`, but for those that a rule of `deny` or `ask` names too.
+ * Creates the policy of the settings. The policy lists the hosts of `terminal.sandbox.hosts` and of the rules
+ * `web(HOST)` of `permissions.allow`, except hosts that a rule of `deny` or `ask` names too.
  */
 export const policyFromSettings = ({
   permissions: { allow, ask, deny },
@@ -75,8 +78,8 @@ export const policyFromSettings = ({
 }
 
 /**
- * True when the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. Without a port, the standard
- * ones are meant.
+ * Returns true if the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. An entry without a port
+ * covers the standard ports.
  */
 export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): boolean =>
   hosts.some((listed) => {
@@ -84,11 +87,11 @@ export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): b
     return pattern !== undefined && PermissionRule.isHostMatch(pattern, "allow", host)
   })
 
-/** True when a host is reached without a question, as far as the policy decides. */
+/** Returns true if the policy allows a host without a question. */
 export const isOpenFor = (policy: Pick<Urls.Policy, "hosts" | "unknownHosts">, host: string): boolean =>
   policy.unknownHosts === "allow" || isListed(policy, host)
 
-/** An address without its fragment, which is never sent; undefined for text that is not an address. */
+/** Returns an address without its fragment, which is never sent; `undefined` for text that is not an address. */
 const toCanonicalAddress = (text: string): string | undefined => {
   const url = URL.parse(text.trim())
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined
@@ -96,7 +99,7 @@ const toCanonicalAddress = (text: string): string | undefined => {
   return url.href
 }
 
-/** Longest text that is searched for addresses, and most addresses of it. */
+/** Maximum length of a text that is searched for addresses, and maximum number of addresses found in it. */
 const [maxTyped, maxAddresses] = [200_000, 500]
 
 /** Finds the addresses in a text that the user typed, each without the punctuation of its sentence. */
@@ -116,15 +119,15 @@ export const TypedAddresses = Context.Reference<ReadonlySet<string>>("hermes-eff
 
 /**
  * Decides whether the current tool call may reach a host that its arguments do not name: rules of `permissions` first,
- * then the list (`isListed`), earlier approvals, and the user. Absent outside a tool call; no user is asked then.
+ * then the list (`isListed`), earlier approvals, and the user. `undefined` outside a tool call: no user is asked then.
  */
 export const FurtherHosts = Context.Reference<
   ((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined
 >("hermes-effect/tool/fence/FurtherHosts", { defaultValue: () => undefined })
 
 /**
- * Finds the hosts of addresses that have to be asked about. An address that the fence refuses is not: no answer would
- * change it.
+ * Finds the hosts of addresses that require a question. An address that the address checks refuse requires none,
+ * because no answer could allow it.
  */
 export const findConcerns = (
   addresses: ReadonlyArray<string>,
@@ -144,7 +147,7 @@ export const findConcerns = (
   )
 }
 
-/** Decides about a host that a request is sent on to while a call runs: listed, or approved now. */
+/** Decides about a host that a request is redirected to during a call: it must be listed or approved now. */
 export const admitFurtherHost = Effect.fnUntraced(function* (host: string): Effect.fn.Return<boolean> {
   const policy = yield* Urls.UrlPolicy
   const decide = yield* FurtherHosts
@@ -152,7 +155,7 @@ export const admitFurtherHost = Effect.fnUntraced(function* (host: string): Effe
   return decide === undefined ? isOpen : yield* decide(host, isOpen)
 })
 
-/** Selects the addresses among the arguments of a call; none for another tool. */
+/** Selects the addresses among the arguments of a call; returns an empty list for another tool. */
 export type AddressSelector = (tool: string, args: ToolArguments) => ReadonlyArray<string>
 
 const readTexts = (value: unknown): ReadonlyArray<string> =>
@@ -162,13 +165,11 @@ const readTexts = (value: unknown): ReadonlyArray<string> =>
       ? [value]
       : []
 
-/** Addresses of the built-in tools that read the web. */
+/** Selects the addresses of the built-in tools that read the web. */
 export const selectWebAddresses: AddressSelector = (tool, args) =>
   tool === "web_extract" ? readTexts(args["urls"]) : tool === "vision_analyze" ? readTexts(args["image_url"]) : []
 
-/**
- * A toolset whose tools read addresses of the web: their hosts are asked about, and those that a request is sent on to.
- */
+/** Returns a toolset whose tools ask about the hosts of web addresses, including the hosts of redirects. */
 export const guardAddresses = <E, R>(
   toolset: Toolset.Toolset<E, R>,
   select: AddressSelector = selectWebAddresses

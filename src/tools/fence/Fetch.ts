@@ -1,6 +1,7 @@
 /**
- * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted
- * anew, and to another host only through the gate (`EgressGate`). The one way from a tool to the web.
+ * Fetches a URL that a model named. The URL is admitted first and reached only at the admitted addresses. Every
+ * redirect is admitted again, and a redirect to another host must pass the gate (`EgressGate`). Tools reach the web
+ * only through this module.
  *
  * Source: `hermes-llm.md` §19.5.
  */
@@ -13,20 +14,20 @@ import { requestPinned } from "../../base/platform/Network.ts"
 import * as EgressGate from "./EgressGate.ts"
 import { type AdmittedUrl, fence, formatHost, UrlBlocked } from "./Urls.ts"
 
-// Requests to an admitted address, and their answers.
+// Requests to an admitted address, and their responses.
 
-/** The other side could not be reached, or broke off. */
+/** Error raised when the server could not be reached or closed the connection early. */
 class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect/TransportFailed")("TransportFailed", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** A response. Header names are lower case. */
+/** A response. Header names are in lower case. */
 interface ReceivedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** True when the body is longer than its stored part. */
+  /** True if the body is longer than its stored part. */
   readonly truncated: boolean
 }
 
@@ -39,18 +40,18 @@ interface Options {
   readonly maxBytes: number
 }
 
-/** Sends one request to admitted addresses, and follows no redirect. */
+/** Sends one request to admitted addresses without following redirects. */
 interface Send {
   readonly send: (to: AdmittedUrl, options: Options) => Effect.Effect<ReceivedResponse, TransportFailed>
 }
 
-/** Explains why a request failed, without the stack. */
+/** Explains why a request failed, without a stack trace. */
 const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message
 }
 
-/** Sends one request to one of the admitted addresses, even if the name now resolves to another one. */
+/** Sends one request to one of the admitted addresses, even if the name now resolves to another address. */
 const pinnedTransport: Send = {
   send: ({ addresses, url }, { body, headers, maxBytes, method = "GET" }) =>
     Effect.tryPromise({
@@ -59,24 +60,27 @@ const pinnedTransport: Send = {
     })
 }
 
-/** The port to the network. The default uses the addresses of this machine. */
+/** Port for the network. The default uses the addresses of this machine. */
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", {
   defaultValue: () => pinnedTransport
 })
 
-/** A response, with the address that it came from in the end. */
+/** A response, with its final address. */
 interface FetchedResponse extends ReceivedResponse {
   readonly url: URL
 }
 
 const maxRedirects = 5
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** Headers that belong to one origin are not sent to another. */
+/** Headers that belong to one origin and are not sent to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
 /** Options of a request that follows redirects. */
 interface FetchOptions extends Omit<Options, "method" | "body"> {
-  /** Time for all hops together, without that in which a user is asked about one; without a limit when absent. */
+  /**
+   * Time limit for all hops together, excluding the time in which a user is asked about a hop. By default, there is no
+   * limit.
+   */
   readonly within?: Duration.Duration | undefined
 }
 
@@ -88,7 +92,7 @@ export const fetch = Effect.fn("Fetch.fetch")(function* (
   const urls = yield* fence
   const transport = yield* Transport
   let left = within ?? Duration.infinity
-  /** Does a part of the work in the time that is left for all of it. */
+  /** Runs a part of the work within the remaining time. */
   const limitTime = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | TransportFailed> =>
     Effect.gen(function* () {
       const since = yield* Clock.currentTimeMillis
@@ -119,26 +123,26 @@ export const fetch = Effect.fn("Fetch.fetch")(function* (
   return yield* new UrlBlocked({ url: at.url.href, reason: `it redirects more than ${maxRedirects} times` })
 })
 
-// Reads one address of the web through the fence, within bounds of time and size, as bytes or as text.
+// Reads one address of the web, subject to the address checks and to limits on time and size, as bytes or as text.
 
 /** Failure of one address or one search. `message` is one line for the model. */
 export class WebError extends Schema.TaggedError<WebError>("hermes-effect/tool/WebError")("WebError", {
-  /** `blocked`: a rule does not let it be reached. `failed`: it could not be read. */
+  /** `blocked` if a rule forbids the address; `failed` if it could not be read. */
   reason: Schema.Literals(["blocked", "failed"]),
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** An address that must not be reached. */
+/** Creates the error for an address that must not be reached. */
 export const makeBlockedError = (message: string): WebError => new WebError({ reason: "blocked", message })
 
-/** Something that could not be read. */
+/** Creates the error for content that could not be read. */
 export const makeFailedError = (message: string, cause?: unknown): WebError =>
   new WebError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
 
-/** Time for all hops together. */
+/** Time limit for all hops together. */
 const pageTimeout = Duration.seconds(30)
-/** Bytes of a page that are read at most, after decompression. */
+/** Maximum number of bytes read from a page, after decompression. */
 const maxPageBytes = 8 * 1024 * 1024
 
 const pageHeaders = {
@@ -147,7 +151,7 @@ const pageHeaders = {
   "accept-language": "en;q=0.8,*;q=0.5"
 }
 
-/** Content, with the address that it came from in the end. */
+/** Content, with its final address. */
 export interface DownloadedPage {
   readonly url: URL
   readonly type: string
@@ -155,7 +159,7 @@ export interface DownloadedPage {
   readonly truncated: boolean
 }
 
-/** Downloads the content of an address; only success counts. */
+/** Downloads the content of an address; fails unless the status is a success. */
 export const download = (url: string, most: number): Effect.Effect<FetchedResponse, WebError> =>
   fetch(url, { headers: pageHeaders, maxBytes: most, within: pageTimeout }).pipe(
     Effect.catchTags({

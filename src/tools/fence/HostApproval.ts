@@ -1,15 +1,16 @@
 /**
- * The gate ({@link EgressGate}) for commands outside of a sandbox: reads the hosts that the HTTP clients in a command
- * line reach.
+ * The gate ({@link EgressGate}) for commands outside a sandbox. It determines the hosts that the HTTP clients in a
+ * command line reach.
  *
  * **Details**
  *
- * `curl` and `wget` with one clear address are asked about by their host. An approval holds for that host and port, for
- * no subdomain and no other port. A client whose destination cannot be read from its command (several addresses, a
- * variable, a proxy, a configuration file, an unknown flag) is asked about as that command.
+ * For `curl` and `wget` with one clear address, the user is asked about the host. An approval holds for that host and
+ * port, and for no subdomain or other port. An approval holds for that host and port, for no subdomain and no other
+ * port. If the destination cannot be read from the command (several addresses, a variable, a proxy, a configuration
+ * file, an unknown flag), the user is asked about the command.
  *
- * **Gotchas**: defence in depth, not a boundary: other programs reach what they want, and a redirect that `curl` or
- * `wget` follows is not seen. A sandbox sees every connection.
+ * **Gotchas**: this is defense in depth and not a security boundary: other programs can reach any host, and a redirect
+ * that `curl` or `wget` follows is not noticed. A sandbox sees every connection.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
@@ -25,7 +26,7 @@ import * as Urls from "./Urls.ts"
 const unclear: Concern = { key: "request to a host that cannot be read from the command", permanent: true }
 
 interface Client {
-  /** Letters of short flags without a value, and with one. */
+  /** Letters of short flags that take no value; `shortValued` contains the letters with a value. */
   readonly short: string
   readonly shortValued: string
   readonly long: ReadonlySet<string>
@@ -66,7 +67,7 @@ const others = parseNames(
 )
 const appending = parseNames("xargs parallel")
 
-/** The address argument of `curl` and similar programs, as written; undefined unless there is exactly one. */
+/** Returns the address argument of `curl` and similar programs as written; `undefined` unless there is exactly one. */
 const readAddress = ({ args }: Command, { long, longValued, short, shortValued }: Client): string | undefined => {
   const found: Array<string> = []
   for (let index = 0; index < args.length; index++) {
@@ -89,10 +90,12 @@ const readAddress = ({ args }: Command, { long, longValued, short, shortValued }
   return found.length === 1 ? found[0] : undefined
 }
 
-/** Characters of a name in the DNS. */
+/** Maximum number of characters of a DNS name. */
 const maxHost = 253
 
-/** Host and port of an address that every client reads in the same way; undefined where that is not certain. */
+/**
+ * Returns the host and port of an address that every client parses in the same way; `undefined` if that is not certain.
+ */
 const parseHost = (address: string): string | undefined => {
   const parts = /^(?:(https?):\/\/)?([a-z0-9][a-z0-9.-]*|\[[0-9a-f:.]+\])(:\d{1,5})?(?:[/?#][!-~]*)?$/i.exec(address)
   const [, scheme = "http", host = "", port = ""] = parts ?? []
@@ -113,7 +116,7 @@ const findCommandConcern = (command: Command): Concern | undefined => {
     return undefined
   const isWritten =
     command.assignments.length === 0 &&
-    // A query (`?a=b`) is no pattern that could name another host.
+    // A query (`?a=b`) is not a glob that could name another host.
     command.fields.every(
       ({ commands, glob, text, unknown }) =>
         !unknown && commands.length === 0 && (!glob || /^https?:\/\/[^/?#*[]+\//i.test(text))
@@ -124,11 +127,11 @@ const findCommandConcern = (command: Command): Concern | undefined => {
   return host === undefined ? unclear : EgressGate.makeHostConcern(host)
 }
 
-/** Concerns about the hosts that the clients in a command line reach. */
+/** Returns concerns about the hosts that the clients in a command line reach. */
 export const findLineConcerns = (line: string): ReadonlyArray<Concern> => {
   const { commands } = ScriptInterpreter.read(line)
   const concerns = commands.flatMap((command) => findCommandConcern(command) ?? [])
-  // A proxy, or a client under another name, makes every destination another one.
+  // A proxy, or a client under another name, changes every destination.
   const isRedirected =
     concerns.length > 0 &&
     commands.some(
@@ -143,8 +146,8 @@ export const findLineConcerns = (line: string): ReadonlyArray<Concern> => {
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
 
 /**
- * A `terminal` toolset that asks about the hosts of its network clients when commands run without a sandbox. A sandbox
- * asks about every host that is reached, or the settings grant it the network.
+ * Returns a `terminal` toolset that asks about the hosts of its network clients if commands run without a sandbox. In a
+ * sandbox, either the sandbox asks about every host, or the settings grant network access.
  */
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
   Toolset.withConcerns(

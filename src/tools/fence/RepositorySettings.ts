@@ -1,18 +1,18 @@
 /**
- * Settings of repositories that make git run a program in commands that appear to only read: file monitors, pagers,
- * textconv, filters, diff drivers, includes, a hook for each refresh of the index. `git status` enters submodules,
- * whose settings count too.
+ * Finds settings of repositories that make git run a program in commands that appear to be read-only: file monitors,
+ * pagers, textconv, filters, diff drivers, includes, a hook for each refresh of the index. `git status` enters
+ * submodules, whose settings count too.
  *
  * **Details**
  *
- * A repository is found as git finds it: from a directory upward, a `.git` directory or file, or a directory that is a
- * repository without a working tree. Its configuration is read without its sections: a key that runs a program in some
- * of them counts in all, so that unusual syntax cannot hide it. The user's global settings are not judged.
+ * A repository is found as git finds it: from a directory upward, as a `.git` directory or file, or a directory that is
+ * a bare repository. Its configuration is read without regard to sections: a key that runs a program in some section
+ * counts in all of them, so that unusual syntax cannot hide it. The user's global settings are not judged.
  *
  * **Gotchas**
  *
- * An unreadable repository counts as one with such a setting. A repository that nothing in the index names is not
- * entered by git, and not looked at.
+ * An unreadable repository counts as one with such a setting. Git does not enter a repository that the index does not
+ * name, so such a repository is not checked.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -48,13 +48,16 @@ const keys = { looking: makeKeyPattern(local), all: makeKeyPattern([...local, ..
 const section = /^\s*\[\s*(include|includeif|pager)\b/im
 const hooksPath = /(?:^|\])[ \t]*hookspath[ \t]*=[ \t]*"?([^"\n#;]*)/im
 
-/** Values that run nothing, or what the user installed for git. */
+/** Returns true for values that run no program, or only a program that the user installed for git. */
 const isHarmless = (name: string, value = ""): boolean =>
   (name === "fsmonitor" && /^(?:true|false)\s*$/i.test(value)) ||
   (name === "objectformat" && /^sha1\s*$/i.test(value)) ||
   /^"?git-lfs (?:clean|smudge|filter-process)\b[^;&|$`\n]*$/.test(value)
 
-/** The key of a configuration that runs a program, by a command that reads or by any; undefined without such a key. */
+/**
+ * Returns the configuration key that runs a program, in a read-only command or in any command; `undefined` if there is
+ * no such key.
+ */
 export const findProgramKey = (config: string, by: keyof typeof keys): string | undefined => {
   const text = config.replaceAll("\r", "")
   const found = Array.from(text.matchAll(keys[by])).find(
@@ -63,11 +66,11 @@ export const findProgramKey = (config: string, by: keyof typeof keys): string | 
   return found?.[1]?.toLowerCase() ?? section.exec(text)?.[1]?.toLowerCase()
 }
 
-/** Longest index that is looked through. */
+/** Maximum size of an index that is examined, in bytes. */
 const maxIndex = 64 * 1024 * 1024
 const gitlink = 0o160000
 
-/** Places of submodules in an index of git; undefined for one that cannot be read. */
+/** Returns the paths of submodules in a git index; `undefined` if it cannot be read. */
 export const readSubmodules = (index: Uint8Array): ReadonlyArray<string> | undefined => {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength)
   const decodeRange = (from: number, to: number) => new TextDecoder().decode(index.subarray(from, to))
@@ -93,16 +96,16 @@ export const readSubmodules = (index: Uint8Array): ReadonlyArray<string> | undef
     }
     const end = index.indexOf(0, name)
     if (end === -1) return undefined
-    // Only the compressed form needs the text of entries that are not submodules.
+    // Only the compressed format needs the text of entries that are not submodules.
     if (version === 4) last = last.slice(0, last.length - kept) + decodeRange(name, end)
     if (isLink) found.push(version === 4 ? last : decodeRange(name, end))
     at = version === 4 ? end + 1 : at + Math.floor((end - at + 8) / 8) * 8
   }
-  // The rest of such an index is in another file.
+  // The rest of a split index is in another file.
   return decodeRange(at, at + 4) === "link" ? undefined : found
 }
 
-/** A repository: where its files are, and the root of its working tree. */
+/** A repository: the location of its files, and the root of its working tree. */
 interface Repository {
   readonly root: string
   readonly directory: string
@@ -180,14 +183,14 @@ export const findReasons = Effect.fnUntraced(function* (
   }
 })
 
-/** True when git is in a command line, by its name or inside quotes that only a shell removes. */
+/** Returns true if a command line contains git, by its name or inside quotes that only a shell removes. */
 const runsGit = (command: string): boolean =>
   /\bgit\b/.test(command) || ScriptInterpreter.read(command).commands.some(({ program }) => program === "git")
 
 const toConcerns = (found: ReadonlyArray<string>): ReadonlyArray<Concern> =>
   found.map((reason) => ({ key: `git that runs a program: ${reason}`, permanent: false }))
 
-/** {@link findReasons} for a command line, where git is in it. */
+/** Like {@link findReasons}, for a command line that contains git. */
 export const findCommandConcerns = (
   command: string,
   cwd: string,

@@ -1,6 +1,7 @@
 /**
- * The external scanner of commands (Tirith), if installed. It detects homographs, poisoned pipes and other patterns
- * that the built-in rules do not cover. Its findings are concerns that a user may approve once or for the session.
+ * The external scanner of commands (Tirith), if it is installed. It detects homographs, poisoned pipes and other
+ * patterns that the built-in rules do not cover. Its findings are concerns that a user may approve once or for the
+ * session.
  *
  * **Details**
  *
@@ -47,7 +48,7 @@ const readFindingName = (finding: unknown): string | undefined => {
   return typeof name === "string" ? withoutControls(name).slice(0, 80) : undefined
 }
 
-/** The concerns from an exit code and the output; undefined when neither is conclusive. */
+/** Returns the concerns from an exit code and the output; `undefined` if neither is conclusive. */
 export const parseConcerns = (exitCode: number, printed: string): ReadonlyArray<Concern> | undefined => {
   if (exitCode === 0) return []
   if (exitCode !== 1 && exitCode !== 2) return undefined
@@ -58,7 +59,7 @@ export const parseConcerns = (exitCode: number, printed: string): ReadonlyArray<
   return names.length === 0 ? [makeConcern(exitCode === 1 ? "blocked" : "warning")] : names.map(makeConcern)
 }
 
-/** The external scanner of commands (Tirith), when it is installed. */
+/** Creates the external scanner of commands (Tirith), if it is installed. */
 export const make = (options: Options): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0
@@ -66,7 +67,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
     const buildCommand = (program: string, path: string, text: string) =>
       ChildProcess.make(program, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
         stdin: "ignore",
-        // It reads commands, and has no use for keys.
+        // The scanner reads commands and needs no credentials.
         env: { ...StartedProcess.scrub(environment(), { passThrough: [], reserved: [] }), PATH: path },
         forceKillAfter: "1 second"
       })
@@ -91,7 +92,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
         Effect.timeoutOption(options.timeout),
         Effect.map(Option.getOrUndefined),
         Effect.catchTag("PlatformError", (error) => {
-          // Not installed is not a failure of the scanner.
+          // A missing program is not a failure of the scanner.
           const absent = error.reason._tag === "NotFound" && options.failOpen
           return Effect.as(
             absent ? Effect.void : Effect.logWarning(`the content scanner could not run: ${error.message}`),
@@ -110,7 +111,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
     }
   })
 
-/** As the settings say. */
+/** Provides the scanner configured in the settings. */
 export const layer: Layer.Layer<never, never, ChildProcessSpawner | Settings> = Layer.effect(
   ContentScanner,
   Effect.flatMap(Settings, ({ security }): Effect.Effect<Scanner, never, ChildProcessSpawner> =>

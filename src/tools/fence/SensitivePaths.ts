@@ -1,12 +1,12 @@
 /**
- * Files that hold secrets or from which something runs later, by their paths: one table for the file tools that open
- * them, for the sandbox that hides them and for the judge of commands that name them. Only the text counts; links are
+ * Recognizes, by path, files that contain secrets or that later run something. One table is used by the file tools that
+ * open them, the sandbox that hides them and the judge of commands that name them. Only the text counts; links are
  * followed where files are opened.
  */
 import { isLaterPath } from "../../places/LaterFiles.ts"
 
 /**
- * A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is
+ * Returns a path without `.`, `..`, double slashes and a trailing glob or slash; relative paths start in `cwd` if it is
  * known.
  */
 export const tidyPath = (path: string, cwd?: string): string => {
@@ -25,10 +25,10 @@ export const tidyPath = (path: string, cwd?: string): string => {
   return rooted ? `/${joined}` : joined === "" ? "." : joined
 }
 
-/** A home directory, in lower case. */
+/** Pattern for a home directory, in lower case. */
 export const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\$home)`
 
-/** Names below a home directory, after their first dot, that shells, sessions and editors run. */
+/** Names below a home directory, without the leading dot, that shells, sessions and editors run. */
 const startupNames = [
   "bash(?:rc|_profile|_login|_logout|_aliases)",
   "zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile",
@@ -44,7 +44,10 @@ const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/
 /** Files of git that contain commands to run; the sandbox shares a table of such files of other tools. */
 const repositoryHooks = /(?:^|\/)\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)/
 
-/** A place from which something runs later without a question, regardless of who wrote it. */
+/**
+ * Describes a file that later runs something without a question, regardless of its writer; `undefined` for any other
+ * file.
+ */
 export const describeLaterRun = (path: string): string | undefined => {
   const tidied = tidyPath(path).toLowerCase()
   if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
@@ -55,7 +58,7 @@ export const describeLaterRun = (path: string): string | undefined => {
     : undefined
 }
 
-/** Directories below a home directory that hold keys, tokens, and settings of how they are used, whole. */
+/** Directories below a home directory that contain keys, tokens, and settings for their use. */
 export const credentialDirectories = [
   ".ssh",
   ".aws",
@@ -70,7 +73,7 @@ export const credentialDirectories = [
   ".password-store"
 ]
 
-/** Single files below a home directory with secrets in them. */
+/** Single files below a home directory that contain secrets. */
 export const credentialFiles = [
   ".cargo/credentials",
   ".cargo/credentials.toml",
@@ -85,11 +88,11 @@ export const credentialFiles = [
   ".vault-token"
 ]
 
-/** A file of variables, unless it is an {@link environmentTemplate}. */
+/** Matches a file of environment variables, unless it is an {@link environmentTemplate}. */
 const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
 const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
 const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/
-/** The environment and the memory of a process, as a part of a regular expression. */
+/** Part of a regular expression that matches the environment and the memory of a process. */
 export const processSecret = String.raw`^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
 const systemSecrets = [
   "g?shadow-?",
@@ -102,17 +105,17 @@ const systemSecrets = [
 const machineSecret = new RegExp(String.raw`^(?:\/private)?\/etc\/(?:${systemSecrets})$|${processSecret}`)
 
 /**
- * True when a path in lower case is a secret in any directory: an environment file, a private key, a secret of the
- * machine.
+ * Returns true if a path in lower case is a secret in any directory: an environment file, a private key, a secret of
+ * the machine.
  */
 export const isPlainSecret = (path: string): boolean =>
   (environmentFile.test(path) && !environmentTemplate.test(path)) || keyFile.test(path) || machineSecret.test(path)
 
-/** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
+/** Names below the home directory of hermes that contain keys, tokens, or conversations of sessions. */
 export const ownName =
   String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|` +
   String.raw`credential)(?![a-z])[^/]*(?:\/|$)`
 const ownSecretName = new RegExp(`^${ownName}`)
 
-/** True when a name below the home directory of hermes is one of its secrets. */
+/** Returns true if a name below the home directory of hermes is one of its secrets. */
 export const isOwnSecret = (name: string): boolean => ownSecretName.test(name.toLowerCase())

@@ -1,6 +1,6 @@
 /**
- * Programs of the working tree that a read-only command would start instead of the system's programs: a launcher
- * (`npx`) or the user put a directory of the tree on `PATH`, and a file of that directory has the name of the program.
+ * Finds programs of the working tree that a read-only command would start instead of the system's programs: a launcher
+ * (`npx`) or the user put a directory of the tree on `PATH`, and a file in that directory has the name of the program.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  *
  * **Gotchas**
  *
- * Only names that the line writes out are looked up. A directory outside of the tree is the user's own.
+ * Only program names that are literal in the line are looked up. A directory outside the tree belongs to the user.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -18,18 +18,18 @@ import type { Concern } from "../approval/Question.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import { describeLaterRun } from "./SensitivePaths.ts"
 
-/** Places that the lookup of a program depends on. */
+/** Directories that the lookup of a program depends on. */
 export interface Surroundings {
-  /** Directory that relative entries of `PATH` start in. */
+  /** Directory against which relative entries of `PATH` are resolved. */
   readonly cwd: string
-  /** The working tree, by each of its names. */
+  /** All paths of the working tree. */
   readonly trees: ReadonlyArray<string>
   readonly searchPath: string | undefined
   /** The home directory, if known. */
   readonly home: string | undefined
 }
 
-/** Names of the programs that a line calls without a directory. */
+/** Returns the names of the programs that a line calls without a directory. */
 const namedPrograms = (command: string): ReadonlyArray<string> =>
   Array.from(new Set(ScriptInterpreter.read(command).commands.map(({ called }) => called.text))).filter(
     (name) => name !== "" && !name.includes("/") && !name.startsWith("[")
@@ -45,7 +45,7 @@ export const findConcerns = Effect.fnUntraced(function* (
   const entries = (searchPath ?? "").split(":").map((entry) => path.resolve(cwd, entry))
   const isWithin = (entry: string, directory: string): boolean =>
     entry === directory || entry.startsWith(`${directory}/`)
-  // A write to a directory of the user's programs is asked about, regardless of the working tree.
+  // A write to a directory of the user's programs leads to a question, regardless of the working tree.
   const isGuarded = (entry: string): boolean =>
     home !== undefined &&
     isWithin(entry, home) &&

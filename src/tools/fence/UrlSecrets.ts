@@ -4,22 +4,22 @@
  * **Details**
  *
  * The search covers the address as written (parsing lowercases the host) and as sent, both with all layers of
- * percent-encoding removed; base64 and hexadecimal words in them, decoded; and, for values that the runtime holds, the
- * text without the punctuation by which a value can be spread over labels, folders and parameters.
+ * percent-encoding removed; decoded base64 and hexadecimal words in these forms; and, for values that the runtime
+ * holds, the text without the punctuation that could split a value into labels, folders and parameters.
  *
  * Pure, bounded, never throws.
  *
  * **Gotchas**
  *
- * A model can be instructed to encode in unforeseen ways. This prevents leaks by accident and by common tricks; the
- * question about the host is the boundary.
+ * A model can be instructed to encode in unforeseen ways. This prevents accidental leaks and common tricks; the
+ * question about the host is the security boundary.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import { redactText } from "../../base/domain/Redaction.ts"
 import { getCurrentRegistry } from "../../base/domain/Secrets.ts"
 
-/** Times that percent-encoding is taken away, and characters of an address that are examined. */
+/** Maximum number of layers of percent-encoding that are decoded, and of characters of an address that are examined. */
 const [maxRounds, maxChars] = [4, 16_384]
 
 const decodeLatin1 = (bytes: Uint8Array): string => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")
@@ -43,7 +43,7 @@ const decodeAll = (text: string): ReadonlyArray<string> => {
   return forms
 }
 
-/** Fewer characters of an encoded word hide no key. */
+/** Minimum length of an encoded word; a shorter word cannot contain a key. */
 const shortestWord = 16
 
 const decodeHex = (word: string): ReadonlyArray<string> =>
@@ -51,7 +51,7 @@ const decodeHex = (word: string): ReadonlyArray<string> =>
     ? [decodeLatin1(Uint8Array.from(word.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)))]
     : []
 
-/** Decodes a word at each of the four places at which a group of base64 may begin. */
+/** Decodes a word at each of the four offsets at which a base64 group may begin. */
 const decodeBase64 = (word: string): ReadonlyArray<string> =>
   [0, 1, 2, 3].flatMap((offset) => {
     const letters = word.slice(offset).replaceAll("-", "+").replaceAll("_", "/")
@@ -60,7 +60,10 @@ const decodeBase64 = (word: string): ReadonlyArray<string> =>
     return decoded._tag === "Some" ? [decodeLatin1(decoded.value)] : []
   })
 
-/** The readable texts that base64 and hexadecimal words encode. A slash separates words, or is a letter of base64. */
+/**
+ * Returns the readable texts that base64 and hexadecimal words encode. A slash is treated both as a separator and as a
+ * base64 character.
+ */
 const decodeWords = (text: string): ReadonlyArray<string> =>
   [...(text.includes("/") ? (text.match(/[\w+/-]+/g) ?? []) : []), ...(text.match(/[\w+-]+/g) ?? [])]
     .filter((word) => word.length >= shortestWord)
@@ -68,8 +71,8 @@ const decodeWords = (text: string): ReadonlyArray<string> =>
     .flatMap((decoded) => decoded.match(/[ -~]{8,}/g) ?? [])
 
 /**
- * True when one of some texts, such as an address as it was written and as it is sent, carries a secret: one that the
- * runtime holds, or one of a known shape.
+ * Returns true if one of the texts, such as an address as written and as sent, contains a secret: a value that the
+ * runtime holds, or a key of a known shape.
  */
 export const hasSecret = (...texts: ReadonlyArray<string>): boolean => {
   const secrets = getCurrentRegistry()
@@ -77,7 +80,7 @@ export const hasSecret = (...texts: ReadonlyArray<string>): boolean => {
   const isSecret = (text: string): boolean => redactText(text, secrets) !== text
   if (forms.some((form) => isSecret(form) || decodeWords(form).some(isSecret))) return true
   return forms.some((form) => {
-    // The parts of a value that is spread over an address, with and without the names of its parameters.
+    // The joined parts of a value that is spread over an address, with and without parameter names.
     const joined = form.replaceAll(/[./?&=#:,;|~ ]/g, "")
     const unnamed = form.replaceAll(/[?&][^=&]{0,16}=/g, "").replaceAll(/[./?&=#:,;|~ ]/g, "")
     return secrets.mask(joined) !== joined || secrets.mask(unnamed) !== unnamed

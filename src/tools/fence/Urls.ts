@@ -1,17 +1,17 @@
 /**
- * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name
- * resolves to now. The client connects to exactly those, so that a name that changes afterwards (DNS rebinding) gains
- * nothing, and every redirect is admitted again.
+ * Decides which addresses a tool may reach on behalf of a model. A URL is admitted together with the addresses that its
+ * name currently resolves to. The client connects to exactly those addresses, so that a later change of the name (DNS
+ * rebinding) has no effect, and every redirect is admitted again.
  *
  * **Details**
  *
- * http and https only, with a host. Addresses that provide credentials of cloud machines are always refused. Private,
- * loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} allows them;
- * one such address among the answers for a name refuses the URL. A name that cannot be resolved is refused. URLs that
- * contain a secret, even encoded, are refused too (`UrlSecrets`), because servers log the addresses they receive.
- * `EgressGate` decides which of the remaining hosts need an approval.
+ * Only http and https URLs with a host are admitted. Addresses that provide credentials of cloud machines are always
+ * refused. Private, loopback, link-local, reserved and multicast addresses are refused unless
+ * {@link Policy.allowPrivate} allows them; one such address among the answers for a name refuses the URL. A name that
+ * cannot be resolved is refused. URLs that contain a secret, even encoded, are refused too (`UrlSecrets`), because
+ * servers log the addresses they receive. `EgressGate` decides which of the remaining hosts need an approval.
  *
- * **Example** (What a model may not reach)
+ * **Example** (Addresses that a model may not reach)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -36,12 +36,15 @@ import { redactText } from "../../base/domain/Redaction.ts"
 import { resolveAddresses } from "../../base/platform/Network.ts"
 import * as UrlSecrets from "./UrlSecrets.ts"
 
-// Classification of the machine behind an IP address in any notation: decimal, octal and hexadecimal IPv4, short forms,
-// IPv6 with an embedded IPv4 address.
+// Classifies the machine behind an IP address in any notation: decimal, octal and hexadecimal IPv4, short forms, IPv6
+// with an embedded IPv4 address.
 //
 // Source: `hermes-llm.md` §19.5.
 
-/** `metadata` hands out credentials and is never reached; `private` may be allowed; `benchmark` is 198.18.0.0/15. */
+/**
+ * Kind of an address. `metadata` provides credentials and is never reached; `private` may be allowed; `benchmark` is
+ * 198.18.0.0/15.
+ */
 export type AddressKind = "public" | "private" | "benchmark" | "metadata"
 
 type Bytes = ReadonlyArray<number>
@@ -52,7 +55,7 @@ const parseNumber = (text: string): number | undefined => {
   return /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined
 }
 
-/** The four bytes of an IPv4 address in any notation that a system understands. */
+/** Returns the four bytes of an IPv4 address in any notation that systems accept. */
 export const parseIpv4 = (text: string): Bytes | undefined => {
   const parts = text.split(".").map(parseNumber)
   if (parts.length > 4 || parts.some((part) => part === undefined)) return undefined
@@ -67,7 +70,7 @@ export const parseIpv4 = (text: string): Bytes | undefined => {
   return [...first, ...rest]
 }
 
-/** The sixteen bytes of an IPv6 address; a zone is left out. */
+/** Returns the sixteen bytes of an IPv6 address without its zone. */
 export const parseIpv6 = (text: string): Bytes | undefined => {
   const address = text.replace(/%.*$/s, "")
   if (address.length > 64 || !address.includes(":")) return undefined
@@ -121,7 +124,7 @@ const classifyIpv4 = (bytes: Bytes): AddressKind => {
 const hasPrefix = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)
 const isZero = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(from, to).every((byte) => byte === 0)
 
-/** The IPv4 address that an IPv6 address embeds: mapped, translated, tunnelled. */
+/** Returns the IPv4 address embedded in an IPv6 address: mapped, translated or tunneled. */
 const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
   const low = bytes.slice(12)
   if (isZero(bytes, 0, 10) && (hasPrefix(bytes.slice(10), 0xff, 0xff) || isZero(bytes, 10, 12))) {
@@ -131,7 +134,7 @@ const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
   if (isZero(bytes, 0, 8) && hasPrefix(bytes.slice(8), 0xff, 0xff, 0, 0)) return low
   if (hasPrefix(bytes, 0x00, 0x64, 0xff, 0x9b)) return low
   if (hasPrefix(bytes, 0x20, 0x02)) return bytes.slice(2, 6)
-  // Teredo hides the client's address by its complement.
+  // Teredo stores the complement of the client's address.
   if (hasPrefix(bytes, 0x20, 0x01, 0x00, 0x00)) return low.map((byte) => byte ^ 0xff)
   return hasPrefix(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || hasPrefix(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe)
     ? low
@@ -146,14 +149,14 @@ const classifyIpv6 = (bytes: Bytes): AddressKind => {
     return "metadata"
   const inner = findEmbeddedIpv4(bytes)
   if (inner !== undefined) return classifyIpv4(inner)
-  // Only 2000::/3 is out there; some of it is reserved.
+  // Only 2000::/3 is globally routable, and parts of it are reserved.
   const isGlobal = a >= 0x20 && a <= 0x3f
   const isReserved =
     (a === 0x20 && b === 0x01 && (c < 0x02 || (c === 0x0d && d === 0xb8))) || (a === 0x3f && b === 0xff && c < 0x10)
   return isGlobal && !isReserved ? "public" : "private"
 }
 
-/** The kind of an address; undefined when the text is not an address. */
+/** Returns the kind of an address; `undefined` if the text is not an address. */
 export const classifyAddress = (text: string): AddressKind | undefined => {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text
   const four = bare.includes(":") ? undefined : parseIpv4(bare)
@@ -162,9 +165,9 @@ export const classifyAddress = (text: string): AddressKind | undefined => {
   return six === undefined ? undefined : classifyIpv6(six)
 }
 
-/** A URL that is not reached. `message` states the reason and the remedy, for the model. */
+/** Error raised for a URL that must not be reached. `message` states the reason and the remedy, for the model. */
 export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
-  /** Without secrets. */
+  /** The URL without secrets. */
   url: Schema.String,
   reason: Schema.String
 }) {
@@ -173,34 +176,35 @@ export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/Ur
   }
 }
 
-/** Turns a name into all its addresses. */
+/** Resolves a name to all its addresses. */
 export interface Resolve {
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>, unknown>
 }
 
-/** The port to name resolution. The default is this machine's resolver, including its hosts file. */
+/** Port for name resolution. The default is this machine's resolver, including its hosts file. */
 export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", {
   defaultValue: () => ({ resolve: resolveAddresses })
 })
 
-/** Rules of the operator. */
+/** Operator's rules for addresses. */
 export interface Policy {
-  /** `security.allow_private_urls`. */
+  /** Value of `security.allow_private_urls`. */
   readonly allowPrivate: boolean
-  /** Hosts that may resolve into 198.18.0.0/15, over https. */
+  /** Hosts that may resolve to 198.18.0.0/15, over https. */
   readonly benchmarkHosts: ReadonlyArray<string>
   /**
-   * `security.unknown_hosts`: `ask` before a host is reached that is neither listed nor approved, redirects included.
+   * Value of `security.unknown_hosts`. With `ask`, hosts that are neither listed nor approved require a question,
+   * including hosts of redirects.
    */
   readonly unknownHosts: "allow" | "ask"
-  /** Hosts that are reached without a question: `example.com`, `*.example.com`, `localhost:8080`. */
+  /** Hosts that may be reached without a question: `example.com`, `*.example.com`, `localhost:8080`. */
   readonly hosts: ReadonlyArray<string>
 }
 
-/** Allows no private addresses and no unapproved hosts. */
+/** Policy that allows no private addresses and no unapproved hosts. */
 export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "ask", hosts: [] }
 
-/** A URL that may be reached at these addresses and no others. */
+/** A URL that may be reached only at the given addresses. */
 export interface AdmittedUrl {
   readonly url: URL
   readonly addresses: ReadonlyArray<string>
@@ -209,11 +213,11 @@ export interface AdmittedUrl {
 /** Decides which addresses a tool may reach on behalf of a model. */
 export interface Service {
   readonly admit: (url: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
-  /** Admits the target of a redirect of an admitted URL; its `Location` may be relative. */
+  /** Admits the target of a redirect from an admitted URL; its `Location` may be relative. */
   readonly follow: (from: AdmittedUrl, location: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
 }
 
-/** Addresses of one name at most. */
+/** Maximum number of addresses of one name. */
 export const maxAddresses = 8
 const resolveTimeout = Duration.seconds(10)
 
@@ -226,7 +230,7 @@ const metadataHosts = [
   "metadata.tencentyun.com"
 ]
 
-/** Names of parameters whose values are credentials, as third parties take them. */
+/** Names of parameters whose values are credentials for third-party services. */
 const secretParameter = new RegExp(
   "^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|" +
     "id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|" +
@@ -240,7 +244,8 @@ const makeBlocked = (url: string, reason: string): UrlBlocked =>
 const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
 /**
- * The host of a URL, with its port unless it is the default of the scheme. An approval for a host holds for this text.
+ * Returns the host of a URL, with its port unless it is the default port of the scheme. An approval for a host applies
+ * to this text.
  */
 export const formatHost = (url: URL): string => (url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`)
 
@@ -316,10 +321,10 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
   }
 }
 
-/** Rules of a runtime; nothing private by default. */
+/** Address rules of a runtime. By default, private addresses are not allowed. */
 export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
 
-/** The fence by the policy and the resolver in the context. */
+/** Creates the address checks from the policy and the resolver in the context. */
 export const fence: Effect.Effect<Service> = Effect.map(Effect.all([Resolver, UrlPolicy]), ([resolver, policy]) =>
   make(resolver, policy)
 )

@@ -1,9 +1,9 @@
 /**
- * Splits the bytes of a server into lines of bounded length. A longer line is discarded as it arrives; its two ends are
+ * Splits the bytes of a server into lines of limited length. A longer line is discarded as it arrives. Its two ends are
  * retained, because one of them identifies the request that it would have answered.
  */
 
-/** One line, or the ends of one that was too long. */
+/** One line, or the two ends of a line that was too long. */
 export type Line =
   | { readonly _tag: "Line"; readonly text: string }
   | { readonly _tag: "TooLong"; readonly head: string; readonly tail: string }
@@ -23,7 +23,7 @@ const concatBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return out
 }
 
-/** A line that is not complete: all of it, or the ends of one that is too long already. */
+/** An incomplete line: all of it, or the two ends of a line that is already too long. */
 type OpenLine =
   | { readonly _tag: "Short"; readonly parts: Array<Uint8Array>; length: number }
   | { readonly _tag: "Long"; readonly head: Uint8Array; tail: Uint8Array }
@@ -57,13 +57,13 @@ export const make = (maxBytes: number): ((chunk: Uint8Array) => ReadonlyArray<Li
       open = openLine()
       from = at + 1
     }
-    // A copy: who reads may use its buffer again.
+    // The chunk is copied, because the caller may reuse its buffer.
     if (from < chunk.length) open = addPiece(open, chunk.slice(from), maxBytes)
     return lines
   }
 }
 
-/** The id of the request that a message answers, read from the ends of the message. */
+/** Reads the id of the request that a message answers from the ends of the message. */
 export const readAnsweredId = ({
   head,
   tail

@@ -1,7 +1,7 @@
 /**
- * The port to one connected MCP server, and to how one is connected.
+ * The port for one connected MCP server, and the service that connects servers.
  *
- * **Example** (Servers that a test makes up)
+ * **Example** (Fake servers in a test)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -20,8 +20,8 @@ import type * as Scope from "effect/Scope"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
-// Failure of an MCP server. `message` is one line that names the server and says what to
-// do next; it never holds a value of its environment or of its headers.
+// Failure of an MCP server. `message` is one line that names the server and says what to do next; it never contains a
+// value of the server's environment or headers.
 
 /** Failure of an MCP server. */
 export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpError")("McpError", {
@@ -41,7 +41,7 @@ export type Reason = McpError["reason"]
 
 const maxChars = 600
 
-/** A text of a server on one line of bounded length. */
+/** Formats a text of a server as one line of limited length. */
 export const toOneLine = (text: string): string =>
   TextCut.shorten(
     TextCut.takeHead(text, maxChars * 4)
@@ -78,7 +78,7 @@ export interface CallResult {
   readonly isError: boolean
 }
 
-/** Something that can be read. */
+/** A resource of a server. */
 export interface Resource {
   readonly uri: string
   readonly name: string
@@ -86,27 +86,24 @@ export interface Resource {
   readonly mimeType?: string | undefined
 }
 
-/** A prepared request. */
+/** A prompt template of a server. */
 export interface PromptInfo {
   readonly name: string
   readonly description?: string | undefined
   readonly arguments: ReadonlyArray<{ readonly name: string; readonly required: boolean }>
 }
 
-/** Abilities of a server besides tools. */
+/** Capabilities of a server besides tools. */
 export interface Offers {
   readonly tools: boolean
   readonly resources: boolean
   readonly prompts: boolean
 }
 
-/**
- * The port to one connected MCP server, and to how one is connected. It lives as long as the scope that it was
- * connected in.
- */
+/** The port for one connected MCP server. The connection lasts until its scope closes. */
 export interface Connection {
   readonly protocol: string
-  /** Id of the session that a server with an address gave. */
+  /** Returns the session id assigned by a server with an address. */
   readonly session?: (() => string | undefined) | undefined
   /** Name and version reported by the server. */
   readonly server: string
@@ -124,11 +121,11 @@ export interface Connection {
     name: string,
     args: Readonly<Record<string, string>>
   ) => Effect.Effect<ReadonlyArray<Block>, McpError>
-  /** Asks whether the server is there. */
+  /** Checks that the server responds. */
   readonly ping: Effect.Effect<void, McpError>
-  /** Has an element when the server said that its tools are others now. */
+  /** Receives an element when the server reports that its tools changed. */
   readonly toolsChanged: Queue.Dequeue<void>
-  /** Waits until the server went away, and says why. */
+  /** Waits until the connection closes, and returns the reason. */
   readonly closed: Effect.Effect<McpError>
 }
 

@@ -1,5 +1,6 @@
 /**
- * Tools of ours for other programs: an MCP server on a pair of byte streams, by the official server package.
+ * Offers this program's tools to other programs: an MCP server on a pair of byte streams, based on the official server
+ * package.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -16,13 +17,13 @@ import { version } from "../../base/domain/Version.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
 
-/** One tool that is offered. */
+/** One tool offered to other programs. */
 export interface OfferedTool {
   readonly name: string
   readonly description: string
   readonly parameters: Readonly<Record<string, unknown>>
   readonly readOnly: boolean
-  /** Gives the text of the result, or of the failure. */
+  /** Runs the tool and returns the text of the result or of the failure. */
   readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
 }
 
@@ -56,12 +57,12 @@ const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontex
   import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport)
 )
 
-/** Makes MCP servers for the tools. The signal aborts their running calls. */
+/** Creates MCP servers for the tools. The signal aborts their running calls. */
 const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
   const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
-  // The last border: failures and defects are texts of anybody.
+  // Texts of failures and defects may contain secrets, so they are masked before they leave the program.
   const hide: Hide = (text) => redactKeys(text, secrets)
   return () => {
     const server = new Server({ name: "hermes", version }, { capabilities: { tools: {} } })

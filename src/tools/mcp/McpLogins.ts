@@ -1,5 +1,5 @@
 /**
- * Logins at MCP servers that use OAuth: registrations and tokens, by server. They are stored in memory, unless a
+ * Stores logins at MCP servers that use OAuth: registrations and tokens, by server. They are stored in memory, unless a
  * runtime provides the file of its home directory, which only its owner can read.
  *
  * Source: `hermes-product.md` §2.4 (oauth).
@@ -24,9 +24,9 @@ import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 import * as ServerFetch from "./ServerFetch.ts"
 
-/** A login, as the client that made it wants it back. */
+/** A login, in the form that the client uses. */
 const Login = Schema.Struct({
-  /** The server's address. A different address is a different server, regardless of its name. */
+  /** The server's address. A server with a different address is a different server, regardless of its name. */
   url: Schema.String,
   client: Schema.optionalKey(Schema.Unknown),
   tokens: Schema.optionalKey(Schema.Unknown),
@@ -38,14 +38,14 @@ const Login = Schema.Struct({
 /** See {@link Login}. */
 type Login = typeof Login.Type
 
-/** Logins at MCP servers that ask for OAuth. */
+/** Logins at MCP servers that require OAuth. */
 export interface Service {
   readonly get: (server: string) => Effect.Effect<Login | undefined, McpError>
-  /** Keeps a login; undefined forgets it. */
+  /** Stores a login; `undefined` deletes it. */
   readonly set: (server: string, login: Login | undefined) => Effect.Effect<void, McpError>
 }
 
-/** Logins that are gone with the process. */
+/** Creates logins in memory that exist until the process ends. */
 const makeMemoryLogins = (): Service => {
   const logins = new Map<string, Login>()
   return {
@@ -55,7 +55,7 @@ const makeMemoryLogins = (): Service => {
   }
 }
 
-/** The name of the file in the home directory; no file tool reaches what is in that folder. */
+/** Name of the file in the home directory. File tools cannot access its folder. */
 const fileName = "mcp-tokens/logins.json"
 
 const Saved = Schema.fromJsonString(
@@ -63,7 +63,10 @@ const Saved = Schema.fromJsonString(
 )
 type Servers = (typeof Saved.Type)["servers"]
 
-/** Logins in a home directory; the file is read anew each time, as another process may have renewed a token. */
+/**
+ * Creates logins stored in a home directory. The file is read again for each access, because another process may have
+ * renewed a token.
+ */
 const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const stored = yield* HomeFile.make(home, fileName)
@@ -105,39 +108,40 @@ const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.
     }
   })
 
-/** Logins at MCP servers that ask for OAuth. */
+/** Logins at MCP servers that require OAuth. */
 export const Logins = Context.Reference<Service>("hermes-effect/tool/mcp/Logins", { defaultValue: makeMemoryLogins })
 
-/** The logins of the home directory. */
+/** Provides the logins of the home directory. */
 export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Path.Path> = Layer.effect(
   Logins,
   Effect.flatMap(Home, ({ root }) => makeFileLogins(root))
 )
 
-// OAuth at an MCP server, by the official client: its tokens are used and renewed while runs use the server, and a
-// login gets the first ones from a user with a browser. The only place that knows that part of the client.
+// OAuth at an MCP server, through the official client. Runs use and renew stored tokens; a login gets the first tokens
+// from a user with a browser. Only this module uses the OAuth part of the client.
 //
 // **Details**
 //
-// A run never opens a browser: if a login is needed, the connection fails with instructions. So does a call that needs
-// more scopes than the login has; the missing scopes are stored, and the next login requests them together with the
-// earlier ones. A login first sends a request that the server refuses, and reads the scopes and metadata address from
-// the refusal. The client is identified by `oauth.client_id`, by the document at `oauth.client_metadata_url` if the
-// server supports it, or by dynamic registration. The redirect address is on this machine, and the redirect must carry
-// the issued state. `oauth.grant: client_credentials` needs no user, and so no login.
+// A run never opens a browser: if a login is needed, the connection fails with instructions. A call that needs more
+// scopes than the login has fails in the same way; the missing scopes are stored, and the next login requests them
+// together with the earlier ones. A login first sends a request that the server refuses, and reads the scopes and
+// metadata address from the refusal. The client is identified by `oauth.client_id`, by the document at
+// `oauth.client_metadata_url` if the server supports it, or by dynamic registration. The redirect address is on this
+// machine, and the redirect must contain the issued state. `oauth.grant: client_credentials` needs no user and
+// therefore no login.
 //
 // Source: `hermes-product.md` §2.4 (oauth).
 
 type Sdk = typeof import("@modelcontextprotocol/client")
 
-/** Address for the user, and the one that they come back to. */
+/** Address that the user opens, and the redirect address. */
 interface Asking {
   readonly redirectUrl: string
   readonly state: string
   readonly open: (url: URL) => void
 }
 
-/** Address that a run comes back to: none that answers. */
+/** Redirect address of a run. No server listens there. */
 const nowhere = "http://127.0.0.1/callback"
 
 type Client = Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>
@@ -149,7 +153,7 @@ const splitScope = (scope: string | undefined): ReadonlyArray<string> =>
 const readScope = (tokens: unknown): string | undefined =>
   Predicate.hasProperty(tokens, "scope") && typeof tokens.scope === "string" ? tokens.scope : undefined
 
-/** Says what has to be done for a request for which the login does not suffice. */
+/** Describes the steps for a request that the login does not cover. */
 const describeRequiredLogin = (name: string, tokens: unknown, scope: string | undefined): string => {
   const had = new Set(splitScope(readScope(tokens)))
   const more = had.size === 0 ? [] : splitScope(scope).filter((word) => !had.has(word))
@@ -158,7 +162,7 @@ const describeRequiredLogin = (name: string, tokens: unknown, scope: string | un
     : `the server wants more rights (${toOneLine(more.join(" "))}): run \`hermes mcp login ${name}\` to give them`
 }
 
-/** Identity of this program at the server, besides what a registration there gave. */
+/** Identity of this program at the server, in addition to its registration there. */
 const buildClientIdentity = (
   sdk: Sdk,
   { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>
@@ -184,7 +188,7 @@ const buildClientIdentity = (
       })
 })
 
-/** State of a login between its two requests. */
+/** Stores the state of a login between its two requests. */
 const makeDiscovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDiscoveryState"> => {
   let found: OAuthDiscoveryState | undefined
   return {
@@ -195,7 +199,7 @@ const makeDiscovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDisc
   }
 }
 
-/** Makes the client's login provider. The client's interface requires promises. */
+/** Creates the client's login provider. The client's interface requires promises. */
 const makeProvider = (
   sdk: Sdk,
   { name }: Pick<ServerConfig, "name">,
@@ -208,7 +212,7 @@ const makeProvider = (
   const redirectUrl = asking?.redirectUrl ?? nowhere
   let verifier = ""
   let requested: string | undefined
-  // A login at another address is not valid for this one.
+  // A login for another address is not valid for this address.
   const saved = Effect.map(logins.get(name), (login): Login => (login?.url === url.href ? login : { url: url.href }))
   const changeLogin = (part: Partial<Login>): Promise<void> =>
     Effect.runPromise(Effect.flatMap(saved, (login) => logins.set(name, { ...login, ...part })))
@@ -224,12 +228,12 @@ const makeProvider = (
     },
     ...(asking === undefined ? {} : { state: () => asking.state, ...makeDiscovery() }),
     ...(clientId === undefined ? { saveClientInformation: (client: unknown) => changeLogin({ client }) } : {}),
-    // The saved value is the one that the client gave.
+    // The saved value comes from the client itself.
     clientInformation: () => Effect.runPromise(Effect.map(saved, ({ client }) => client as Client)),
     ...buildClientIdentity(sdk, oauth),
     // As above.
     tokens: () => Effect.runPromise(Effect.map(saved, ({ tokens }) => tokens as Tokens)),
-    // Tokens that name no rights have those that were asked for.
+    // Tokens without scopes have the requested scopes.
     saveTokens: (tokens) =>
       Effect.runPromise(
         Effect.flatMap(saved, (login) => {
@@ -260,11 +264,11 @@ const makeProvider = (
   }
 }
 
-/** Uses and renews the tokens of a login that was made before. */
+/** Uses and renews the tokens of an earlier login. */
 export const makeStoredProvider = (sdk: Sdk, config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
   Effect.map(Logins, (logins) => makeProvider(sdk, config, http, logins, undefined))
 
-/** The hosts that took part in the login at a server, as it is stored now. */
+/** Returns the hosts that took part in the stored login at a server. */
 export const readLoginHosts = (
   { name }: Pick<ServerConfig, "name">,
   { url }: Pick<Http, "url">
@@ -303,15 +307,15 @@ const fetchChallenge = (
     Effect.orElseSucceed(() => ({}))
   )
 
-/** Surroundings of a login. */
+/** Browser and redirect address of a login. */
 interface Browser {
-  /** Address that the user comes back to. */
+  /** Address to which the browser is redirected. */
   readonly redirectUrl: string
-  /** Unguessable value that the redirect must carry. */
+  /** Unguessable value that the redirect must contain. */
   readonly state: string
   /** Shows the page to the user. */
   readonly open: (url: URL) => void
-  /** Parameters with which the user came back. */
+  /** Parameters of the redirect. */
   readonly returned: Effect.Effect<URLSearchParams>
 }
 
@@ -347,7 +351,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
     ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl })
   }
   const hosts = new Set<string>()
-  // The user is there, and sees the page that the login leads to.
+  // The user is present and sees the page that the login opens.
   const isAdmitted = (host: string): boolean => {
     hosts.add(host)
     return true
@@ -363,7 +367,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
     })
   if ((yield* authorize({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
-  // Every user and program of the machine can reach the page: a result without the right state is refused.
+  // Every user and program of the machine can reach this address, so a result without the correct state is refused.
   if (answer.get("state") !== state)
     return yield* makeRefusal(name, "the login was completed for another request: try again")
   const error = answer.get("error")

@@ -1,17 +1,18 @@
 /**
- * MCP servers through the official client, which speaks every revision of the protocol from 2024 to 2026. The only
- * place that knows it.
+ * Connects MCP servers through the official client, which supports every revision of the protocol from 2024 to 2026.
+ * Only this module uses the client. The only place that knows it.
  *
  * **Details**
  *
- * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a
- * changed tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
+ * `effect/ai` `McpClient` accepts one revision for each kind of connection and does not forward notifications, so a
+ * changed tool list would go unnoticed. Therefore the official client is used. It is loaded when the first server is
+ * connected. It is loaded when the first server is connected.
  *
  * A program is first contacted with the 2025 revision, because some old programs crash on unknown requests, and with
  * the 2026 revision if it refuses. A server with an address is asked for its revision. If it refuses the current HTTP
  * transport, the 2024 transport is tried.
  *
- * **Example** (An application with the tools of a server)
+ * **Example** (Using the tools of a server in an application)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -70,7 +71,7 @@ import * as StdioPipe from "./StdioPipe.ts"
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/** Fails the body once more than `maxBytes` come without a blank line (`perEvent`), or at all. */
+/** Fails the body if more than `maxBytes` arrive in total or, with `perEvent`, without a blank line. */
 const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Array, Uint8Array> => {
   let bytes = 0
   let lineIsEmpty = true
@@ -96,8 +97,9 @@ const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uin
 }
 
 /**
- * `fetch` with responses of bounded size. In an event stream the bound applies to each event, because the stream itself
- * may last for days.
+ * Returns a `fetch` with responses of limited size. In an event stream the limit applies to each event, because the
+ * stream itself may last for days. In an event stream the bound applies to each event, because the stream itself may
+ * last for days.
  */
 export const makeBoundedFetch =
   (fetch: Fetch, maxBytes: number): Fetch =>
@@ -112,7 +114,8 @@ export const makeBoundedFetch =
 const traced = /"_meta":\{[^{}]*"traceparent":"/u
 
 /**
- * `fetch` that also sends the trace context of a message in headers, so that proxies can attribute the request.
+ * Returns a `fetch` that also sends the trace context of a message in headers, so that proxies can attribute the
+ * request.
  */
 const makeTracedFetch =
   (fetch: Fetch): Fetch =>
@@ -142,7 +145,7 @@ const loadSdk = (server: string): Effect.Effect<Sdk, McpError> =>
     ({ message }) => new McpError({ server, reason: "config", message })
   )
 
-/** The newest revision, which programs are asked for when they refuse those before it. */
+/** The newest revision, requested from programs that refuse the earlier revisions. */
 const newest = "2026-07-28"
 
 const revealHeaders = (values: Http["headers"]): Record<string, string> =>
@@ -168,7 +171,7 @@ const toBlock = (block: ContentBlock): Block => {
   }
 }
 
-/** The client's view of a pipe. */
+/** Creates a client transport from a pipe. */
 const makeStdioTransport = Effect.fnUntraced(function* (
   server: string,
   stdio: Stdio,
@@ -186,7 +189,7 @@ const makeStdioTransport = Effect.fnUntraced(function* (
     }
   }
   const pipe = yield* StdioPipe.open(server, stdio, {
-    // The client checks what it gets.
+    // The client validates incoming messages.
     message: (message) => transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0]),
     closed: (error) => {
       Deferred.doneUnsafe(ended, Effect.succeed(error))
@@ -223,7 +226,7 @@ const makeHttpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "st
         : Effect.void
   )
 
-/** A way to reach a server: how the transport is made, and how the revision is agreed on. */
+/** A method of connecting to a server: the transport, and the negotiation of the revision. */
 interface Way {
   readonly mode: VersionNegotiationMode
   readonly transport: (
@@ -231,7 +234,7 @@ interface Way {
   ) => Effect.Effect<Transport, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope>
 }
 
-/** The ways to reach a server, each with the failure after which it is tried. */
+/** Returns the methods of connecting to a server, each with the failure after which it is tried. */
 const listWays = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
   const { name, transport } = config
   if (transport._tag === "Stdio") {
@@ -249,7 +252,7 @@ const listWays = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: M
   ]
 }
 
-/** Has the client answer what the configuration allows to be asked. */
+/** Registers handlers for the server requests that the configuration allows. */
 const registerAnswers = (
   { elicitation, sampling }: ServerConfig,
   client: Client,
@@ -297,7 +300,7 @@ const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, w
           }
         )
     ),
-    // Failures of closing do not matter to a connection that is left.
+    // Failures to close an abandoned connection are ignored.
     (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
   )
   const questions = Questions.make(config)
@@ -310,14 +313,14 @@ const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, w
       duration: config.connectTimeoutMillis,
       orElse: () => Effect.fail(SdkFailure.makeTimeoutError(config.name, config.connectTimeoutMillis))
     }),
-    // A program that died says why; the request that it left open does not.
+    // The exit of a program explains the failure; the error of its pending request does not.
     Effect.catch((error) =>
       Effect.flatMap(Deferred.poll(ended), (known) =>
         Option.match(known, { onNone: () => Effect.fail(error), onSome: Effect.flatMap(Effect.fail) })
       )
     )
   )
-  // Not before: the client closes a failed transport, and this close is not a separate reason.
+  // These handlers are set only now: the client closes a failed transport, and that close is not a separate reason.
   Object.assign(client, {
     onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.makeClosedError(config.name)))
   })
@@ -331,7 +334,7 @@ const makeConnection = (
   ended: Deferred.Deferred<McpError>,
   toolsChanged: Queue.Queue<void>
 ): Connection => {
-  /** Asks the server; the parameters of the request begin with the trace of the fiber. */
+  /** Sends a request to the server. The parameters of the request begin with the trace of the fiber. */
   const sendRequest = <A>(
     doing: string,
     request: (
@@ -373,7 +376,8 @@ const makeConnection = (
             { ...trace, name, arguments: { ...args } },
             {
               ...options,
-              // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
+              // A server that reports progress is alive: its timeout restarts, up to ten times the timeout of a silent
+              // server.
               resetTimeoutOnProgress: true,
               maxTotalTimeout: config.timeoutMillis * 10,
               ...(onProgress === undefined
@@ -428,7 +432,7 @@ const makeConnection = (
   }
 }
 
-/** Tries one way to connect in a separate scope, so that a failure releases its resources. */
+/** Tries one connection method in a separate scope, so that a failure releases its resources. */
 const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
   const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
   return yield* connectBy(sdk, config, way).pipe(
@@ -437,7 +441,7 @@ const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, 
   )
 })
 
-/** Connections through the official client. */
+/** Provides connections through the official client. */
 export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   McpConnector,
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({

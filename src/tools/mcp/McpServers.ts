@@ -1,18 +1,19 @@
 /**
- * The MCP servers of a runtime: connected when it starts, each a toolset for as long as it lives.
+ * The MCP servers of a runtime. They are connected when the runtime starts, and each provides a toolset while it is
+ * connected.
  *
  * **Details**
  *
- * All are connected in parallel, and the runtime waits for each at most its `connect_timeout`. A server that cannot be
- * connected is left out with a warning and stops neither the others nor the agent. After a temporary failure it is
- * retried in the background, and its tools are available once it connects.
+ * All servers are connected in parallel, and the runtime waits for each server for at most its `connect_timeout`. A
+ * server that cannot be connected is skipped with a warning and stops neither the other servers nor the agent. After a
+ * temporary failure it is retried in the background, and its tools are available once it connects.
  *
- * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot
- * stays the same object otherwise. A lost server is reconnected up to {@link maxReconnects} times, with growing delays.
- * Its tools stay meanwhile, and their calls report the state. If it does not come back, its tools are removed. An idle
- * server is pinged at intervals (`keepalive`); without an answer it counts as lost.
+ * The tools of a server are listed when it is connected and when it reports that they changed; otherwise the registry's
+ * snapshot stays the same object. A lost server is reconnected up to {@link maxReconnects} times, with growing delays.
+ * Its tools remain in the meantime, and their calls report the state. If the server cannot be reconnected, its tools
+ * are removed. An idle server is pinged at intervals (`keepalive`); without an answer it counts as lost.
  *
- * A server with more than {@link lazyAbove} tools is represented by one search tool. The tools that it finds are
+ * A server with more than {@link lazyAbove} tools is represented by one search tool. The tools found by a search are
  * available from the next step on.
  *
  * Source: `hermes-product.md` §2.4.
@@ -32,10 +33,10 @@ import { type Connection, McpConnector, McpError } from "./McpConnection.ts"
 import * as ServerTools from "./ServerTools.ts"
 import * as ServerConfig from "./ServerConfig.ts"
 
-/** Times that a server which went away is connected again without success. */
+/** Maximum number of failed attempts to reconnect a lost server. */
 export const maxReconnects = 5
 
-/** Tools of one server that are offered as they are. */
+/** Maximum number of tools of one server that are offered directly. */
 export const lazyAbove = 64
 
 /** State of a server. */
@@ -43,7 +44,7 @@ export interface Status {
   readonly name: string
   readonly state: "connected" | "failed" | "disabled" | "reconnecting"
   readonly tools: number
-  /** The problem, when there is one. */
+  /** Description of the problem; `undefined` if there is no problem. */
   readonly message: string | undefined
 }
 
@@ -52,7 +53,7 @@ export interface Service {
   readonly status: Effect.Effect<ReadonlyArray<Status>>
 }
 
-/** One server's place in the registry: its present toolset, replaced as a whole. */
+/** Creates one server's place in the registry. Its current toolset is replaced as a whole. */
 const makePlace = Effect.fnUntraced(function* (parent: Scope.Scope) {
   const registry = yield* ToolRegistry
   let current: Scope.Closeable | undefined
@@ -71,13 +72,13 @@ const makePlace = Effect.fnUntraced(function* (parent: Scope.Scope) {
 })
 
 /**
- * True when a server that could not be connected may be there later: it may be starting, or be in need of something
+ * Returns true if a server that could not be connected may become available: it may be starting, or depend on something
  * that is.
  */
 const canPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
   reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
 
-/** Answers to the question whether a server is there that say it is not. */
+/** Returns true if the failure of a ping means that the server does not respond. */
 const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || reason === "closed" || reason === "start"
 
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
@@ -89,7 +90,7 @@ const supervise = Effect.fnUntraced(function* (
 ) {
   const connector = yield* McpConnector
   const whole = yield* Effect.scope
-  // Connections are closed after the fiber that would connect them again.
+  // Connections are closed after the fiber that would reconnect them.
   const parent = yield* Scope.fork(whole, "sequential")
   const { leave, put } = yield* makePlace(parent)
   const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)
@@ -135,7 +136,7 @@ const supervise = Effect.fnUntraced(function* (
     tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
   })
 
-  /** A connection in a separate scope, with its tools in the registry. */
+  /** Opens a connection in a separate scope and adds its tools to the registry. */
   const connect = Effect.gen(function* () {
     const scope = yield* Scope.fork(parent, "sequential")
     const connected = yield* connector.connect(config).pipe(
@@ -154,7 +155,7 @@ const supervise = Effect.fnUntraced(function* (
       Effect.forever
     )
 
-  /** Waits until the server does not answer any more. While it has something to do it may be slow to answer. */
+  /** Waits until the server no longer responds. A busy server may respond slowly. */
   const waitForSilence = Effect.fnUntraced(function* ({ ping }: Connection): Effect.fn.Return<McpError> {
     if (config.keepaliveMillis === 0) return yield* Effect.never
     while (true) {
@@ -165,7 +166,7 @@ const supervise = Effect.fnUntraced(function* (
     }
   })
 
-  /** Waits for the end of a connection, and makes another; fails when that cannot be done. */
+  /** Waits for the end of a connection and opens another one. Fails if reconnecting is not possible. */
   const keepConnected = Effect.fnUntraced(function* ({ connected, scope }: Effect.Success<typeof connect>) {
     const { message } = yield* Effect.raceAllFirst([
       connected.closed,
@@ -212,7 +213,7 @@ const supervise = Effect.fnUntraced(function* (
 /** The MCP servers of a runtime. */
 export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {}
 
-/** The servers of a configuration. */
+/** Provides the servers of a configuration. */
 export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
   Layer.effect(
     McpServers,

@@ -1,6 +1,6 @@
 /**
  * Translates failures of the official client. Errors are distinguished by their fields, so that the client need not be
- * loaded here: a protocol error has a numeric code, a client error a text code, an HTTP answer a status.
+ * loaded here: a protocol error has a numeric code, a client error has a text code, and an HTTP error has a status.
  */
 import * as Predicate from "effect/Predicate"
 import { McpError, toOneLine, type Reason } from "./McpConnection.ts"
@@ -19,7 +19,7 @@ const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
   ["CLIENT_HTTP_FORBIDDEN", "unauthorized"]
 ])
 
-/** The HTTP status of an error, of one that has it. */
+/** Returns the HTTP status of an error; `undefined` if it has no status. */
 export const readStatus = (error: unknown): number | undefined =>
   Predicate.hasProperty(error, "status") && typeof error.status === "number" ? error.status : undefined
 
@@ -47,7 +47,7 @@ const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
 }
 
 const findAdvice = (server: string, reason: Reason, error: unknown): string =>
-  // One that says how to log in says enough.
+  // A message that explains how to log in needs no further advice.
   describeError(error).includes("hermes mcp login") ? "" : (advice[reason]?.(server) ?? "")
 
 const describeError = (error: unknown): string => {
@@ -58,7 +58,7 @@ const describeError = (error: unknown): string => {
   return message + inner
 }
 
-/** Translates failures of the official client. */
+/** Converts failures of the official client to MCP errors. */
 export const toMcpError =
   (server: string, doing: string) =>
   (error: unknown): McpError => {
@@ -81,6 +81,6 @@ export const makeTimeoutError = (server: string, millis: number): McpError =>
     message: `MCP server "${server}" did not answer within ${millis / 1000} s`
   })
 
-/** A server that is not there any more. */
+/** Creates the error for a server whose connection closed. */
 export const makeClosedError = (server: string): McpError =>
   new McpError({ server, reason: "closed", message: `MCP server "${server}" went away` })

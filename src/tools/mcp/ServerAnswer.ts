@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The text is bounded, with a note at the cut. Structured content is used if there is no text. Content that cannot be
- * shown to a model is described.
+ * The text has a limited length, with a note at the cut. Structured content is used if there is no text. Content
+ * that cannot be shown to a model is described.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
@@ -32,7 +32,7 @@ export const Success = Schema.Union([Schema.String, WithMedia])
 /** See {@link Success}. */
 export type Success = typeof Success.Type
 
-/** Result for the model of a call that failed. */
+/** Result for the model if a call failed. */
 export const Failure = Schema.Struct({ error: Schema.String })
 /** See {@link Failure}. */
 export type Failure = typeof Failure.Type
@@ -51,14 +51,14 @@ const renderBlock = (block: Block): string => {
   }
 }
 
-/** A text of bounded length. */
+/** Limits the length of a text. */
 export const limitText = (text: string): string =>
   text.length <= maxResultChars
     ? text
     : `${TextCut.takeHead(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} ` +
       "characters are left out]"
 
-/** Blocks as a result. */
+/** Converts content blocks to a result. */
 export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
   const text = limitText(
     blocks
@@ -76,13 +76,13 @@ export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
 
 const isEmpty = (result: Success): boolean => result === ""
 
-/** The answer to a call. */
+/** Converts the answer to a call to a result. */
 export const fromCall = ({ blocks, structured }: CallResult): Success => {
   const result = fromBlocks(blocks)
   return isEmpty(result) && structured !== undefined ? limitText(JSON.stringify(structured)) : result
 }
 
-/** A result with images as the parts that a provider sends. */
+/** Converts a result with images to message parts for a provider. */
 export const toMediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
   ...(text === "" ? [] : [Prompt.textPart({ text })]),
   ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))

@@ -1,5 +1,5 @@
 /**
- * Checked configuration of one MCP server: either a program that is started, or an address.
+ * Checked configuration of one MCP server: either a program to start, or an address.
  *
  * Source: `hermes-product.md` §2.4.
  */
@@ -9,13 +9,13 @@ import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../base/config/Settings.ts"
 import { type Hints, McpError } from "./McpConnection.ts"
 
-// Names of MCP servers and tools as the model may see them, and which of a server's tools are offered. Pure.
+// Names of MCP servers and tools as shown to the model, and the selection of a server's offered tools. Pure. Pure.
 //
 // **Details**
 //
-// A tool is called `mcp__<server>__<tool>`. Whatever is not a letter, digit, `_` or `-` becomes `_`. Names of more than
-// 64 characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that
-// another tool of the server has already.
+// A tool is called `mcp__<server>__<tool>`. Every character other than a letter, digit, `_` or `-` becomes `_`. Names
+// of more than 64 characters, which no provider accepts, are cut and end in a hash of the full name. The same applies
+// to a name that another tool of the server already has.
 //
 // Source: `hermes-product.md` §2.4.
 
@@ -28,16 +28,16 @@ const shortenName = (name: string, whole: string): string => {
   return `${name.slice(0, maxNameLength - hash.length - 1)}_${hash}`
 }
 
-/** The toolset of a server. */
+/** Returns the name of a server's toolset. */
 export const formatToolsetName = (server: string): string => `mcp-${server}`
 
-/** The name of one tool. */
+/** Returns the name of one tool for the model. */
 export const formatToolName = (server: string, name: string): string => {
   const full = `mcp__${replaceUnsafe(server)}__${replaceUnsafe(name)}`
   return full.length <= maxNameLength ? full : shortenName(full, `${server}\n${name}`)
 }
 
-/** The names of tools, in their order, each its own. */
+/** Returns unique names of tools for the model, in order. */
 export const formatToolNames = (server: string, names: ReadonlyArray<string>): ReadonlyArray<string> => {
   const taken = new Set<string>()
   return names.map((name) => {
@@ -57,7 +57,7 @@ const toPattern = (pattern: string): RegExp => {
   return new RegExp(`^${source}$`)
 }
 
-/** True when a tool of this name is offered; `include` wins. */
+/** Creates a test for whether a tool with a given name is offered. `include` takes precedence. */
 export const makeNameFilter = (
   include: ReadonlyArray<string> | undefined,
   exclude: ReadonlyArray<string>
@@ -68,23 +68,23 @@ export const makeNameFilter = (
     wanted === undefined ? !unwanted.some((glob) => glob.test(name)) : wanted.some((glob) => glob.test(name))
 }
 
-/** `mcp_servers.<name>` as it was read. */
+/** `mcp_servers.<name>` as read from the settings. */
 export type Section = Values["mcpServers"][string]
 
 type Secrets = Readonly<Record<string, Redacted.Redacted>>
 
-/** A program that talks over its standard input and output. */
+/** A program that communicates over its standard input and output. */
 export interface Stdio {
   readonly _tag: "Stdio"
   readonly command: string
   readonly args: ReadonlyArray<string>
-  /** Given to the program besides the few variables that every program gets. */
+  /** Environment variables for the program, in addition to the few variables that every program receives. */
   readonly env: Secrets
   readonly cwd: string | undefined
   readonly sandbox: Section["sandbox"]
 }
 
-/** A server that runs already. */
+/** A server that is already running at an address. */
 export interface Http {
   readonly _tag: "Http"
   readonly url: URL
@@ -96,32 +96,32 @@ export interface Http {
 /** Settings of a login. */
 type OAuth = Partial<Exclude<Section["oauth"], boolean | undefined>>
 
-/** Trust of the user in a tool of a server. */
+/** The user's trust in a tool of a server. */
 export interface ToolTrust {
-  /** True when it runs without an approval. */
+  /** True if the tool runs without an approval. */
   readonly isTrusted: boolean
-  /** The claims of the server about it that count; none where the user trusts neither the server nor the tool. */
+  /** The server's claims about the tool that count; empty if the user trusts neither the server nor the tool. */
   readonly hints: Hints
 }
 
-/** Settings of one MCP server, checked. Times are milliseconds. */
+/** Checked settings of one MCP server. Times are in milliseconds. */
 export interface ServerConfig {
   readonly name: string
   readonly transport: Stdio | Http
   readonly timeoutMillis: number
   readonly connectTimeoutMillis: number
-  /** Silence after which a server is asked whether it is there; 0 is never. */
+  /** Time without messages after which a server is pinged; 0 for never. */
   readonly keepaliveMillis: number
-  /** Names or globs on the server's own names. */
+  /** Names or globs that match the server's own tool names. */
   readonly include: ReadonlyArray<string> | undefined
   readonly exclude: ReadonlyArray<string>
-  /** Calls may overlap. */
+  /** True if calls may overlap. */
   readonly parallel: boolean
-  /** The server may ask the user something in the middle of a call. */
+  /** True if the server may ask the user during a call. */
   readonly elicitation: boolean
-  /** The server may ask a model something in the middle of a call. */
+  /** True if the server may ask a model during a call. */
   readonly sampling: boolean
-  /** Decides what the user trusts of a tool, by the server's own name and its hints. */
+  /** Returns the user's trust in a tool, by the server's own name for it and its hints. */
   readonly trustIn: (name: string, hints: Hints) => ToolTrust
 }
 
@@ -159,8 +159,8 @@ const trustAnnotations: ServerConfig["trustIn"] = (_, hints) => ({
 })
 
 /**
- * Annotations are what a server claims of itself: they count once the user trusts the server, or the tool by its name.
- * A tool about which nothing counts is destructive.
+ * Creates the trust test. Annotations are claims of the server; they count only if the user trusts the server, or the
+ * tool by its name. A tool without valid claims counts as destructive.
  */
 const parseTrust = (trust: Section["trust"]): ServerConfig["trustIn"] => {
   if (trust === "full") return (_, hints) => ({ isTrusted: true, hints })

@@ -1,14 +1,13 @@
 /**
- * `fetch` for an MCP server with an address: requests go to the host that the user configured, and elsewhere only where
- * the gate (`EgressGate`) is open.
+ * `fetch` for an MCP server with an address. Requests go to the host that the user configured; requests to other hosts
+ * must pass the gate (`EgressGate`).
  *
  * **Details**
  *
- * The official client asks further hosts: those that a redirect leads to, and those that a server names for its logins
- * (metadata, tokens). All of them are chosen by the server. A redirect within the host is followed; one to another
- * host, and one from https to http, is an error that names the setting, as the body and the headers of a request are
- * meant for the server alone. The hosts of a login are those that `hermes mcp login` reached while the user was there,
- * or listed ones.
+ * The official client also contacts hosts chosen by the server: targets of redirects, and the hosts of its login
+ * (metadata, tokens). A redirect within the host is followed. A redirect to another host or from https to http is an
+ * error that names the setting, because the body and the headers of a request are meant for the server alone. Permitted
+ * login hosts are hosts that `hermes mcp login` reached while the user was present, and listed hosts.
  *
  * Source: `hermes-product.md` §2.4, `hermes-llm.md` §19.5.
  */
@@ -18,17 +17,17 @@ import { formatHost, type Policy } from "../fence/Urls.ts"
 /** `fetch` as the official client calls it. */
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
-/** Hosts that requests for one server may go to. */
+/** Hosts that requests for one server may reach. */
 export interface ServerHosts {
   /** Name of the server in the settings. */
   readonly server: string
   /** Address of the server. */
   readonly url: URL
-  /** True when another host may be asked. */
+  /** Returns true if requests may go to another host. */
   readonly isAdmitted: (host: string) => boolean | Promise<boolean>
 }
 
-/** Tests further hosts of a server: the hosts of its login and of the policy. */
+/** Creates a test for further hosts of a server: the hosts of its login and of the policy. */
 export const makeHostTest =
   (policy: Pick<Policy, "hosts" | "unknownHosts">, hostsOfLogin: () => Promise<ReadonlyArray<string>>) =>
   async (host: string): Promise<boolean> =>
@@ -37,7 +36,7 @@ export const makeHostTest =
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const maxRedirects = 5
 
-/** The request that follows a redirect: a POST becomes a GET as browsers have it, but by 307 and 308. */
+/** Returns the request that follows a redirect. A POST becomes a GET, as in browsers, except for 307 and 308. */
 const redirectedInit = (init: RequestInit, status: number): RequestInit => {
   const isKept = status === 307 || status === 308 || init.method === undefined || /^(?:GET|HEAD)$/i.test(init.method)
   if (isKept) return init
@@ -47,7 +46,7 @@ const redirectedInit = (init: RequestInit, status: number): RequestInit => {
   return { ...rest, method: "GET", headers }
 }
 
-/** `fetch` within the hosts of a server. Rejects with one line that says what to do. */
+/** Creates a `fetch` limited to the hosts of a server. Rejects with a one-line message that names the next step. */
 export const make =
   (fetch: Fetch, { isAdmitted, server, url: configured }: ServerHosts): Fetch =>
   async (url, init = {}) => {

@@ -1,11 +1,12 @@
 /**
- * Requests of a server to the user during a call, asked field by field with the choices that the server offers.
+ * Handles requests of a server to the user during a call, asked field by field with the choices that the server offers.
  *
  * **Details**
  *
  * The question names the server, and the user can decline before answering any field. If no user can be asked, the
- * request is declined; if the user does not answer, it is cancelled. An invalid answer is asked again, with at most
- * {@link maxTries} tries. A field that is optional or has a default offers a choice for it.
+ * request is declined; if the user does not answer, it is cancelled. After an invalid answer, the question is repeated,
+ * at most {@link maxTries} times in total. An optional field, or a field with a default, offers a choice for leaving it
+ * unchanged.
  *
  * Hidden characters are marked. An address is shown in full; a request with an address too long for that is declined.
  *
@@ -26,8 +27,8 @@ import { McpError, toOneLine } from "./McpConnection.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
 /**
- * Answers what a server asks in the middle of a call, in the name of that call: of its user (`Elicitation`) or of a
- * model (`Sampling`). Of several calls at a time, which a server must be allowed to have, in the name of the newest.
+ * Answers requests that a server makes during a call, on behalf of that call: requests to the user (`Elicitation`) or
+ * to a model (`Sampling`). If the server may run several calls at the same time, requests belong to the newest call.
  */
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
@@ -36,7 +37,7 @@ export interface Questions {
   readonly during: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
-/** The questions of one connection. */
+/** Creates the request handler of one connection. */
 export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   const calls: Array<Context.Context<never>> = []
   const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
@@ -61,12 +62,13 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   }
 }
 
-// Requests of a server to a model in the middle of a call. It is the model of side tasks that answers
-// (`auxiliary.mcp`), and only for servers whose configuration allows it: it costs the user's money.
+// Handles requests of a server to a model during a call. The model of the side task (`auxiliary.mcp`) answers, and only
+// for servers whose configuration allows it, because it costs the user money. It is the model of side tasks that
+// answers (`auxiliary.mcp`), and only for servers whose configuration allows it: it costs the user's money.
 //
 // Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
 
-/** A request of a server, as far as it is examined. */
+/** The examined fields of a server's request. */
 interface SamplingRequest {
   readonly messages: ReadonlyArray<{ readonly role: "user" | "assistant"; readonly content: unknown }>
   readonly systemPrompt?: string | undefined
@@ -81,7 +83,7 @@ const renderBlock = (block: unknown): string => {
 const renderContent = (content: unknown): string =>
   Array.isArray(content) ? content.map(renderBlock).join("\n") : renderBlock(content)
 
-/** The conversation as the model gets it. */
+/** Returns the conversation for the model. */
 const toMessages = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
   ...(systemPrompt === undefined || systemPrompt === "" ? [] : [Prompt.systemMessage({ content: systemPrompt })]),
   ...messages.map(({ content, role }) => {
@@ -90,7 +92,7 @@ const toMessages = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<
   })
 ]
 
-/** The model's answer. */
+/** Returns the model's answer to a request. */
 const answerSampling = Effect.fnUntraced(function* (
   server: string,
   request: SamplingRequest
@@ -106,10 +108,10 @@ const answerSampling = Effect.fnUntraced(function* (
   )
 })
 
-/** A request of a server, as far as it is examined. */
+/** The examined fields of a server's request. */
 interface Request {
   readonly message: string
-  /** The fields that are wanted, as a JSON schema of an object. */
+  /** The requested fields, as a JSON schema of an object. */
   readonly requestedSchema?: unknown
   /** Address to which the user is sent instead of answering. */
   readonly url?: string | undefined
@@ -124,7 +126,7 @@ interface Answer {
   readonly content?: Record<string, Value>
 }
 
-/** Times that one field is asked for. */
+/** Maximum number of times that one field is asked for. */
 const maxTries = 3
 
 const declined: Answer = { action: "decline" }
@@ -136,17 +138,17 @@ type Fields = Readonly<Record<string, unknown>>
 const readTexts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
 
-/** Shows prose of a server: the beginning of it as one line, with a mark for every hidden character. */
+/** Formats text of a server: its beginning as one line, with a mark for every hidden character. */
 const showProse = (text: string): string => VisibleText.showLine(toOneLine(text))
 const readProse = (value: unknown): string => (typeof value === "string" ? showProse(value) : "")
 
-/** A field and how its answer is read; undefined is an answer that does not fit. */
+/** A field and the function that parses its answer; `undefined` for an invalid answer. */
 interface Field {
   readonly name: string
   readonly question: string
   readonly choices: ReadonlyArray<string>
   readonly multiple: boolean
-  /** The choice, and the value, of who leaves it as it is; undefined where an answer is needed. */
+  /** The choice for leaving the field unchanged, and its value; `undefined` if an answer is required. */
   readonly asIs: { readonly shown: string; readonly value: Value | undefined } | undefined
   readonly read: (answer: ReadonlyArray<string>) => Value | undefined
 }
@@ -245,13 +247,13 @@ const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, m
   return undefined
 })
 
-/** Asks the user, if there is one. */
+/** Asks the user; declines if no user can be asked. */
 const answerElicitation = Effect.fnUntraced(function* (
   server: string,
   { message, requestedSchema, url }: Request
 ): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
-  // An address that cannot be shown whole is not one to open.
+  // An address that cannot be shown completely must not be opened.
   if (ask === undefined || (url !== undefined && url.length > mostOfCommand)) return declined
   const open = url === undefined ? "Answer" : "I have been there"
   const where = url === undefined ? "" : ` It wants you to open ${VisibleText.showLine(url)}`

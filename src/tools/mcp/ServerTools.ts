@@ -1,15 +1,15 @@
 /**
- * The tools of one MCP server as a toolset of ours: `mcp-<server>`.
+ * The tools of one MCP server as the toolset `mcp-<server>`.
  *
  * **Details**
  *
- * Each becomes a `Tool.dynamic` with the schema of its server. Its annotations are unverified claims: they count once
- * the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool counts as destructive.
- * An untrusted tool needs an approval and does not run if no user can be asked. Unless the configuration allows calls
- * to overlap, they reach the server one at a time.
+ * Each tool becomes a `Tool.dynamic` with the schema of its server. Its annotations are unverified claims: they count
+ * once the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool counts as
+ * destructive. An untrusted tool needs an approval and does not run if no user can be asked. Calls reach the server one
+ * at a time, unless the configuration allows them to overlap.
  *
- * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and
- * `get_prompt`. They are read-only by the protocol, not by a claim of the server. If `read_resource` is asked for an
+ * A server that declares resources or prompts also provides `list_resources`, `read_resource`, `list_prompts` and
+ * `get_prompt`. They are read-only by the protocol, not by a claim of the server. If `read_resource` is called with an
  * address on another host, the gate checks it (`EgressGate`).
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
@@ -40,21 +40,21 @@ import {
   type ToolTrust
 } from "./ServerConfig.ts"
 
-// Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
-// description of the tool and in its schema, and so are keys.
+// Sanitizes a server's descriptions of its tools. Removes text that tries to command the model and keys, in the
+// description of the tool and in its schema.
 //
 // Source: `hermes-llm.md` §19.3 (patterns), `ARCHITECTURE.md` §5.
 
 const maxDepth = 32
 
-/** Members of a JSON Schema that are prose. */
+/** Members of a JSON Schema that contain prose. */
 const prose = new Set(["description", "title", "$comment", "examples", "default", "markdownDescription"])
 
-/** A text, or texts, of prose without keys. */
+/** Removes keys from one or several texts. */
 const withoutKeys = (value: unknown): unknown =>
   typeof value === "string" ? redactKeys(value) : Array.isArray(value) ? value.map(withoutKeys) : value
 
-/** A schema without the prose that is suspicious; the names of its properties are data, and stay. */
+/** Removes suspicious prose from a schema. The names of its properties are data and remain. */
 const sanitizeSchema = (value: unknown, named: boolean, depth: number): unknown => {
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
   if (Array.isArray(value)) return value.map((item: unknown) => sanitizeSchema(item, false, depth + 1))
@@ -70,7 +70,7 @@ const sanitizeSchema = (value: unknown, named: boolean, depth: number): unknown 
   )
 }
 
-/** Description of a tool as a model may read it. */
+/** Sanitized description of a tool for the model. */
 interface SanitizedDescription {
   readonly description: string
   readonly inputSchema: Descriptor["inputSchema"]
@@ -88,14 +88,14 @@ export const sanitizeDescription = (
           name,
           redactKeys(TextHygiene.withoutControls(TextHygiene.toWellFormed(description)))
         ).text,
-  // A schema stays one: only prose is taken out of it.
+  // The schema remains valid, because only prose is removed from it.
   inputSchema: sanitizeSchema(TextHygiene.toWellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
 })
 
-/** Characters of a result that the model gets of a server's tool. */
+/** Maximum number of characters of a server tool's result for the model. */
 const resultBound = 50_000
 
-/** Does something with the server as it is connected at that time. */
+/** Runs work with the connection that exists at that time. */
 export type Use = <A>(work: (connection: Connection) => Effect.Effect<A, McpError>) => Effect.Effect<A, McpError>
 
 /** A tool and its handler. */
@@ -114,7 +114,7 @@ const toOutcome = (result: CallResult): Effect.Effect<Success, Failure> => {
 }
 
 interface DescribedTool {
-  /** As the server calls it, and as the model does. */
+  /** Name of the tool at the server; `name` is its name for the model. */
   readonly own: string
   readonly name: string
   readonly description: string
@@ -141,7 +141,7 @@ const makeDynamicTool = (
   })
     .annotate(Tool.Strict, false)
     .annotate(Annotations.ResultBound, resultBound)
-    // The server's own timeout holds.
+    // The server's own timeout applies.
     .annotate(Annotations.Timeout, Duration.infinity)
     .annotate(Tool.Readonly, readOnlyHint === true)
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
@@ -158,7 +158,7 @@ const makeDynamicTool = (
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
 }
 
-/** Does something with the server and notes the request in the run record. */
+/** Runs a request to the server and adds it to the run record. */
 const runWithRecord = <A>(
   config: ServerConfig,
   use: Use,
@@ -191,7 +191,7 @@ const runWithRecord = <A>(
   )
 }
 
-/** The server's own tools that the configuration allows, each with a unique name. */
+/** Creates entries for the server's own tools that the configuration allows, each with a unique name. */
 export const makeEntries = (
   config: ServerConfig,
   use: Use,
@@ -225,7 +225,9 @@ export const makeEntries = (
   })
 }
 
-/** The runtime hands on nothing but objects; a wrapper of a call may not know. */
+/**
+ * Returns the arguments as an object. The runtime passes only objects, but a wrapper of the call may pass other values.
+ */
 const readArguments = (params: unknown): Readonly<Record<string, unknown>> =>
   typeof params === "object" && params !== null ? { ...params } : {}
 
@@ -259,7 +261,7 @@ const toJsonText = (value: unknown): string => limitText(JSON.stringify(value))
 
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
-/** Makes the utility tools for the resources and prompts that the server declares. */
+/** Creates the utility tools for the resources and prompts that the server declares. */
 export const makeUtilities = (
   config: ServerConfig,
   use: Use,
@@ -350,7 +352,9 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
     )
 })
 
-/** Selects the address of another host that the server is asked to read. Its own host is the user's choice. */
+/**
+ * Selects the address if the server is asked to read from another host. The server's own host was chosen by the user.
+ */
 const makeResourceSelector = ({ name, transport }: ServerConfig): EgressGate.AddressSelector => {
   const reader = formatToolName(name, "read_resource")
   const own = transport._tag === "Http" ? formatHost(transport.url) : undefined
@@ -360,7 +364,7 @@ const makeResourceSelector = ({ name, transport }: ServerConfig): EgressGate.Add
   }
 }
 
-/** A toolset of entries. */
+/** Creates a toolset from entries. */
 export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Toolset.Toolset => {
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
   const handlers = Object.fromEntries(
@@ -372,24 +376,25 @@ export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): T
         )
     ])
   )
-  // The names are known at run time only: the types of the toolkit say nothing about them.
+  // The names are known only at run time, so the types of the toolkit do not contain them.
   const layer = toolkit.toLayer(handlers as never)
-  // For the same reason.
+  // The names are known only at run time here as well.
   const made = Toolset.make(formatToolsetName(config.name), toolkit, layer) as Toolset.Toolset
   const shown: Toolset.Toolset = { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
   return EgressGate.guardAddresses(shown, makeResourceSelector(config))
 }
 
-// The search tool that represents a large server's tools. The tools that it finds are made available.
+// The search tool that represents a large server's tools and makes the tools that it finds available. The tools that it
+// finds are made available.
 //
 // **Details**
 //
-// Found tools stay available to all sessions for the lifetime of the runtime. Words are searched in names and
+// Found tools stay available to all sessions for the lifetime of the runtime. Words are searched for in names and
 // descriptions; a match in a name counts more.
 //
 // Source: the delegation and MCP document (lazy schema loading).
 
-/** Tools that one search offers at most. */
+/** Maximum number of tools that one search offers. */
 const maxFound = 10
 
 const splitWords = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
@@ -400,7 +405,7 @@ const scoreEntry = (entry: Entry, wanted: ReadonlyArray<string>): number => {
   return wanted.reduce((sum, word) => sum + (name.includes(word) ? 3 : 0) + (description.includes(word) ? 1 : 0), 0)
 }
 
-/** Those that fit best, the best first; an exact name is the best of all. */
+/** Returns the best-matching entries, best first; an exact name is the best match. */
 const searchEntries = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
   const wanted = splitWords(query)
   const exact = entries.filter(({ tool }) => query.split(/[\s,]+/).includes(tool.name))
@@ -417,7 +422,9 @@ const readQuery = (params: unknown): string =>
     ? params.query
     : ""
 
-/** The search tool of a server. Names that it finds go to `wanted`; `offer` gets all tools that are wanted. */
+/**
+ * Creates the search tool of a server. Names that it finds are added to `wanted`; `offer` receives all wanted tools.
+ */
 export const makeSearchTool = (
   config: ServerConfig,
   entries: ReadonlyArray<Entry>,

@@ -1,19 +1,19 @@
 /**
- * The program of an MCP server. `UserPrograms` starts it with a filtered environment, messages are lines of JSON, and
- * closing the scope terminates it with all processes that it started.
+ * Runs the program of an MCP server. `UserPrograms` starts it with a filtered environment. Messages are lines of JSON,
+ * and closing the scope terminates the program with all processes that it started.
  *
  * **Details**
  *
- * A message of more than {@link maxMessageBytes} is discarded while it arrives, and its request gets an error instead:
- * the connection continues. Other output lines are tolerated, but {@link maxStrayLines} of them before the first
- * message end the connection.
+ * A message of more than {@link maxMessageBytes} is discarded while it arrives, and its request gets an error instead;
+ * the connection remains open. Other output lines are tolerated, but the connection ends after {@link maxStrayLines}
+ * such lines before the first message.
  *
  * Closing ends the program's input and waits briefly for it to exit. Then its process group receives SIGTERM, and
  * remaining processes receive SIGKILL.
  *
  * **Gotchas**
  *
- * The program gets only a few common variables and the ones in its own configuration: no provider key.
+ * The program receives only a few common variables and the variables in its own configuration, and no provider key.
  *
  * Source: `hermes-product.md` §2.4.
  */
@@ -39,7 +39,7 @@ import * as Framing from "./Framing.ts"
 import { McpError, toOneLine, type Reason } from "./McpConnection.ts"
 import type { Stdio } from "./ServerConfig.ts"
 
-/** Bytes of one message at most. */
+/** Maximum size of one message, in bytes. */
 export const maxMessageBytes = 10 * 1024 * 1024
 
 const maxStrayLines = 20
@@ -52,7 +52,7 @@ interface Listener {
   readonly closed: (error: McpError) => void
 }
 
-/** The program of an MCP server. */
+/** Pipe to the running program of an MCP server. */
 interface Pipe {
   readonly pid: number
   readonly send: (message: unknown) => void
@@ -64,7 +64,7 @@ const inherited = new RegExp(
   "i"
 )
 
-/** The variables of a server's program. Pure. */
+/** Builds the environment variables of a server's program. Pure. */
 export const buildEnvironment = (
   own: Stdio["env"],
   environment: Readonly<Record<string, string | undefined>>
@@ -89,7 +89,7 @@ const toStartFailure = (server: string, command: string, error: PlatformError): 
     cause: error
   })
 
-/** Reads the fields of a message that the bookkeeping of open requests needs. */
+/** Reads the fields of a message that are needed to track open requests. */
 const readId = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
   typeof message === "object" && message !== null && "id" in message
     ? { id: message.id, isRequest: "method" in message }
@@ -106,7 +106,7 @@ const makeTooLargeError = (id: unknown): unknown => ({
   }
 })
 
-/** The reading side: bytes in, messages and stray lines out. */
+/** Creates the reader, which splits bytes into messages and stray lines. */
 const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: (line: string) => void) => {
   const frame = Framing.make(maxMessageBytes)
   const handleMessage = (message: unknown): void => {
@@ -145,7 +145,8 @@ export const open = Effect.fnUntraced(function* (
     }
   }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
   const fs = yield* FileSystem.FileSystem
-  // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
+  // The user named the program. A program with a bare name is not taken from the working tree, where a command may have
+  // put it.
   const environment = yield* TrustedPrograms.safeEnvironment
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const handle = yield* spawner
@@ -202,7 +203,7 @@ export const open = Effect.fnUntraced(function* (
   ).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
   yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
     Effect.ignore,
-    // Complaints that it made before it left may still be on their way.
+    // Error output that the program wrote before it exited may still arrive.
     Effect.andThen(Effect.timeoutOption(Fiber.await(errors), leaveAfter)),
     Effect.andThen(Effect.sync(() => close("closed", "went away"))),
     Effect.forkScoped

@@ -1,21 +1,23 @@
 /**
- * Makes conversations smaller before they fill the window of a model: the engine behind `CompactionPort`.
+ * Makes conversations smaller before they fill the context window of a model. This is the engine behind
+ * `CompactionPort`.
  *
  * **Details**
  *
- * First, old tool results are shortened, without a model; compaction ends here if that is enough. Then a model of the
- * task `compression` writes a note that replaces the middle of the conversation; the first messages, the newest ones
- * and the newest user message are preserved verbatim. An existing note is updated.
+ * First, old tool results are shortened without a model; if that is sufficient, compaction ends. Then a model of the
+ * task `compression` writes a summary note that replaces the middle of the conversation; the first messages, the newest
+ * messages and the newest user message are preserved verbatim. An existing note is updated.
  *
  * If the summary fails, the conversation is unchanged and the run reports it; no further summary is requested during a
- * pause (one minute; ten if no model is available). A conversation that was refused for its size still has its old
- * results shortened.
+ * pause (one minute; ten if no model is available). If the provider refused a conversation because of its size, its old
+ * results are still shortened.
  *
  * With the engine `context_editing` Anthropic omits old tool results from long prompts, and the conversation is
- * compacted if that is not enough. With `responses_compact` OpenAI returns an encrypted item instead of the note; user
- * messages are preserved verbatim. If the route does not support it, the run reports this once and the note is written.
+ * compacted if that is not sufficient. With `responses_compact` OpenAI returns an encrypted item instead of the note;
+ * user messages are preserved verbatim. If the route does not support it, the run reports this once and a note is
+ * written instead.
  *
- * **Example** (Later, and with more of the newest messages)
+ * **Example** (Compacting later and preserving more of the newest messages)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -49,26 +51,27 @@ import * as Split from "./compaction/Split.ts"
 import * as SummaryText from "./compaction/SummaryText.ts"
 
 /**
- * Engines: a note by a model; old results of tools left out by Anthropic's context management, and the note where that
- * is not enough; the encrypted item of OpenAI's Responses API in place of the note.
+ * Compaction engines: a note by a model (`compressor`); Anthropic's context management, which omits old tool results,
+ * with a note if that is not sufficient (`context_editing`); the encrypted item of OpenAI's Responses API instead of
+ * the note (`responses_compact`).
  */
 export const engines = ["compressor", "context_editing", "responses_compact"] as const
 
-/** Engine and bounds of a compaction; each has a default. */
+/** Engine and limits of a compaction; each has a default. */
 export interface Settings {
-  /** `compressor` when absent, and where the route cannot do the other. */
+  /** Engine; the default is `compressor`, which is also used if the route does not support another engine. */
   readonly engine?: (typeof engines)[number] | undefined
-  /** Share of the window from which on a conversation is compacted; 0.5 when absent. */
+  /** Share of the context window above which a conversation is compacted. The default is 0.5. */
   readonly threshold?: number | undefined
-  /** Share of the threshold reserved for the newest messages; 0.2 when absent. */
+  /** Share of the threshold reserved for the newest messages. The default is 0.2. */
   readonly targetRatio?: number | undefined
-  /** First messages that stay, the system prompt aside; 3 when absent. */
+  /** Number of first messages that are preserved, excluding the system prompt. The default is 3. */
   readonly protectFirst?: number | undefined
-  /** Newest messages whose results are not shortened; 20 when absent. */
+  /** Number of newest messages whose results are not shortened. The default is 20. */
   readonly protectLast?: number | undefined
 }
 
-/** Question for the note, and the run that it is for. */
+/** Question for the note, and the run that needs it. */
 export interface SummaryAsk extends Partial<SummaryModel> {
   readonly message: Prompt.Message
   readonly maxOutputTokens: number
@@ -81,7 +84,7 @@ export type Summarise = (ask: SummaryAsk) => Effect.Effect<string, AiError.AiErr
 /** Compaction by the provider of the main route. */
 export interface ProviderCompaction {
   readonly ability: Effect.Effect<Abilities["compaction"]>
-  /** Returns the encrypted form of messages; undefined if the answer does not contain it. */
+  /** Returns the encrypted form of messages; `undefined` if the answer does not contain it. */
   readonly compact: (
     ask: Pick<SummaryAsk, "context"> &
       Pick<CompactionPort.Request, "conversationId"> & { readonly messages: ReadonlyArray<Prompt.Message> }
@@ -96,12 +99,12 @@ const summaryRatio = 0.2
 
 const cooldown = { model: 60_000, none: 600_000 }
 
-/** Sessions whose pauses are remembered. */
+/** Maximum number of sessions whose state is stored. */
 const maxSessions = 1_000
 
 /**
- * Compactions that save less than this share count as ineffective; after two of them nothing is compacted until it is
- * asked for.
+ * Minimum share that a compaction must save to count as effective. After two ineffective compactions, the conversation
+ * is compacted only on request.
  */
 const leastSaving = 0.1
 const maxIneffective = 2
@@ -111,11 +114,11 @@ interface SessionState {
   pausedUntil: number
 }
 
-/** Tokens that a note should have. */
+/** Returns the target number of tokens of a note. */
 const computeSummaryTokens = (content: number, window: number): number =>
   Math.round(Math.max(leastSummary, Math.min(content * summaryRatio, window * 0.05, mostSummary)))
 
-/** Images of messages before the newest one with images are named instead. */
+/** Replaces images with labels in messages before the newest message with images. */
 const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   const newest = messages.findLastIndex(
     (message) => message.role === "user" && message.content.some(({ type }) => type === "file")
@@ -124,8 +127,8 @@ const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pr
 }
 
 /**
- * Replaces the middle of the conversation with a note: a separate message in the user's role. If another user message
- * is adjacent, the history stage joins them for the protocols that require it.
+ * Replaces the middle of the conversation with a note: a separate message with the role of the user. If another user
+ * message is adjacent, the history stage joins them for the protocols that require it.
  */
 const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: string): ReadonlyArray<Prompt.Message> => [
   ...head,
@@ -152,7 +155,7 @@ const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: str
  */
 const countKeptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
 
-/** An engine with its settings, and its memory of sessions. */
+/** An engine with its settings and the state of its sessions. */
 interface Engine {
   readonly settings: Required<{ readonly [Key in keyof Settings]: NonNullable<Settings[Key]> }>
   readonly summarise: Summarise
@@ -168,7 +171,7 @@ const ignoreNotice: Notify = () => Effect.void
 
 const computeTrigger = ({ settings }: Engine, window: number): number => Math.floor(window * settings.threshold)
 
-/** Returns the state of a session and makes it the newest; the oldest of too many is forgotten. */
+/** Returns the state of a session and marks it as the newest; the oldest state is dropped if there are too many. */
 const touchSessionState = ({ sessions }: Engine, id: SessionId): SessionState => {
   const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
   sessions.delete(id)
@@ -178,7 +181,7 @@ const touchSessionState = ({ sessions }: Engine, id: SessionId): SessionState =>
   return known
 }
 
-/** True when a compaction saved less than its least share. */
+/** Returns true if a compaction saved less than the minimum share. */
 const isIneffective = (before: number, after: number): boolean => after > before * (1 - leastSaving)
 
 /** Pauses compactions of a session after a model failed to write the note, and notifies the user. */
@@ -202,7 +205,10 @@ const isAvailable = Effect.fnUntraced(function* (engine: Engine, notify: Notify)
   return false
 })
 
-/** Compacts the conversation at the provider; undefined if the provider cannot, or if nothing is saved. */
+/**
+ * Compacts the conversation at the provider; returns `undefined` if the provider does not support it or nothing is
+ * saved.
+ */
 const compactAtProvider = Effect.fnUntraced(function* (
   engine: Engine,
   { conversationId, messages, notify = ignoreNotice, sessionId, taskId, turnId }: CompactionPort.Request,
@@ -230,7 +236,7 @@ const compactAtProvider = Effect.fnUntraced(function* (
   return compacted
 })
 
-/** Follows a plan of middleware, with the same summaries, pauses and bounds. */
+/** Follows a compaction plan from middleware, with the same summaries, pauses and limits. */
 const runPlan = Effect.fnUntraced(function* (
   { summarise }: Engine,
   { focus, messages, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
@@ -259,7 +265,7 @@ const runPlan = Effect.fnUntraced(function* (
   return after < before ? smaller : messages
 })
 
-/** Asks a model for the note; undefined if it fails or answers nothing. */
+/** Asks a model for the note; returns `undefined` if it fails or returns an empty answer. */
 const writeSummary = (
   { summarise }: Engine,
   { focus, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
@@ -278,7 +284,7 @@ const writeSummary = (
   )
 }
 
-/** Shortens old results; after a refused request all but the newest four messages count as old. */
+/** Shortens old results; after a refused request, all but the newest four messages count as old. */
 const pruneOldResults = (
   { settings }: Engine,
   messages: ReadonlyArray<Prompt.Message>,
@@ -307,7 +313,7 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
   const tailTokens = limit * targetRatio
   const pruned = pruneOldResults(engine, messages, tailTokens, isRefused)
   const saved = before - Split.estimateTotalTokens(pruned)
-  // The provider counts more than the estimate includes: tools, the system prompt.
+  // The provider's count includes tokens that the estimate does not: tools and the system prompt.
   if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
     known.ineffective = 0
     return pruned
@@ -333,8 +339,8 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
 })
 
 /**
- * Makes the engine. `summarise` asks a model for the note, `provider` compacts at the provider if the settings ask for
- * it.
+ * Creates the engine. `summarise` asks a model for the note, `provider` compacts at the provider if the settings ask
+ * for it.
  */
 export const make = (
   settings: Settings,
@@ -363,7 +369,7 @@ export const make = (
   }
 }
 
-/** Settings of a runtime's own engine; `off`: a conversation that does not fit ends its run. */
+/** Settings of the runtime's own compaction engine. With `off`, a conversation that does not fit ends its run. */
 export class CompactionSettings extends Context.Reference<Settings | "off">("hermes-effect/prompt/CompactionSettings", {
   defaultValue: () => ({})
 }) {}

@@ -8,9 +8,9 @@
  * the nearest last; `CLAUDE.md`, and `.cursorrules` with `.cursor/rules/*.mdc`, of the working directory. `AGENTS.md`
  * files below the working directory are named, not read: the model reads them when it works there.
  *
- * A text of more than {@link longest} characters is shown in part, with its beginning and its end. One that looks like
- * an injected instruction is replaced by a notice that names the finding, as is a file that cannot be read. A link of a
- * project that leads out of it is not followed: its target would be sent to a model.
+ * For a text of more than {@link longest} characters, only the beginning and the end are shown. A text that looks like
+ * an injected instruction, and a file that cannot be read, is replaced with a notice that names the problem. A link in
+ * a project that points outside it is not followed, because its target would be sent to a model.
  *
  * Source: `hermes-llm.md` §6.2, §6.4 and §19.4.
  */
@@ -22,23 +22,26 @@ import * as Injection from "../../base/domain/Injection.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
 
-/** Characters of one file in a prompt at most. */
+/** Maximum number of characters of one file in a prompt. */
 const longest = 20_000
 const headChars = 0.7 * longest
 const tailChars = 0.2 * longest
 
-/** Bytes of a file that is read at all. */
+/** Maximum size of a file that is read, in bytes. */
 const maxBytes = 4_000_000
 const maxAncestors = 64
 
-/** A file as it is shown to a model. */
+/** A file as shown to a model. */
 export interface ContextFile {
-  /** Name to show: relative to the root of the project. */
+  /** Displayed name, relative to the root of the project. */
   readonly name: string
   readonly text: string
-  /** True when `text` says why the file's own is not shown. */
+  /** True if `text` is a notice that explains why the file's own text is not shown. */
   readonly isNotice: boolean
-  /** Text that characters of the file hide, for the user alone: a model would read it as an instruction. */
+  /**
+   * Text hidden in the characters of the file. It is shown only to the user, because a model would read it as an
+   * instruction.
+   */
   readonly hidden?: string | undefined
 }
 
@@ -49,7 +52,7 @@ export interface ProjectContext {
   readonly nested: ReadonlyArray<string>
 }
 
-/** A text in the length that a prompt has room for: its beginning and its end, with a note between them. */
+/** Shortens a text to the length available in a prompt: its beginning and its end, with a note between them. */
 const shortenText = (name: string, text: string): string =>
   text.length <= longest
     ? text
@@ -86,7 +89,7 @@ const makeNotice = (name: string, why: string): ContextFile => ({
 
 const isMissing = ({ reason }: PlatformError): boolean => reason._tag === "NotFound" || reason._tag === "BadResource"
 
-/** Reads one file; undefined if the file does not exist or is empty. */
+/** Reads one file; returns `undefined` if the file does not exist or is empty. */
 const readContextFile = Effect.fnUntraced(function* (
   path: string,
   name: string,
@@ -117,7 +120,7 @@ const readContextFile = Effect.fnUntraced(function* (
 const isExistingPath = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
 
-/** The directories from the root of the repository down to `cwd`; `cwd` alone outside of a repository. */
+/** Returns the directories from the root of the repository down to `cwd`; only `cwd` outside a repository. */
 const listAncestors = Effect.fnUntraced(function* (cwd: string) {
   const paths = yield* Path.Path
   const up: Array<string> = []
@@ -134,7 +137,7 @@ const maxDirectories = 200
 const maxDepth = 3
 const passedOver = /^\.|^(?:node_modules|vendor|dist|build|target|out|venv|__pycache__)$/
 
-/** `AGENTS.md` files below a directory, as far as a short look finds them. */
+/** Finds `AGENTS.md` files below a directory, with a limited search. */
 const findNestedFiles = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -154,7 +157,7 @@ const findNestedFiles = Effect.fnUntraced(function* (cwd: string) {
   return found
 })
 
-/** Reads the first of some names that a directory has. */
+/** Reads the first existing file of several names in a directory. */
 const readFirstFile = Effect.fnUntraced(function* (directory: string, names: ReadonlyArray<string>, root: string) {
   const paths = yield* Path.Path
   for (const name of names) {
@@ -201,13 +204,16 @@ export const readProjectContext = Effect.fnUntraced(function* (
   return { files: claude === undefined ? yield* readCursorRules(cwd, root) : [claude], nested }
 })
 
-/** Reads `SOUL.md` of the agent's home, which takes the place of the built-in identity; undefined without one. */
+/**
+ * Reads `SOUL.md` of the agent's home directory, which replaces the built-in identity; returns `undefined` if it does
+ * not exist.
+ */
 export const readSoul = (
   home: string
 ): Effect.Effect<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(Path.Path, (paths) => readContextFile(paths.join(home, "SOUL.md"), "SOUL.md", undefined))
 
-/** The part of a system prompt that a project's instructions are; undefined without any. */
+/** Renders a project's instructions as a part of a system prompt; returns `undefined` without instructions. */
 export const renderProjectContext = ({ files, nested }: ProjectContext): string | undefined => {
   if (files.length === 0 && nested.length === 0) return undefined
   return [

@@ -7,11 +7,11 @@
  * processes and replaces the whole file. Several operations are one atomic change; the size limit applies to the
  * result. If a write would lose an edit made by hand, the old file is first preserved as a copy.
  *
- * Prompts show the blocks that {@link Service.blocks} reads when a session begins; later writes change the file and the
- * tool's answers, not that prompt. An entry that looks like an injected instruction is not stored. If it was written
- * into the file by hand, it stays there, but the prompt shows a notice instead, and a warning is logged.
+ * Prompts show the blocks that {@link Service.blocks} reads when a session begins. Later writes change the file and the
+ * tool's answers but not that prompt. An entry that looks like an injected instruction is not stored. If a person wrote
+ * it into the file, it remains there, but the prompt shows a notice instead, and a warning is logged.
  *
- * **Example** (Remember something for later sessions)
+ * **Example** (Storing a fact for later sessions)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -58,7 +58,7 @@ import * as TextHygiene from "../../base/domain/TextHygiene.ts"
 /** File of an entry. */
 export type Target = "memory" | "user"
 
-/** One change of the entries. `old_text` is a part of exactly one of them. */
+/** One change of the entries. `old_text` must be part of exactly one entry. */
 export const Operation = Schema.Struct({
   action: Schema.Literals(["add", "replace", "remove"]),
   content: Schema.optionalKey(
@@ -73,19 +73,19 @@ export const Operation = Schema.Struct({
 /** See {@link Operation}. */
 export type Operation = typeof Operation.Type
 
-/** Refusal of a change; nothing was changed. */
+/** Error raised when a change is refused; the entries are unchanged. */
 export class MemoryRefused extends Schema.TaggedError<MemoryRefused>("hermes-effect/prompt/MemoryRefused")(
   "MemoryRefused",
   {
     message: Schema.String,
-    /** The entries as they are, where the model has to choose among them. */
+    /** The current entries, if the model has to select one of them. */
     entries: Schema.optionalKey(Schema.Array(Schema.String))
   }
 ) {}
 
 const separator = "\n§\n"
 
-/** Entries of a file's text, each once. */
+/** Parses the entries of a file without duplicates. */
 export const parse = (text: string): ReadonlyArray<string> =>
   Array.from(
     new Set(
@@ -98,16 +98,16 @@ export const parse = (text: string): ReadonlyArray<string> =>
     )
   )
 
-/** Text of a file with these entries. */
+/** Renders the text of a file with these entries. */
 export const render = (entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `${entries.join(separator)}\n`
 
-/** Characters that entries take of their limit. */
+/** Counts the characters that entries use of their limit. */
 export const countChars = (entries: ReadonlyArray<string>): number => entries.join(separator).length
 
 const formatCount = (count: number): string => count.toLocaleString("en-US")
 
-/** Share of the limit that is used: `45% — 990/2,200 chars`. */
+/** Formats the used share of the limit: `45% — 990/2,200 chars`. */
 export const formatUsage = (entries: ReadonlyArray<string>, limit: number): string =>
   `${Math.round((countChars(entries) / limit) * 100)}% — ` +
   `${formatCount(countChars(entries))}/${formatCount(limit)} chars`
@@ -115,7 +115,7 @@ export const formatUsage = (entries: ReadonlyArray<string>, limit: number): stri
 const refuseChange = (message: string, entries?: ReadonlyArray<string>) =>
   Result.fail(new MemoryRefused({ message, ...(entries === undefined ? {} : { entries }) }))
 
-/** Text of an entry as it may be stored, or the reason against it. */
+/** Returns the text of an entry in the form to store, or the reason why it cannot be stored. */
 const checkEntry = (content: string | undefined): Result.Result<string, MemoryRefused> => {
   const refusal = content === undefined ? undefined : Injection.findMemoryRefusal(content)
   if (refusal !== undefined) return refuseChange(refusal)
@@ -126,7 +126,7 @@ const checkEntry = (content: string | undefined): Result.Result<string, MemoryRe
     : Result.succeed(text)
 }
 
-/** Place of the one entry that has a text in it. */
+/** Returns the index of the only entry that contains a text. */
 const findEntryIndex = (
   entries: ReadonlyArray<string>,
   oldText: string | undefined
@@ -159,7 +159,7 @@ const applyOperation = (
   }
 }
 
-/** The entries after all operations, or why none of them is made. */
+/** Returns the entries after all operations, or the reason why no operation is applied. */
 export const applyOperations = (
   entries: ReadonlyArray<string>,
   operations: ReadonlyArray<Operation>,
@@ -207,7 +207,7 @@ const titles: Readonly<Record<Target, string>> = {
   user: "USER PROFILE (who the user is)"
 }
 
-/** The part of a system prompt that shows these entries; undefined without any. */
+/** Renders these entries as a part of a system prompt; returns `undefined` without entries. */
 export const renderBlock = (target: Target, entries: ReadonlyArray<string>, limit: number): string | undefined =>
   entries.length === 0
     ? undefined
@@ -230,12 +230,12 @@ export interface Saved {
 
 /** The memory of a user. */
 export interface Service {
-  /** Files that are in use. */
+  /** Files in use. */
   readonly targets: ReadonlyArray<Target>
-  /** Characters that fit into a file. */
+  /** Returns the maximum number of characters of a file. */
   readonly getFileLimit: (target: Target) => number
   readonly entries: (target: Target) => Effect.Effect<ReadonlyArray<string>, ConfigError>
-  /** Makes all operations or none. */
+  /** Applies all operations or none. */
   readonly change: (
     target: Target,
     operations: ReadonlyArray<Operation>
@@ -250,8 +250,8 @@ export interface Service {
     text: string
   ) => Effect.Effect<Saved, ConfigError | MemoryRefused>
   /**
-   * Parts of a system prompt: memory, then the user's profile. A file that cannot be read is reported in the log and
-   * left out.
+   * Parts of a system prompt: memory, then the user's profile. A file that cannot be read is logged and omitted. A file
+   * that cannot be read is reported in the log and left out.
    */
   readonly blocks: Effect.Effect<ReadonlyArray<string>>
 }
@@ -259,19 +259,19 @@ export interface Service {
 /** See {@link Service}. */
 export class MemoryStore extends Context.Service<MemoryStore, Service>()("hermes-effect/prompt/MemoryStore") {}
 
-/** Place and bounds of a memory. */
+/** Location and limits of a memory. */
 export interface Options {
   /** Directory of `MEMORY.md` and `USER.md`. */
   readonly directory: string
   /** Database that holds the leases of its writers. */
   readonly database: string
-  /** Characters of each file in use; one that is absent is not in use. */
+  /** Maximum number of characters of each file; a file without a limit is not in use. */
   readonly limits: { readonly [target in Target]?: number | undefined }
 }
 
 const fileNames: Readonly<Record<Target, string>> = { memory: "MEMORY.md", user: "USER.md" }
 
-/** The memory in a directory. */
+/** Creates the memory of a directory. */
 export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -287,7 +287,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         Effect.provideContext(context)
       )
 
-    /** Keeps what a writer would lose of a file that was edited by hand. */
+    /** Preserves text of a manually edited file that a write would lose. */
     const keepForeign = Effect.fnUntraced(function* (target: Target, text: string) {
       if (text.trim() === "" || render(parse(text)) === `${text.trim()}\n`) return
       const millis = yield* Clock.currentTimeMillis
@@ -302,7 +302,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       )
     })
 
-    /** Makes new entries of those that the file has. */
+    /** Replaces the entries of a file with new entries computed from them. */
     const updateEntries = (
       target: Target,
       make: (before: ReadonlyArray<string>, limit: number) => Result.Result<ReadonlyArray<string>, MemoryRefused>
@@ -360,7 +360,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     return { targets, getFileLimit: getLimit, entries, change, rewrite, blocks }
   })
 
-/** The memory that a user's settings mean, in the home directory. */
+/** Creates the memory configured in a user's settings, in the home directory. */
 export const makeFromSettings = (
   { memory: { memoryCharLimit, memoryEnabled, userCharLimit, userProfileEnabled } }: Pick<Values, "memory">,
   home: Environment.Home["Service"]
@@ -374,6 +374,6 @@ export const makeFromSettings = (
     }
   })
 
-/** {@link make} as a layer. */
+/** Provides {@link make} as a Layer. */
 export const layer = (options: Options): Layer.Layer<MemoryStore, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(MemoryStore, make(options))

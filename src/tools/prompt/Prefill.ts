@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * A relative path of their file is one below the home directory of the agent, `~/` is the user's.
+ * A relative path of the file is resolved against the home directory of the agent, and `~/` against the user's home
+ * directory.
  *
  * Source: `hermes-llm.md` §8, `hermes-product.md` §6 (`prefill_messages_file`).
  */
@@ -25,15 +26,15 @@ const toMessage = ({ content, role }: (typeof messages.Type)[number]): Prompt.Me
   return role === "user" ? Prompt.userMessage({ content: parts }) : Prompt.assistantMessage({ content: parts })
 }
 
-/** Directories that a path may begin in. */
+/** Directories against which a path is resolved. */
 interface BaseDirectories {
   readonly agentHome: string
   readonly userHome: string | undefined
 }
 
 /**
- * Reads the example messages of a file: a JSON list of `{ "role": "user" | "assistant", "content": text }`. None
- * without a file.
+ * Reads the example messages of a file: a JSON list of `{ "role": "user" | "assistant", "content": text }`. Returns an
+ * empty list if no file is configured.
  */
 export const readPrefill = Effect.fnUntraced(function* (
   file: string | undefined,
@@ -57,7 +58,7 @@ export const readPrefill = Effect.fnUntraced(function* (
   return decoded.map(toMessage)
 })
 
-/** The messages of a call: the system prompt, the examples, the conversation. */
+/** Returns the messages of a call: the system prompt, the examples, the conversation. */
 export const insertPrefill = (
   conversation: ReadonlyArray<Prompt.Message>,
   prefill: ReadonlyArray<Prompt.Message> | undefined

@@ -22,7 +22,7 @@ import {
 } from "./SkillRefusal.ts"
 import { buildSkillPath, findOwnSkill, resolveInsideSkill, type SkillShelf } from "./SkillShelf.ts"
 
-/** Place of a change, and the text that a file gets for its old one; of a removal none. */
+/** Path of a change, and the function that returns the new text of the file; `undefined` for a removal. */
 interface ChangePlan {
   readonly path: string
   readonly edit?: (
@@ -30,7 +30,7 @@ interface ChangePlan {
   ) => Effect.Effect<{ readonly text: string; readonly warnings: ReadonlyArray<string> }, SkillRefused>
 }
 
-/** Plans a new skill; refuses a name that is not valid or that exists. */
+/** Plans a new skill; refuses a name that is invalid or already exists. */
 const planCreation = Effect.fnUntraced(function* (
   shelf: SkillShelf,
   change: Extract<Change, { readonly action: "create" }>
@@ -59,7 +59,7 @@ const planCreation = Effect.fnUntraced(function* (
   }
 })
 
-/** Plans a change: the file or directory that it is of, and the text that the file gets. */
+/** Plans a change: the affected file or directory, and the new text of the file. */
 const planChange = Effect.fnUntraced(function* (
   shelf: SkillShelf,
   change: Change
@@ -103,7 +103,7 @@ const planChange = Effect.fnUntraced(function* (
   return { path, edit: () => Effect.succeed({ text, warnings }) }
 })
 
-/** Writes the text that a change returns for the old one. */
+/** Writes the text that a change computes from the old text. */
 const writeSkillFile = <E>(
   { fs, options, paths }: SkillShelf,
   path: string,
@@ -120,7 +120,7 @@ const writeSkillFile = <E>(
     return { path, warnings: (yield* Effect.fromResult(result)).warnings }
   })
 
-/** Fails as the change would now; nothing is changed. */
+/** Fails in the same way as the change would, without changing anything. */
 export const checkChange = (shelf: SkillShelf, change: Change) =>
   Effect.flatMap(planChange(shelf, change), ({ edit, path }) =>
     edit === undefined
@@ -131,7 +131,7 @@ export const checkChange = (shelf: SkillShelf, change: Change) =>
         )
   )
 
-/** Makes a change of a skill. A directory that it created is removed again if it fails. */
+/** Applies a change of a skill. If it fails, a directory that it created is removed again. */
 export const applyChange = Effect.fnUntraced(function* (shelf: SkillShelf, change: Change) {
   const { fs, options, paths } = shelf
   const { edit, path } = yield* planChange(shelf, change)
@@ -143,7 +143,7 @@ export const applyChange = Effect.fnUntraced(function* (shelf: SkillShelf, chang
     )
   }
   if (change.action === "delete") {
-    // Gone at once for every reader, then file by file.
+    // The directory disappears at once for every reader and is then deleted file by file.
     const aside = paths.join(options.directory, `.deleted-${yield* Ids.makeHex(12)}`)
     yield* toSkillRefusal(path)(Effect.andThen(fs.rename(path, aside), fs.remove(aside, { recursive: true })))
   } else yield* toSkillRefusal(path)(fs.remove(path))

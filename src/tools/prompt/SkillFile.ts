@@ -14,7 +14,8 @@
  *
  * **Gotchas**
  *
- * Defence in depth: a skill without a finding may still be hostile. Its scripts run under the approvals of the run.
+ * This is defense in depth: a skill without a finding may still be hostile. Its scripts run under the approvals of the
+ * run.
  *
  * Source: `hermes-product.md` §4.4, `hermes-llm.md` §6.2 and §6.3.
  */
@@ -28,18 +29,18 @@ import * as TextHygiene from "../../base/domain/TextHygiene.ts"
 /** Name of the file. */
 export const fileName = "SKILL.md"
 
-/** Bytes of one file of a skill at most. */
+/** Maximum size of one file of a skill, in bytes. */
 export const maxBytes = 1_048_576
 
 const maxFrontmatter = 16_000
-/** Characters of a description in the open format. */
+/** Maximum number of characters of a description in the open format. */
 const maxDescription = 1_024
 const maxCompatibility = 500
 const maxNames = 64
 
 const Names = Schema.Array(Schema.String)
 
-/** Tools and toolsets on which it depends that a skill is offered. */
+/** Tools and toolsets that determine whether a skill is offered. */
 export const Conditions = Schema.Struct({
   requiresTools: Names,
   requiresToolsets: Names,
@@ -54,10 +55,10 @@ export const Facts = Schema.Struct({
   /** The name in the frontmatter; empty if absent. */
   name: Schema.String,
   description: Schema.String,
-  /** Systems that the skill is for (`linux`, `macos`, `windows`); every one when empty. */
+  /** Systems that the skill supports (`linux`, `macos`, `windows`); empty for all systems. */
   platforms: Names,
   conditions: Conditions,
-  /** Variables of the environment that the skill needs. */
+  /** Environment variables that the skill needs. */
   variables: Names,
   license: Schema.optionalKey(Schema.String),
   compatibility: Schema.optionalKey(Schema.String)
@@ -72,10 +73,10 @@ export interface SkillFile {
   readonly body: string
 }
 
-/** A name in the open format: lower-case words with hyphens between them. */
+/** Returns true for a name in the open format: lower-case words with hyphens between them. */
 export const isName = (name: string): boolean => name.length <= maxNames && /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)
 
-/** A name of a directory that can be a skill or a category. */
+/** Returns true for a directory name that a skill or a category may have. */
 export const isDirectoryName = (name: string): boolean =>
   /^[A-Za-z0-9][\w.-]{0,63}$/.test(name) && name !== "node_modules"
 
@@ -84,7 +85,7 @@ const toSingleLine = (value: unknown): string =>
     ? TextHygiene.withoutControls(String(value)).replaceAll(/\s+/g, " ").trim()
     : ""
 
-/** Reads a list of names: a list, or words in one text. */
+/** Reads names from a list, or from words in one text. */
 const readNames = (value: unknown): ReadonlyArray<string> => {
   const items: ReadonlyArray<unknown> = Array.isArray(value)
     ? value
@@ -128,7 +129,7 @@ const readFacts = (read: unknown): Facts => {
   }
 }
 
-/** Reads the text of a `SKILL.md`; the failure says what is wrong and how to correct it. */
+/** Parses the text of a `SKILL.md`. The failure describes the mistake and its correction. */
 export const parse = (yaml: Yaml, given: string): Result.Result<SkillFile, string> => {
   if (given.includes("\0")) return Result.fail("it is not text")
   const text = given.replace(/^\ufeff/, "").replaceAll("\r\n", "\n")
@@ -155,7 +156,7 @@ export const parse = (yaml: Yaml, given: string): Result.Result<SkillFile, strin
   })
 }
 
-/** Deviations of a readable skill from the open format, and problems that prevent its intended use. */
+/** Lists deviations of a readable skill from the open format, and problems that prevent its intended use. */
 export const listRemarks = ({ body, facts }: SkillFile, directory: string): ReadonlyArray<string> => [
   ...(facts.name === "" ? ["it has no name in its frontmatter"] : []),
   ...(facts.name !== "" && !isName(facts.name)
@@ -178,7 +179,10 @@ export const findRefusals = (text: string, file = fileName): ReadonlyArray<strin
     id === "hidden_element" && !/\.(?:md|markdown|mdx|txt)$/i.test(file) ? [] : [id]
   )
 
-/** Text that characters of a file hide, for the user alone: a model would read it as an instruction. */
+/**
+ * Returns text hidden in the characters of a file. It is shown only to the user, because a model would read it as an
+ * instruction.
+ */
 export const readHiddenText = (text: string): string | undefined =>
   Injection.scan(text, "skill").find(({ hidden }) => hidden !== undefined)?.hidden
 
@@ -200,6 +204,6 @@ const suspicious: ReadonlyArray<readonly [id: string, pattern: RegExp]> = [
   ["asks for root", /\bsudo\s{1,4}\S/i]
 ]
 
-/** Names of commands in a file that deserve a look before it is used. */
+/** Returns the names of commands in a file that should be reviewed before it is used. */
 export const findWarnings = (text: string): ReadonlyArray<string> =>
   suspicious.flatMap(([id, pattern]) => (pattern.test(text) ? [id] : []))

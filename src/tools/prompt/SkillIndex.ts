@@ -1,19 +1,19 @@
 /**
- * The index of skills: the skills below some directories, read once and read again when a file changes.
+ * The index of skills. Skills in several directories are read once, and read again when a file changes.
  *
  * **Details**
  *
  * A skill is a directory with a `SKILL.md`, at most {@link maxDepth} levels below one of the directories; the
- * directories between are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own: its
- * index is stored in a snapshot file across processes. The others are read-only, and are read by each process; of two
- * skills with the same name, the one in the earlier directory is used.
+ * directories in between are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own:
+ * its index is stored in a snapshot file across processes. The other directories are read-only and read by each
+ * process. If two skills have the same name, the skill in the earlier directory is used.
  *
- * A snapshot holds as long as the list of files is the same and each has the time, size and inode that it had. A file
- * that was changed in the two seconds before the snapshot is not trusted, as it may change again without a trace. In
- * every other case all files are read again; one whose content has the same digest is not parsed again.
+ * A snapshot is valid while the list of files and the time, size and inode of each file are unchanged. A file that was
+ * changed in the two seconds before the snapshot is not trusted, because it may change again with the same time.
+ * Otherwise all files are read again, but a file with an unchanged digest is not parsed again.
  *
- * A file that cannot be read, that is no skill, or that wants to command the model against its user is a problem in the
- * index and nothing else; sessions begin without it.
+ * A file that cannot be read, is not a skill, or tries to command the model against its user is listed as a problem in
+ * the index; sessions begin without it.
  *
  * Source: `hermes-llm.md` §6.3.
  */
@@ -30,22 +30,22 @@ import * as Ids from "../../base/domain/Ids.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as SkillFile from "./SkillFile.ts"
 
-/** Levels of directories below a directory of skills, the skill's own among them. */
+/** Maximum number of directory levels below a directory of skills, including the skill's own directory. */
 export const maxDepth = 4
 const maxFiles = 2_000
 const maxDescriptionFile = 16_000
 const descriptionFile = "DESCRIPTION.md"
 
-/** Milliseconds in which a file can change twice without a trace in its time. */
+/** Time in milliseconds within which two changes of a file may have the same modification time. */
 const settlingMillis = 2_000
 
 /** Facts of one file. */
 const FileRecord = Schema.Struct({
-  /** Time, size and inode. */
+  /** Time, size and inode of the file. */
   stamp: Schema.String,
   digest: Schema.String,
   facts: Schema.optionalKey(SkillFile.Facts),
-  /** Of a `DESCRIPTION.md`. */
+  /** Description from a `DESCRIPTION.md`. */
   description: Schema.optionalKey(Schema.String),
   /** Reason why the file is not used. */
   problem: Schema.optionalKey(Schema.String)
@@ -57,73 +57,76 @@ const version = 1
 const Snapshot = Schema.fromJsonString(
   Schema.Struct({
     version: Schema.Literal(version),
-    /** Path of the directory, as the files are relative to it. */
+    /** Path of the directory; file paths are relative to it. */
     directory: Schema.String,
-    /** Milliseconds since the epoch. */
+    /** Time of the snapshot, in milliseconds since the epoch. */
     taken: Schema.Finite,
     files: Schema.Record(Schema.String, FileRecord)
   })
 )
 type Snapshot = typeof Snapshot.Type
 
-/** A skill that can be used. */
+/** A usable skill. */
 export interface Skill {
-  /** Name of its directory. */
+  /** Name of the skill's directory. */
   readonly name: string
   /** Directories above it, joined by `/`; `general` if there are no such directories. */
   readonly category: string
   /** Category and name, joined by `/`; only the name if it has no category. */
   readonly path: string
-  /** Absolute. */
+  /** Absolute path of the skill's directory. */
   readonly directory: string
   readonly facts: SkillFile.Facts
-  /** Place that it comes from. */
+  /** Kind of source that the skill comes from. */
   readonly source: Source["kind"]
-  /** True for a skill that is not in the user's own directory. */
+  /** True if the skill is not in the user's own directory. */
   readonly isReadOnly: boolean
 }
 
-/** A file that is not used, and why. */
+/** An unused file, and the reason. */
 export interface Problem {
-  /** Absolute. */
+  /** Absolute path of the file. */
   readonly path: string
   readonly message: string
 }
 
-/** Everything that there is. */
+/** All skills, categories and problems. */
 export interface Catalogue {
-  /** Ordered by category and name; each name of a later directory that an earlier one has is left out. */
+  /**
+   * Skills ordered by category and name. A skill in a later directory is omitted if its name already exists in an
+   * earlier one.
+   */
   readonly skills: ReadonlyArray<Skill>
-  /** Descriptions of categories by their names. */
+  /** Descriptions of categories by name. */
   readonly categories: ReadonlyMap<string, string>
   readonly problems: ReadonlyArray<Problem>
-  /** Identity of this state: equal for equal files. Undefined where a file may still be changing. */
+  /** Identity of this state, equal for equal files; `undefined` if a file may still be changing. */
   readonly signature: string | undefined
 }
 
-/** A directory with skills besides the user's own, absolute. */
+/** A directory with skills in addition to the user's own; absolute. */
 export interface Source {
   readonly kind: "user" | "external" | "project" | "plugin"
   readonly directory: string
-  /** Category of skills that have none. */
+  /** Category of skills that have no category. */
   readonly category?: string | undefined
-  /** Reason why the skills in it are not used; they are, when absent. */
+  /** Reason why the skills in it are not used; `undefined` if they are used. */
   readonly refusal?: string | undefined
 }
 
-/** Directories that are looked through. */
+/** Directories that are searched for skills. */
 export interface Options {
-  /** The user's own, absolute. */
+  /** Absolute path of the user's own directory. */
   readonly directory: string
   /** Further sources, in order of precedence; evaluated on each use. */
   readonly sources: Effect.Effect<ReadonlyArray<Source>>
-  /** File of the snapshot of `directory`; without one every process reads it. */
+  /** File of the snapshot of `directory`; without it, every process reads the directory. */
   readonly snapshot: string | undefined
 }
 
 type Platform = FileSystem.FileSystem | Path.Path
 
-/** A file that was found, before it is read. */
+/** A file that was found but not read yet. */
 interface FileStamp {
   readonly stamp: string
   readonly modified: number
@@ -140,14 +143,14 @@ const toFileStamp = ({ ino, mtime, size }: FileSystem.File.Info): FileStamp => {
   return { stamp: `${modified}:${size}:${Option.getOrElse(ino, () => 0n)}`, modified, size: Number(size) }
 }
 
-/** Lists the files of a directory of skills. One that is not there is empty. */
+/** Lists the files of a directory of skills. A missing directory counts as empty. */
 const listFiles = Effect.fnUntraced(function* (root: string): Effect.fn.Return<Listing, never, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files = new Map<string, FileStamp>()
   const problems: Array<Problem> = []
   const queue: Array<{ readonly at: string; readonly depth: number }> = [{ at: "", depth: 0 }]
-  // Links to a directory that is looked through already lead in circles.
+  // Links to a directory that was already visited would lead to cycles.
   const seen = new Set<string>()
   const isNew = ({ dev, ino }: FileSystem.File.Info): boolean => {
     if (Option.isNone(ino)) return true
@@ -252,7 +255,7 @@ const isSame = ({ files }: Listing, snapshot: Snapshot): boolean => {
   return known.length === files.size && known.every(([path, { stamp }]) => files.get(path)?.stamp === stamp)
 }
 
-/** Returns the snapshot of a directory: the known one if it is current, else a new one from its files. */
+/** Returns the snapshot of a directory: the known snapshot if it is current, otherwise a new snapshot of its files. */
 const refreshSnapshot = Effect.fnUntraced(function* (
   root: string,
   listing: Listing,
@@ -275,7 +278,7 @@ const refreshSnapshot = Effect.fnUntraced(function* (
   return { snapshot: { version, directory: root, taken, files: Object.fromEntries(records) }, isNew: true }
 })
 
-/** Writes the snapshot file, whole or not at all. It only saves time: a home that cannot be written is no problem. */
+/** Writes the snapshot file atomically. The file only saves time, so a failure to write is ignored. */
 const saveSnapshot = (path: string, snapshot: Snapshot): Effect.Effect<void, never, Platform> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -303,7 +306,7 @@ const splitSkillPath = (path: string): { readonly category: string | undefined; 
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Puts together what was read of all directories, the user's own first. */
+/** Combines the snapshots of all directories, the user's own first. */
 const buildCatalogue = (
   paths: Path.Path,
   parts: ReadonlyArray<{ readonly source: Source; readonly listing: Listing; readonly snapshot: Snapshot }>
@@ -363,7 +366,7 @@ const buildCatalogue = (
   }
 }
 
-/** Makes a reader of the skills of some directories. It reads them again when files change. */
+/** Creates a reader for the skills of several directories. It reads them again when files change. */
 export const make = ({
   directory,
   snapshot: file,

@@ -7,7 +7,7 @@
  * tries to turn the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} lists the
  * skills to install and the commands to review; {@link installSkill} installs one skill atomically.
  *
- * A source is one skill, or a folder of several.
+ * A source contains one skill, or is a folder with several skills.
  *
  * Source: `hermes-product.md` §4.4.
  */
@@ -25,35 +25,35 @@ import * as TarArchive from "../../base/domain/TarArchive.ts"
 import * as SkillFile from "./SkillFile.ts"
 import { SkillRefused } from "./SkillRefusal.ts"
 
-/** Source of an installation. */
+/** Request for an installation. */
 export interface Request {
   /** A folder, a tarball, or an address. */
   readonly source: string
-  /** Base of a relative path. */
+  /** Base directory of a relative path. */
   readonly cwd: string
   /** Directory of the user's skills. */
   readonly directory: string
   /**
-   * Makes a copy of the repository that the source means, or of a folder that is one; undefined for a source that means
-   * none.
+   * Clones the repository that the source names, or a folder that is a repository; returns `undefined` if the source is
+   * not a repository.
    */
   readonly clone: (source: string, directory: string) => Effect.Effect<void, { readonly message: string }> | undefined
-  /** Downloads the tarball that the source means; undefined for a source that means none. */
+  /** Downloads the tarball that the source names; returns `undefined` if the source is not a tarball. */
   readonly download: (source: string) => Effect.Effect<Uint8Array, { readonly message: string }> | undefined
 }
 
-/** A skill that was examined and can be put in place. */
+/** A skill that was checked and can be installed. */
 export interface PlannedSkill {
   readonly name: string
   readonly facts: SkillFile.Facts
-  /** The copy, absolute. */
+  /** Absolute path of the copy. */
   readonly from: string
   /** Files, relative to the skill's directory. */
   readonly files: ReadonlyArray<string>
   readonly bytes: number
-  /** Commands that deserve a look, each with its file. */
+  /** Commands that should be reviewed, each with its file. */
   readonly warnings: ReadonlyArray<string>
-  /** Points in which it departs from the open format. */
+  /** Deviations from the open format. */
   readonly remarks: ReadonlyArray<string>
 }
 
@@ -73,12 +73,15 @@ const toSkillRefusal =
     Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${describeReason(error)}` }))
 
 interface ListedFile {
-  /** Relative to the root. */
+  /** Path relative to the root. */
   readonly path: string
   readonly bytes: number
 }
 
-/** Files of a directory without its repository; refuses links, special files, and more than is taken. */
+/**
+ * Lists the files of a directory without its `.git` directory; refuses links, special files, and sources that exceed
+ * the limits.
+ */
 const listFiles = Effect.fnUntraced(function* (
   root: string
 ): Effect.fn.Return<ReadonlyArray<ListedFile>, SkillRefused, Platform> {
@@ -115,7 +118,7 @@ const listFiles = Effect.fnUntraced(function* (
   return files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 })
 
-/** Unpacks a gzip stream as far as it is allowed to go. */
+/** Decompresses a gzip stream up to the permitted size. */
 const decompressGzip = (source: string, bytes: Uint8Array): Effect.Effect<Uint8Array, SkillRefused> =>
   Effect.suspend(() => {
     let total = 0
@@ -164,7 +167,7 @@ const unpackArchive = Effect.fnUntraced(function* (source: string, bytes: Uint8A
   )
 })
 
-/** Copies what `source` means into `directory`. */
+/** Copies the source into `directory`. */
 const fetchSource = Effect.fnUntraced(function* ({ clone, cwd, download, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -200,7 +203,7 @@ const fetchSource = Effect.fnUntraced(function* ({ clone, cwd, download, source 
   }
 })
 
-/** Looks at one skill of a copy. */
+/** Checks one skill of a copy. */
 const inspectSkill = Effect.fnUntraced(function* (
   root: string,
   files: ReadonlyArray<ListedFile>
@@ -246,7 +249,7 @@ const inspectSkill = Effect.fnUntraced(function* (
   }
 })
 
-/** Skills of a source: those that can be put in place, and why others cannot. */
+/** Skills of a source: the skills that can be installed, and the reasons why others cannot. */
 export interface InstallationPlan {
   readonly skills: ReadonlyArray<PlannedSkill>
   readonly refused: ReadonlyArray<string>
@@ -259,7 +262,8 @@ export const planInstallation = Effect.fn("SkillInstaller.planInstallation")(fun
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   yield* toSkillRefusal(request.directory)(fs.makeDirectory(request.directory, { recursive: true, mode: 0o700 }))
-  // In the target directory, so that the move is one step; hidden, so that it is not listed as a skill.
+  // The copy is inside the target directory, so that the move is atomic, and hidden, so that it is not listed as a
+  // skill.
   const staging = yield* toSkillRefusal(request.directory)(
     fs.makeTempDirectoryScoped({ directory: request.directory, prefix: ".install-" })
   )
@@ -290,10 +294,7 @@ export const planInstallation = Effect.fn("SkillInstaller.planInstallation")(fun
   return skills.length === 0 ? yield* refuseInstallation(refused.join("; ")) : { skills, refused }
 })
 
-/**
- * Puts a planned skill in place; `replaces` is the directory of the one that it takes the place of. Gives its
- * directory.
- */
+/** Installs a planned skill and returns its directory. `replaces` is the directory of the skill that it replaces. */
 export const installSkill = Effect.fn("SkillInstaller.installSkill")(function* (
   { from, name }: PlannedSkill,
   {

@@ -1,11 +1,11 @@
 /**
- * Changes of skills that wait for the user: a background review proposed them while no user could approve them. They
- * have no effect until they are accepted.
+ * Changes of skills that wait for the user's approval. A background review proposed them when no user could approve
+ * them. They have no effect until they are accepted.
  *
  * **Details**
  *
- * They are stored in one file in the user's skills directory, oldest first, without duplicates. Beyond 20 changes the
- * oldest is removed.
+ * They are stored in one file in the user's skills directory, oldest first, without duplicates. If there are more than
+ * 20 changes, the oldest is removed.
  *
  * Source: `hermes-llm.md` §6.6, `hermes-product.md` §2.3 (`staged`, `pending_id`).
  */
@@ -30,7 +30,7 @@ export const Change = Schema.Union([
     name: Schema.String,
     oldText: Schema.String,
     newText: Schema.String,
-    /** True when each occurrence is replaced; else there must be exactly one. */
+    /** True to replace every occurrence; otherwise there must be exactly one. */
     all: Schema.optionalKey(Schema.UndefinedOr(Schema.Boolean)),
     file: text
   }),
@@ -46,10 +46,10 @@ export const Change = Schema.Union([
 /** Type of {@link Change}. */
 export type Change = typeof Change.Type
 
-/** A change that waits for the user. */
+/** A change that waits for the user's approval. */
 const Proposal = Schema.Struct({
   id: Schema.String,
-  /** Milliseconds since the epoch. */
+  /** Time of the proposal, in milliseconds since the epoch. */
   at: Schema.Finite,
   change: Change
 })
@@ -58,7 +58,7 @@ export type Proposal = typeof Proposal.Type
 
 /** Proposals of a user. */
 export interface Service {
-  /** The oldest first. */
+  /** Proposals, oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Proposal>, ConfigError>
   /** Stores a change and returns its id. */
   readonly add: (change: Change) => Effect.Effect<string, ConfigError>
@@ -75,7 +75,7 @@ const decode = Schema.decodeUnknownOption(File)
 const renderFile = (proposals: ReadonlyArray<Proposal>): string =>
   proposals.length === 0 ? "" : `${JSON.stringify({ version: 1, proposals })}\n`
 
-/** The proposals in a file; `database` holds the lease of its writers. */
+/** Creates the service for proposals in a file; `database` holds the lease of its writers. */
 export const make = Effect.fnUntraced(function* ({
   database,
   path

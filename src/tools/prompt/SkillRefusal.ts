@@ -11,26 +11,26 @@ import * as Redaction from "../../base/domain/Redaction.ts"
 import * as SkillFile from "./SkillFile.ts"
 import type { Change } from "./SkillProposals.ts"
 
-/** Reports why a skill is not shown or not changed; nothing was changed. */
+/** Error raised when a skill is not shown or not changed; no file was changed. */
 export class SkillRefused extends Schema.TaggedError<SkillRefused>("hermes-effect/prompt/SkillRefused")(
   "SkillRefused",
   { message: Schema.String }
 ) {}
 
-/** Directories of a skill that hold files which may be written. */
+/** Directories of a skill whose files may be written. */
 const folders = ["references", "templates", "scripts", "assets"]
 
 /** Fails with a message for the model or the user. */
 export const refuseRequest = (message: string): Effect.Effect<never, SkillRefused> =>
   Effect.fail(new SkillRefused({ message }))
 
-/** Turns a failure of the file system at a path into a refusal. */
+/** Converts a failure of the file system at a path to a refusal. */
 export const toSkillRefusal =
   (path: string) =>
   <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, SkillRefused, R> =>
     Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${describeReason(error)}` }))
 
-/** Refuses a path that does not stay in the skill's directory; else returns its parts joined by `/`. */
+/** Refuses a path that leaves the skill's directory; otherwise returns its parts joined by `/`. */
 export const toSafePath = (file: string): Effect.Effect<string, SkillRefused> => {
   const parts = file.split(/[/\\]/).filter((part) => part !== "" && part !== ".")
   return file.startsWith("/") || /^[A-Za-z]:|\0/.test(file) || parts.includes("..") || parts.length === 0
@@ -38,7 +38,7 @@ export const toSafePath = (file: string): Effect.Effect<string, SkillRefused> =>
     : Effect.succeed(parts.join("/"))
 }
 
-/** Refuses a path that files of skills are not written to. */
+/** Refuses a path at which files of a skill may not be written. */
 export const checkWritablePath = (file: string): Effect.Effect<string, SkillRefused> =>
   Effect.flatMap(toSafePath(file), (path) =>
     /^[^/]+\/./.test(path) &&
@@ -48,7 +48,7 @@ export const checkWritablePath = (file: string): Effect.Effect<string, SkillRefu
       : refuseRequest(`"${file}" is not written: files of a skill stand in ${folders.join("/, ")}/, with plain names`)
   )
 
-/** Refuses a text that a skill cannot have; returns the commands in it that deserve a look. */
+/** Refuses a text that a skill may not contain; returns the commands in it that should be reviewed. */
 export const checkText = (
   text: string,
   file: string,
@@ -77,7 +77,7 @@ export const checkSkillText = Effect.fnUntraced(function* (
   return yield* checkText(text, SkillFile.fileName, added)
 })
 
-/** Replaces one part of a text, or all its occurrences; refuses an absent or ambiguous part. */
+/** Replaces one part of a text, or all its occurrences; refuses a missing or ambiguous part. */
 export const replaceText = (
   text: string,
   { all = false, newText, oldText }: Extract<Change, { readonly action: "patch" }>

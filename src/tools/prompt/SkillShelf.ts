@@ -12,7 +12,7 @@ import * as SkillFile from "./SkillFile.ts"
 import type * as SkillIndex from "./SkillIndex.ts"
 import { refuseRequest, toSafePath, toSkillRefusal } from "./SkillRefusal.ts"
 
-/** The skills of a user with the file system that holds them. */
+/** The skills of a user, and the file system that contains them. */
 export interface SkillShelf {
   readonly fs: FileSystem.FileSystem
   readonly paths: Path.Path
@@ -24,7 +24,7 @@ export interface SkillShelf {
     readonly templateVars?: boolean | undefined
     readonly variable?: ((name: string) => string | undefined) | undefined
   }
-  /** Every skill, also those that are turned off. */
+  /** Every skill, including disabled skills. */
   readonly everything: Effect.Effect<SkillIndex.Catalogue>
   readonly isDisabled: (skill: SkillIndex.Skill) => boolean
 }
@@ -32,7 +32,7 @@ export interface SkillShelf {
 const maxLinked = 200
 const maxTextChars = 100_000
 
-/** Refuses the name of a skill that does not exist or cannot be read, with the nearest name. */
+/** Refuses the name of a skill that does not exist or cannot be read, and suggests the nearest name. */
 const refuseUnknownSkill = ({ paths }: SkillShelf, { problems, skills }: SkillIndex.Catalogue, wanted: string) => {
   const problem = problems.find(({ path }) => paths.basename(paths.dirname(path)) === wanted)
   if (problem !== undefined)
@@ -47,7 +47,10 @@ const refuseUnknownSkill = ({ paths }: SkillShelf, { problems, skills }: SkillIn
   )
 }
 
-/** Finds a skill by its name, or by category and name. Refuses a name that is unknown, ambiguous or turned off. */
+/**
+ * Finds a skill by its name, or by category and name. Refuses a name that is unknown, ambiguous or disabled. Refuses a
+ * name that is unknown, ambiguous or turned off.
+ */
 export const findSkill = Effect.fnUntraced(function* (shelf: SkillShelf, name: string) {
   const catalogue = yield* shelf.everything
   const { skills } = catalogue
@@ -65,7 +68,7 @@ export const findSkill = Effect.fnUntraced(function* (shelf: SkillShelf, name: s
   return skill
 })
 
-/** Lists the files of a skill besides its `SKILL.md`, relative to its directory and bounded in number. */
+/** Lists the files of a skill other than its `SKILL.md`, relative to its directory and limited in number. */
 const listLinkedFiles = Effect.fnUntraced(function* ({ fs, paths }: SkillShelf, directory: string) {
   const files: Array<string> = []
   const queue = [""]
@@ -83,7 +86,7 @@ const listLinkedFiles = Effect.fnUntraced(function* ({ fs, paths }: SkillShelf, 
   return files.toSorted()
 })
 
-/** The real path of something in a skill's directory; refused where a link leads out of it. */
+/** Returns the real path of a file in a skill's directory; fails if a link leads outside it. */
 export const resolveInsideSkill = Effect.fnUntraced(function* (
   { fs, paths }: SkillShelf,
   skill: SkillIndex.Skill,
@@ -91,7 +94,7 @@ export const resolveInsideSkill = Effect.fnUntraced(function* (
 ) {
   const root = yield* toSkillRefusal(skill.directory)(fs.realPath(skill.directory))
   let at = paths.join(skill.directory, file)
-  // Directories that are not there yet lead nowhere.
+  // Directories that do not exist yet contain no links.
   while (at !== skill.directory && Option.isNone(yield* Effect.option(fs.realPath(at)))) {
     if (Option.isSome(yield* Effect.option(fs.readLink(at))))
       return yield* refuseRequest(`"${file}" is a link that leads nowhere`)
@@ -103,7 +106,7 @@ export const resolveInsideSkill = Effect.fnUntraced(function* (
     : paths.join(skill.directory, file)
 })
 
-/** Puts the values of its variables into the text of a `SKILL.md`. */
+/** Substitutes the variables in the text of a `SKILL.md`. */
 const fillTemplateVariables = (
   { options }: SkillShelf,
   text: string,
@@ -154,7 +157,7 @@ export const viewSkill = Effect.fnUntraced(function* (
   }
 })
 
-/** Finds a skill that may be changed; refuses one that is read-only or a link to another place. */
+/** Finds a skill that may be changed; refuses a skill that is read-only or a link to another location. */
 export const findOwnSkill = Effect.fnUntraced(function* (shelf: SkillShelf, name: string) {
   const { fs, options, paths } = shelf
   const skill = yield* findSkill(shelf, name)
@@ -170,6 +173,6 @@ export const findOwnSkill = Effect.fnUntraced(function* (shelf: SkillShelf, name
     : skill
 })
 
-/** The directory that a new skill gets. */
+/** Returns the directory of a new skill. */
 export const buildSkillPath = ({ options, paths }: SkillShelf, name: string, category: string | undefined): string =>
   paths.join(options.directory, ...(category === undefined ? [] : category.split("/")), name)

@@ -1,22 +1,21 @@
 /**
- * The skills of a user: ways of working that the agent looks up when a task calls for one, in the open format of
+ * The skills of a user: procedures that the agent reads when a task requires them, in the open format of
  * agentskills.io.
  *
  * **Details**
  *
- * They are disclosed step by step: the system prompt has names and descriptions ({@link Service.block}), and
+ * Skills are disclosed in steps: the system prompt has names and descriptions ({@link Service.block}), and
  * {@link Service.view} reads the text of a skill and its other files. Skills in the user's directory can be changed;
  * skills in external directories are read-only. A skill is offered if its system, tools and toolsets are available and
  * the settings do not disable it.
  *
- * Every change is whole or not made, under the lease of the file over all processes. A text that wants to command the
- * model against its user is not written, nor is one with a credential in it; a skill with a file `.pinned` is not
- * deleted.
+ * Every change is atomic, under the file's lease across all processes. A text that tries to command the model against
+ * its user or contains a credential is not written; a skill with a file `.pinned` is not deleted.
  *
- * Names count in the order user, external directories, project, plugins. Skills of a project's own folder are used when
- * the folder is trusted; else a problem of the catalogue says so.
+ * Names take precedence in the order user, external directories, project, plugins. Skills of a project's own folder are
+ * used only if the folder is trusted; otherwise the catalogue lists a problem.
  *
- * **Example** (Skills of a directory)
+ * **Example** (Skills in a directory)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -61,52 +60,52 @@ import * as SkillText from "./SkillText.ts"
 
 export { SkillRefused } from "./SkillRefusal.ts"
 
-/** Place and choice of skills. */
+/** Location and selection of skills. */
 export interface Options {
   /** Directory of the user's own skills, absolute. */
   readonly directory: string
   /** Database that holds the leases of its writers. */
   readonly database: string
-  /** Directories of further skills, absolute; they are never written. */
+  /** Absolute paths of directories with further skills; they are never written. */
   readonly externalDirectories?: ReadonlyArray<string> | undefined
   /**
-   * Directories of the project, read on each use and searched after the others; never written. A refusal says why one
-   * is not used.
+   * Directories of the project, read on each use and searched after the others; they are never written. A refusal
+   * states why a directory is not used. A refusal says why one is not used.
    */
   readonly projectDirectories?:
     | Effect.Effect<ReadonlyArray<Pick<SkillIndex.Source, "directory" | "refusal">>>
     | undefined
   /** File that shares the index between processes; without it, every process reads all skills. */
   readonly snapshot?: string | undefined
-  /** Name of the system as Node has it: `linux`, `darwin`, `win32`. */
+  /** Name of the operating system as in Node: `linux`, `darwin`, `win32`. */
   readonly os: string
-  /** Names of skills that are turned off. */
+  /** Names of disabled skills. */
   readonly disabled?: ReadonlyArray<string> | undefined
   /** Replaces `${HERMES_SKILL_DIR}` and `${HERMES_SESSION_ID}` in the text of a skill; default: true. */
   readonly templateVars?: boolean | undefined
-  /** Toolsets that some tools belong to, for conditions of skills; none when absent. */
+  /** Returns the toolsets that some tools belong to, for conditions of skills. By default, there are no toolsets. */
   readonly getToolsets?: ((tools: ReadonlySet<string>) => ReadonlySet<string>) | undefined
-  /** Variables of the environment, to say which of those that a skill needs are missing. */
+  /** Reads an environment variable, to determine the missing variables of a skill. */
   readonly variable?: ((name: string) => string | undefined) | undefined
 }
 
 /** A skill's text, or the text of another file in its directory. */
 export interface View {
   readonly skill: SkillIndex.Skill
-  /** Path of the file in the skill's directory; absent: its `SKILL.md`. */
+  /** Path of the file in the skill's directory; `undefined` for its `SKILL.md`. */
   readonly file?: string | undefined
   readonly text: string
-  /** Files of the skill besides its `SKILL.md`, relative to its directory. */
+  /** Files of the skill other than its `SKILL.md`, relative to its directory. */
   readonly files: ReadonlyArray<string>
-  /** Variables that the skill needs and that are not set. */
+  /** Environment variables that the skill needs and that are not set. */
   readonly missing: ReadonlyArray<string>
 }
 
-/** Choice of a text, and the session that it is read in. */
+/** Selection of a text, and the session that reads it. */
 export interface ViewOptions {
-  /** Relative to the skill's directory; absent: its `SKILL.md`. */
+  /** Path relative to the skill's directory; the default is its `SKILL.md`. */
   readonly file?: string | undefined
-  /** Replaces `${HERMES_SESSION_ID}`. */
+  /** Session id that replaces `${HERMES_SESSION_ID}`. */
   readonly session?: string | undefined
 }
 
@@ -115,13 +114,13 @@ export type Change = SkillProposals.Change
 
 /** Result of a change. */
 export interface ChangeResult {
-  /** Absolute path that was written or removed. */
+  /** Absolute path of the written or removed file. */
   readonly path: string
-  /** Commands in the new text that deserve a look. */
+  /** Commands in the new text that should be reviewed. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** A skill, and the reason why it is not offered; undefined of one that is. */
+/** A skill, and the reason why it is not offered; `undefined` if it is offered. */
 export interface ListedSkill {
   readonly skill: SkillIndex.Skill
   readonly turnedOff: "disabled" | "other system" | undefined
@@ -129,26 +128,27 @@ export interface ListedSkill {
 
 /** The skills of a user. */
 export interface Service {
-  /** Every skill, also those that are not offered. */
+  /** Every skill, including skills that are not offered. */
   readonly listed: Effect.Effect<ReadonlyArray<ListedSkill>>
-  /** Everything that there is for this system and is not turned off. */
+  /** All enabled skills for this system. */
   readonly catalogue: Effect.Effect<SkillIndex.Catalogue>
   /** Reads a skill by its name, or by category and name, or a file in the directory of its `SKILL.md`. */
   readonly view: (name: string, options?: ViewOptions) => Effect.Effect<View, SkillRefused>
   readonly change: (change: Change) => Effect.Effect<ChangeResult, ConfigError | SkillRefused>
-  /** Fails as the change would now; nothing is changed. */
+  /** Fails in the same way as the change would, without changing anything. */
   readonly check: (change: Change) => Effect.Effect<void, SkillRefused>
-  /** Changes that wait for the user. */
+  /** Changes that wait for the user's approval. */
   readonly proposals: SkillProposals.Service
-  /** The path that a change would write or remove, for an approval; undefined if the change names no path. */
+  /** Returns the path that a change would write or remove, for an approval; `undefined` if the change names no path. */
   readonly getPath: (name: string, category?: string) => Effect.Effect<string>
   /**
-   * Adds the skills that plugins bring in `skills/` of their directories, each under its plugin's key (`/` becomes
-   * `-`); they count last and are never written.
+   * Adds the skills in the `skills/` directories of plugins, each under its plugin's key (`/` becomes `-`). They have
+   * the lowest precedence and are never written.
    */
   readonly bring: (plugins: ReadonlyArray<{ readonly key: string; readonly directory: string }>) => Effect.Effect<void>
   /**
-   * The part of a system prompt that names the skills; undefined if there are no skills, or no skill tool is offered.
+   * Renders the part of a system prompt that names the skills; `undefined` if there are no skills, or no skill tool is
+   * offered.
    */
   readonly block: (tools: ReadonlySet<string>) => Effect.Effect<string | undefined>
 }
@@ -162,7 +162,7 @@ const tools = ["skills_list", "skill_view", "skill_manage"]
 const maxBlocks = 8
 const maxProblems = 5
 
-/** Caches the parts of system prompts by the tools that are offered, as long as the skills are the same. */
+/** Caches the parts of system prompts by the offered tools while the skills are unchanged. */
 const makeBlocks = (options: Options, catalogue: Service["catalogue"]): Service["block"] => {
   const blocks = new Map<string, { readonly signature: string; readonly text: string | undefined }>()
   return Effect.fnUntraced(function* (offered) {
@@ -192,7 +192,7 @@ const makeBlocks = (options: Options, catalogue: Service["catalogue"]): Service[
   })
 }
 
-/** The skills that plugins bring, as sources of the index. */
+/** Returns the skills of plugins as sources of the index. */
 const toPluginSources = (
   paths: Path.Path,
   plugins: Parameters<Service["bring"]>[0]
@@ -203,7 +203,7 @@ const toPluginSources = (
     category: key.replaceAll("/", "-")
   }))
 
-/** The skills of a user. */
+/** Creates the skill store of a user. */
 export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -258,6 +258,6 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     }
   })
 
-/** {@link make} as a layer. */
+/** Provides {@link make} as a Layer. */
 export const layer = (options: Options): Layer.Layer<SkillStore, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(SkillStore, make(options))

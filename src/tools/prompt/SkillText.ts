@@ -1,6 +1,6 @@
 /**
- * Texts that show skills to a model (their index in a system prompt, one skill in a message), and the conditions on
- * which one is shown.
+ * Texts that show skills to a model (their index in a system prompt, one skill in a message), and the conditions under
+ * which a skill is shown.
  *
  * Source: `hermes-llm.md` §6.3.
  */
@@ -17,11 +17,11 @@ const systems: Readonly<Record<string, ReadonlyArray<string>>> = {
   win32: ["windows", "win32", "win"]
 }
 
-/** True if a skill is for a system, as Node names it. */
+/** Returns true if a skill supports a system, as named by Node. */
 export const isForSystem = ({ platforms }: SkillFile.Facts, os: string): boolean =>
   platforms.length === 0 || platforms.some((name) => name === os || (systems[os] ?? []).includes(name))
 
-/** True if a skill's conditions hold for these tools and toolsets. */
+/** Returns true if a skill's conditions hold for these tools and toolsets. */
 export const isOffered = (
   { fallbackForTools, fallbackForToolsets, requiresTools, requiresToolsets }: SkillFile.Conditions,
   offered: ReadonlySet<string>,
@@ -43,7 +43,7 @@ const toInlineText = (text: string): string =>
     maxShownDescription
   )
 
-/** The part of a system prompt that names some skills; undefined without any. */
+/** Renders the part of a system prompt that lists some skills; returns `undefined` without skills. */
 export const renderIndex = (
   skills: ReadonlyArray<SkillIndex.Skill>,
   categories: ReadonlyMap<string, string>
@@ -66,7 +66,7 @@ export const renderIndex = (
   ].join("\n\n")
 }
 
-/** The text of a skill in a message of the user's, for a skill that the user chose. */
+/** Renders a skill as a user message, for a skill that the user selected. */
 export const renderMessage = ({
   missing,
   skill,

@@ -12,10 +12,10 @@
  * their tools instead of announcing actions, unless the settings disable this; some families get a second text about
  * their typical mistakes.
  *
- * Texts about the machine and from the user's files come from {@link PromptSources}: an agent of an application has no
+ * Texts about the machine and from the user's files come from {@link PromptSources}. An application's agent has no
  * sources unless it provides {@link layerSources}; the program uses all of them.
  *
- * **Example** (An agent of an application that follows a project's `AGENTS.md`)
+ * **Example** (An application agent that follows a project's `AGENTS.md`)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -52,7 +52,7 @@ const identity = [
   "When something fails, say so and say why. When you are done, answer briefly."
 ].join(" ")
 
-/** Way to answer questions about the program itself. */
+/** Instruction on how to answer questions about the program itself. */
 export const help =
   "When the user asks about Hermes itself (its settings, commands, tools or plugins), look it up with `hermes " +
   "--help`, `hermes config show` and `hermes tools list`. Do not answer from memory."
@@ -78,11 +78,11 @@ const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
   ]
 ]
 
-/** Advice for the tools that are offered, in a fixed order. */
+/** Returns advice for the offered tools, in a fixed order. */
 const listToolAdvice = (tools: ReadonlySet<string>): ReadonlyArray<string> =>
   ofTools.flatMap(([tool, text]) => (tools.has(tool) ? [text] : []))
 
-/** Parts of the names of models that are instructed to use their tools if the setting is `auto`. */
+/** Parts of model names. Models with these names are instructed to use their tools if the setting is `auto`. */
 const families = [
   "gpt",
   "codex",
@@ -125,7 +125,7 @@ const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: st
  */
 export type Enforcement = "auto" | boolean | ReadonlyArray<string>
 
-/** Advice for the family of a model. */
+/** Returns advice for the family of a model. */
 const listModelAdvice = (model: string, enforcement: Enforcement): ReadonlyArray<string> => {
   const name = model.toLowerCase()
   const isInModelName = (part: string): boolean => part !== "" && name.includes(part.toLowerCase())
@@ -136,7 +136,7 @@ const listModelAdvice = (model: string, enforcement: Enforcement): ReadonlyArray
   return isTold ? [act, ...ofFamilies.flatMap(([names, text]) => (names.some(isInModelName) ? [text] : []))] : []
 }
 
-/** Identity of models whose provider makes them say another one; undefined for every other. */
+/** Returns the identity of a model whose provider makes it state another one; `undefined` for every other model. */
 const describeModelIdentity = (provider: string, model: string): string | undefined =>
   provider === "alibaba"
     ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were ` +
@@ -177,11 +177,11 @@ const platforms: Readonly<Record<string, string>> = {
     "give the result as the last message. It is delivered as it is."
 }
 
-/** Advice for the surface on which the user reads; undefined for one that needs none. */
+/** Returns advice for the surface on which the user reads; `undefined` if the surface needs none. */
 const findPlatformAdvice = (platform: string): string | undefined =>
   Object.hasOwn(platforms, platform) ? platforms[platform] : undefined
 
-/** A part of a system prompt, by name. */
+/** A named part of a system prompt. */
 export interface PromptLayer {
   readonly name:
     | "identity"
@@ -198,22 +198,22 @@ export interface PromptLayer {
   readonly text: string
 }
 
-/** The place of a new session. */
+/** Location and role of a new session. */
 export interface PromptLocation {
-  /** Absolute. */
+  /** Absolute working directory. */
   readonly cwd: string
   /**
-   * True for the session of a subagent, which has its task and the skills that its tools offer, and none of the files
-   * and memory of the user.
+   * True for the session of a subagent. It receives its task and the skills for its tools, but no files or memory of
+   * the user.
    */
   readonly isChild: boolean
-  /** Names of the tools that the session begins with. */
+  /** Names of the tools at the start of the session. */
   readonly tools: ReadonlySet<string>
 }
 
-/** Texts of the machine and of the user's files. */
+/** Texts about the machine and from the user's files. */
 export interface Sources {
-  /** Replaces the built-in identity. */
+  /** Identity that replaces the built-in one. */
   readonly identity?: string | undefined
   readonly help?: string | undefined
   readonly skills?: string | undefined
@@ -230,23 +230,23 @@ export class PromptSources extends Context.Reference<(place: PromptLocation) => 
   { defaultValue: () => () => Effect.succeed({}) }
 ) {}
 
-/** Data that a system prompt is built from. */
+/** Data for building a system prompt. */
 export interface Parts extends PromptLocation {
-  /** Replaces the identity of the sources and the built-in one. */
+  /** Identity that replaces the identity of the sources and the built-in one. */
   readonly identity?: string | undefined
   /** The caller's own instructions. */
   readonly instructions?: string | undefined
   readonly platform: string
   readonly provider: string
   readonly model: string
-  /** Shown in the last line, if present. */
+  /** Session id shown in the last line, if present. */
   readonly sessionId?: string | undefined
-  /** `auto` when absent. */
+  /** Tool-use enforcement. The default is `auto`. */
   readonly enforcement?: Enforcement | undefined
   readonly sources: Sources
 }
 
-/** Builds the layers of a system prompt, in their order; those without a text are left out. */
+/** Builds the layers of a system prompt in order; empty layers are omitted. */
 export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> =>
   Effect.map(Clock.currentTimeMillis, (millis) => {
     const { cwd, isChild, model, platform, provider, sessionId, sources, tools } = parts
@@ -259,7 +259,7 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
       ["skills", [sources.skills]],
       ["model", [describeModelIdentity(provider, model)]],
       ["environment", sources.environment ?? []],
-      // A child answers its parent.
+      // A child answers its parent, so it needs no advice on a platform.
       ["platform", [isChild ? undefined : findPlatformAdvice(platform)]],
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
@@ -282,26 +282,26 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
 const joinTexts = (texts: ReadonlyArray<string | undefined>): string =>
   texts.flatMap((text) => (text === undefined || text.trim() === "" ? [] : [text.trim()])).join("\n\n")
 
-/** Text of a system prompt. */
+/** Renders the text of a system prompt. */
 export const render = (prompt: ReadonlyArray<PromptLayer>): string => joinTexts(prompt.map(({ text }) => text))
 
-/** Choice of the sources that an agent reads. */
+/** Selection of the sources that an agent reads. */
 export interface SourceOptions {
-  /** Home directory of the agent, which contains `SOUL.md`. The built-in identity is used when absent. */
+  /** Home directory of the agent, which contains `SOUL.md`. Without it, the built-in identity is used. */
   readonly home?: string | undefined
-  /** True when the instructions of the project of a session's working directory are read. */
+  /** True to read the project instructions of a session's working directory. */
   readonly project?: boolean | undefined
-  /** Says how to answer questions about the program. */
+  /** Instruction on how to answer questions about the program. */
   readonly help?: string | undefined
-  /** Parts that show what is remembered over sessions (`MemoryStore`). */
+  /** Parts that show the memory across sessions (`MemoryStore`). */
   readonly memory?: Effect.Effect<ReadonlyArray<string>> | undefined
-  /** Makes the index of skills for the tools that a session begins with (`SkillStore`). */
+  /** Renders the index of skills for the tools at the start of a session (`SkillStore`). */
   readonly skills?: ((tools: ReadonlySet<string>) => Effect.Effect<string | undefined>) | undefined
-  /** Variables by which Termux is recognised. */
+  /** Reads an environment variable, to recognize Termux. */
   readonly variable?: ((name: string) => string | undefined) | undefined
   /** Working directory of the tools on another machine; if set, the local machine is not described. */
   readonly remoteDirectory?: string | undefined
-  /** Further descriptions of the machine: its sandbox, and the user's words. */
+  /** Further descriptions of the machine: its sandbox, and hints from the user. */
   readonly environmentHints?: ReadonlyArray<string> | undefined
 }
 
@@ -340,8 +340,8 @@ const describeMachine = Effect.fnUntraced(function* ({
 })
 
 /**
- * Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session,
- * the machine once.
+ * Provides sources that read the user's files and the machine as selected by `options`. Files are read once for each
+ * new session, and the machine is examined once.
  */
 export const layerSources = (options: SourceOptions): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(

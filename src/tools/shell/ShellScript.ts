@@ -5,8 +5,9 @@
  *
  * **Details**
  *
- * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on
- * which the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
+ * The text is read in one pass, one character at a time. Nesting beyond `Cursor.maxDepth` and unclosed quotes are a
+ * `fault`, and a command with a fault never runs. A here-document without its delimiter extends to the end of the text,
+ * as in the shell.
  */
 import { Cursor, isWord, readLiteral, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
 import { readArithmetic, readArray, isArithmeticClosed, readQuotedTo, readWord } from "./ShellWord.ts"
@@ -62,12 +63,12 @@ const document = (cursor: Cursor, { delimiter, into, quoted, tabs }: Document): 
   cursor.inherit(inner)
 }
 
-/** `case … in`, after `do` and the like too. */
+/** Returns true for `case … in`, including after `do` and similar words. */
 const opensCase = (words: ReadonlyArray<Word>): boolean =>
   isWord(words[0], "case") ||
   (isWord(words[1], "case") && /^(?:do|then|else|\{|\()$/.test(readLiteral(words[0] ?? []) ?? ""))
 
-/** Commands up to the end, or to the parenthesis that closes a substitution. */
+/** Reads commands to the end, or to the parenthesis that closes a substitution. */
 const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
   const text = cursor.text
   const commands: Array<Simple> = []
@@ -110,14 +111,14 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
       cursor.at += 2
       words.push([readArithmetic(cursor, false)])
     } else if (char === "(") {
-      // `name () { … }` is a definition: the word is stored and marked as one.
+      // `name () { … }` is a definition: the word is stored and marked as a definition.
       const definition = words.length === 1 && /^\([ \t]*\)/.exec(text.slice(cursor.at, cursor.at + 16))
       if (definition) {
         words.push([{ _tag: "Text", text: "()", quoted: false }])
         end(";")
         cursor.at += definition[0].length
         while (/[ \t\n]/.test(text.charAt(cursor.at))) cursor.at++
-        // A shell does not read `f(){f;}` as a definition, but the author intends a body.
+        // A shell does not read `f(){f;}` as a definition, but the author intends a function body.
         if (text.charAt(cursor.at) === "{") {
           cursor.at++
           words.push([{ _tag: "Text", text: "{", quoted: false }])

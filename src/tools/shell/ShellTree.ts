@@ -1,6 +1,4 @@
-/**
- * The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share.
- */
+/** The parts of a shell script before expansion, and the cursor shared by the readers of scripts and words. */
 /** A piece of a word. */
 export type Part =
   | { readonly _tag: "Text"; readonly text: string; readonly quoted: boolean }
@@ -33,16 +31,14 @@ export interface Simple {
   readonly terminator: Terminator
 }
 
-/**
- * The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share.
- */
+/** A shell script before expansion. */
 export interface Script {
   readonly commands: ReadonlyArray<Simple>
   /** Reason why the text cannot be read, if it cannot. */
   readonly fault: string | undefined
 }
 
-/** The text of a word that is plain text, unquoted or not. */
+/** Returns the text of a word that contains only plain text, quoted or unquoted. */
 export const readLiteral = (word: Word): string | undefined => {
   let out = ""
   for (const part of word) {
@@ -52,11 +48,11 @@ export const readLiteral = (word: Word): string | undefined => {
   return out
 }
 
-/** The same, when it must be one text. */
+/** Returns true if a word is a given plain text. */
 export const isWord = (word: Word | undefined, text: string): boolean =>
   word !== undefined && readLiteral(word) === text
 
-/** The text of a word that is one piece of unquoted text. */
+/** Returns the text of a word that is one piece of unquoted text. */
 export const readKeyword = (word: Word | undefined): string | undefined =>
   word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted)
     ? undefined
@@ -86,7 +82,7 @@ export const readEscape = (after: string): readonly [taken: number, value: strin
   return [1, simpleEscapes[char] ?? (/[\\'"?]/.test(char) ? char : `\\${char}`)]
 }
 
-/** Depth to which substitutions, groups and expansions nest. */
+/** Maximum nesting depth of substitutions, groups and expansions. */
 const maxDepth = 40
 
 /** Reads commands to the end of the text or, if enclosed, to the closing parenthesis. */
@@ -106,18 +102,18 @@ export class Cursor {
     this.commands = commands
   }
 
-  /** A cursor on another text at the same depth. */
+  /** Creates a cursor on another text at the same depth. */
   on(text: string): Cursor {
     return new Cursor(text, this.depth, this.commands)
   }
 
-  /** Nothing more is read. The first fault counts. */
+  /** Stops reading with a fault. Only the first fault is stored. */
   fail(fault: string): void {
     this.fault ??= fault
     this.at = this.text.length
   }
 
-  /** Takes over what went wrong inside. */
+  /** Takes over the fault of a nested script. */
   inherit({ fault }: { readonly fault: string | undefined }): void {
     if (fault !== undefined) this.fault ??= fault
   }

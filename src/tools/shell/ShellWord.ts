@@ -3,12 +3,12 @@
  */
 import { type Cursor, readEscape, type Part, type Script, type Word } from "./ShellTree.ts"
 
-/** Characters of an arithmetic expression at most; a longer one is read as commands. */
+/** Maximum number of characters of an arithmetic expression; a longer one is read as commands. */
 const maxArithmetic = 200
 
 const nameStart = /[A-Za-z_]/
 
-/** `$'…'` with its escapes; the position is after the quote. */
+/** Reads `$'…'` with its escapes; the position is after the opening quote. */
 const readAnsiQuote = (cursor: Cursor): string => {
   const text = cursor.text
   let out = ""
@@ -33,7 +33,7 @@ const readAnsiQuote = (cursor: Cursor): string => {
   }
 }
 
-/** Finds the `))` that closes `((`; a shell that finds anything else there reads it as two groups. */
+/** Finds the `))` that closes `((`. If other text follows, a shell reads two groups instead. */
 const findArithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
   const limit = Math.min(cursor.text.length, start + maxArithmetic)
   let open = 2
@@ -45,7 +45,7 @@ const findArithmeticEnd = (cursor: Cursor, start: number): number | undefined =>
   return undefined
 }
 
-/** True when what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
+/** Returns true if the text is an arithmetic expression: `$((cd a); b)` is not. */
 export const isArithmeticClosed = (cursor: Cursor, start: number): boolean =>
   findArithmeticEnd(cursor, start) !== undefined
 
@@ -88,7 +88,7 @@ export const readQuotedTo = (cursor: Cursor, close: '"' | undefined): Word => {
   return parts
 }
 
-/** An arithmetic expression, of which only the expansions matter. */
+/** Reads an arithmetic expression, of which only the expansions matter. */
 export const readArithmetic = (cursor: Cursor, quoted: boolean): Part => {
   const end = findArithmeticEnd(cursor, cursor.at) ?? cursor.text.length
   const inner = cursor.on(cursor.text.slice(cursor.at, end))
@@ -98,7 +98,7 @@ export const readArithmetic = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Variable", name: "((", operator: "", operand, quoted }
 }
 
-/** `$(…)`, and `<(…)`, which expands to a file name. */
+/** Reads `$(…)`, or `<(…)`, which expands to a file name. */
 const readSubstitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
   const commands = cursor.nested(() => cursor.commands(cursor, true), [])
   return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }
@@ -125,7 +125,7 @@ const readBackquotes = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Substitution", script, quoted, asFile: false }
 }
 
-/** One piece of the operand of `${…}`. */
+/** Reads one piece of the operand of `${…}`. */
 const readOperand = (cursor: Cursor): Word => {
   const char = cursor.text.charAt(cursor.at)
   const before = cursor.at
@@ -138,7 +138,7 @@ const readOperand = (cursor: Cursor): Word => {
   return [{ _tag: "Text", text: char, quoted: false }]
 }
 
-/** One quoted run, escape or expansion. */
+/** Reads one quoted run, escape or expansion. */
 const readPiece = (cursor: Cursor): Word => {
   const text = cursor.text
   const char = text.charAt(cursor.at)
@@ -169,7 +169,7 @@ const readPiece = (cursor: Cursor): Word => {
   return [part ?? { _tag: "Text", text: char, quoted: false }]
 }
 
-/** `${…}`; the position is after its brace. */
+/** Reads `${…}`; the position is after the opening brace. */
 const readBraces = (cursor: Cursor, quoted: boolean): Part => {
   const text = cursor.text
   const indirect = text.charAt(cursor.at) === "!" && /[A-Za-z_]/.test(text.charAt(cursor.at + 1))
@@ -203,7 +203,10 @@ const readBraces = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Variable", name, operator: said, operand, quoted }
 }
 
-/** Reads an expansion that starts with `$` or a backquote; `undefined`, one character further, for a plain dollar. */
+/**
+ * Reads an expansion that starts with `$` or a backquote. Returns `undefined` for a plain dollar and advances by one
+ * character.
+ */
 const readExpansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
   const text = cursor.text
   if (text.charAt(cursor.at) === "`") return readBackquotes(cursor, quoted)
@@ -232,7 +235,7 @@ const readExpansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
 
 // One word of a command, and a list of them that is assigned to a name.
 
-/** One word; the position is on its first character. */
+/** Reads one word; the position is on its first character. */
 export const readWord = (cursor: Cursor): Word => {
   const text = cursor.text
   const parts: Array<Part> = []
@@ -288,7 +291,7 @@ export const readWord = (cursor: Cursor): Word => {
   return parts
 }
 
-/** `name=(a b)`: one word, its items separated by blanks. */
+/** Reads `name=(a b)` as one word, with its items separated by blanks. */
 export const readArray = (cursor: Cursor, name: Word): Word => {
   cursor.at++
   const parts: Array<Part> = [...name]

@@ -1,17 +1,18 @@
 /**
- * Route and call of a fallback: the primary's route and call with the fallback's own keys over them.
+ * Route and call of a fallback: the primary's route and call, overridden by the fallback's own settings.
  *
  * **Details**
  *
  * `model`, `base_url`, `api_key`, `api_type`, `provider`, `region`, `timeout`, `headers` and `query` change the route;
- * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the
+ * `temperature`, `max_tokens`, `stream` and `reasoning_effort` change the call; every other key becomes a field of the
  * request. A fallback inherits the keys that it does not set. The call retains its tools and messages, which each
  * protocol formats itself.
  *
  * **Gotchas**
  *
- * The primary's key, headers, query and extra fields stay with its server (scheme, host and port, local ones included):
- * a fallback on another server sets its own. The reference sends them along.
+ * The primary's key, headers, query and extra fields are only sent to its own server (scheme, host and port, including
+ * local servers): a fallback on another server has to set its own values. The reference implementation also sends them
+ * to other servers.
  *
  * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
  */
@@ -27,7 +28,7 @@ import * as RouteDetection from "../../../models/routing/RouteDetection.ts"
 import * as Directory from "../../../models/routing/ProviderDirectory.ts"
 import type { Fallback, Fields } from "./Options.ts"
 
-/** Keys that are not fields of the request. */
+/** Settings that are not fields of the request body. */
 const known = new Set([
   "name",
   "model",
@@ -74,7 +75,7 @@ const findServer = (provider: string | undefined, baseUrl: string | undefined): 
     baseUrl ?? (provider === undefined ? undefined : Directory.findProvider(provider)?.baseUrl)
   )
 
-/** Key, headers, query and extra body, which go only to the primary's own server. */
+/** Key, headers, query and extra body, which are sent only to the primary's own server. */
 type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
 
 const readOwnFields = ({ config }: Fallback, query: Bound["query"]): Bound => {
@@ -121,7 +122,10 @@ const makeIncompleteError = (fallback: Fallback, what: string): AiError.AiError 
     })
   })
 
-/** The provider's name: as given, the host's, or the primary's where the address is still its own. */
+/**
+ * Returns the provider's name: the configured name, the name for the host, or the primary's name if the address is
+ * unchanged.
+ */
 const resolveProvider = (config: Fields, primary: Route | undefined, host: string, stays: boolean): string =>
   readText(config["provider"]) ??
   (stays ? primary?.provider : undefined) ??
@@ -168,7 +172,7 @@ const buildCall = ({ config }: Fallback, call: ModelCall, sameModel: boolean): M
   const { contextWindow, ...rest } = call
   return {
     ...rest,
-    // The window of another model is another one.
+    // The context window only applies to the same model.
     ...(sameModel && contextWindow !== undefined ? { contextWindow } : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
@@ -177,7 +181,7 @@ const buildCall = ({ config }: Fallback, call: ModelCall, sameModel: boolean): M
   }
 }
 
-/** New parameters for the fallback; nothing that was given is changed. */
+/** Creates the parameters for the fallback. The given parameters are not changed. */
 export const makeParams = (
   fallback: Fallback,
   primary: Route | undefined,

@@ -1,5 +1,6 @@
 /**
- * The options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and their decoder.
+ * Options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and the decoder of these
+ * options.
  *
  * Source: the lifecycle document (LLM failover), `nexau.md` §2.1.
  */
@@ -9,15 +10,15 @@ import { apiTypes, type Configurable } from "../../../base/domain/ApiMode.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import * as RouteDetection from "../../../models/routing/RouteDetection.ts"
 
-/** Any fields, by name. */
+/** Fields of any type, by name. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** A provider to turn to. `llmConfig` is merged over the configuration of the primary, key by key. */
+/** A fallback provider. `llmConfig` is merged over the configuration of the primary, key by key. */
 export type FallbackProvider =
   | { readonly name?: string | undefined; readonly llmConfig?: Fields | undefined }
   | { readonly name?: string | undefined; readonly llm_config?: Fields | undefined }
 
-/** Failures of the primary that lead to the fallbacks: by HTTP status, or by the name of the error. */
+/** Failures of the primary after which the fallbacks are used: by HTTP status, or by the name of the error. */
 export type TriggerOptions =
   | {
       readonly statusCodes?: ReadonlyArray<number | string> | undefined
@@ -28,7 +29,10 @@ export type TriggerOptions =
       readonly exception_types?: ReadonlyArray<string> | undefined
     }
 
-/** Conditions and time for which the primary is skipped. `{}` is three failures and 60 seconds. */
+/**
+ * Number of failures after which the primary is skipped, and the time for which it is skipped. `{}` means three
+ * failures and 60 seconds.
+ */
 export type BreakerOptions =
   | { readonly failureThreshold?: number | undefined; readonly recoveryTimeoutSeconds?: number | undefined }
   | { readonly failure_threshold?: number | undefined; readonly recovery_timeout_seconds?: number | undefined }
@@ -38,8 +42,8 @@ export type BreakerOptions =
  *
  * **Details**
  *
- * `fallbackProviders` must be there and may be empty. Without a `trigger`, or without its status codes, 500, 502 and
- * 503 lead to the fallbacks. Without a `circuitBreaker` the primary is asked every time.
+ * `fallbackProviders` is required and may be empty. Without a `trigger`, or without its status codes, 500, 502 and 503
+ * lead to the fallbacks. Without a `circuitBreaker` the primary is asked every time.
  */
 export type Options = { readonly trigger?: TriggerOptions | undefined } & (
   | {
@@ -52,23 +56,23 @@ export type Options = { readonly trigger?: TriggerOptions | undefined } & (
     }
 )
 
-/** A fallback, read. */
+/** A decoded fallback. */
 export interface Fallback {
-  /** As given, else `fallback-` and its index. */
+  /** The configured name, or `fallback-` and the index of the fallback. */
   readonly name: string
-  /** Its own keys in snake_case, as given. */
+  /** Settings of the fallback in snake_case, unchanged. */
   readonly config: Fields
-  /** Protocol that its `api_type` names; found out from provider, model and address when absent. */
+  /** Protocol named by `api_type`. If absent, it is derived from provider, model and address. */
   readonly apiMode: Configurable | undefined
 }
 
-/** See {@link TriggerOptions}. */
+/** Failures that lead to the fallbacks; see {@link TriggerOptions}. */
 export interface Trigger {
   readonly statusCodes: ReadonlySet<number>
   readonly exceptionTypes: ReadonlySet<string>
 }
 
-/** The options, read. */
+/** The decoded options. */
 export interface Settings {
   readonly trigger: Trigger
   readonly fallbacks: ReadonlyArray<Fallback>
@@ -84,7 +88,7 @@ const failOption = (path: string, message: string): Read<never> =>
 
 const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The fields under their snake_case names; of two spellings of one field the later counts. */
+/** Returns the fields under their snake_case names. If a field is given in both spellings, the later one is used. */
 const toFields = (value: unknown): Fields =>
   Json.isFields(value)
     ? Object.fromEntries(Object.entries(value).map(([name, field]) => [toSnakeCase(name), field]))
@@ -155,7 +159,7 @@ const readBreaker = (value: unknown): Read<Settings["breaker"]> => {
   })
 }
 
-/** Reads options of either spelling, also such as came from a file. */
+/** Decodes options in either spelling, from code or from a file. */
 export const read = (options: unknown): Read<Settings> =>
   Result.gen(function* () {
     const fields = toFields(options)

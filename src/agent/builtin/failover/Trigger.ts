@@ -1,22 +1,23 @@
 /**
- * Decides whether a failure is one that a user named: by its HTTP status, or by the name under which an SDK knows it.
+ * Decides whether a failure matches the user's trigger: by its HTTP status, or by the error name in an SDK.
  *
  * **Details**
  *
- * Status and names are looked for in the error and in all errors that it wraps. Possible names are the tags of effect's
- * reasons, the error classes of the OpenAI and Anthropic SDKs (of Python and TypeScript, parents too), and the code and
- * type in the provider's body. A failure without a status (an event inside a stream) gets the usual status of its kind.
+ * Status and names are read from the error and from all errors that it wraps. Possible names are the tags of effect's
+ * reasons, the error classes of the OpenAI and Anthropic SDKs (for Python and TypeScript, including parent classes),
+ * and the code and type in the provider's body. A failure without a status (an event inside a stream) gets the usual
+ * status of its kind.
  *
  * **Gotchas**
  *
- * The reference compares the exact class name, so that the name of a parent never matches there.
+ * The reference implementation compares the exact class name, so the name of a parent class never matches there.
  *
  * Source: `nexau.md` §2.3.
  */
 import * as AiError from "effect/ai/AiError"
 import type { Trigger } from "./Options.ts"
 
-/** Names that the SDKs use for an answer with this status. */
+/** Names that the SDKs use for errors with an HTTP status, by status. */
 const statusNames: Readonly<Record<number, ReadonlyArray<string>>> = {
   400: ["BadRequestError"],
   401: ["AuthenticationError"],
@@ -38,13 +39,13 @@ const maxDepth = 8
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** An error and the errors that it wraps, outermost first. */
+/** Returns an error and the errors that it wraps, outermost first. */
 const listChain = (error: unknown): ReadonlyArray<unknown> => {
   const found = new Set<unknown>()
   const visit = (value: unknown, depth: number): void => {
     if (!isObject(value) || depth > maxDepth || found.has(value)) return
     found.add(value)
-    // `downstream` and `thrown` are the two halves of a translation by a plain function.
+    // A failure translated by a plain function has the parts `downstream` and `thrown`.
     for (const name of ["reason", "cause", "error", "downstream", "thrown"]) visit(value[name], depth + 1)
   }
   visit(error, 0)
@@ -124,7 +125,7 @@ const readWords = (value: Readonly<Record<string, unknown>>): ReadonlyArray<stri
 const isReason = (value: unknown): value is AiError.AiErrorReason =>
   isObject(value) && typeof value["_tag"] === "string" && "isRetryable" in value && !AiError.isAiError(value)
 
-/** Status and names of one error of the chain. */
+/** Returns the status and names of one error of the chain. */
 const describeFailure = (
   error: unknown
 ): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {

@@ -1,16 +1,16 @@
 /**
- * The tree of settings: the shape that the Schema expects at each place, and the plain values of a file, mappings,
- * lists and scalars. Reads and changes places, and converts texts to the types that their places expect: texts of the
- * environment, and `${VAR}` and `${env:VAR}` in the file. `ConfigFile` handles `${this_file_dir}`.
+ * The tree of settings: the shape that the Schema expects at each place, and the plain values of a file (mappings,
+ * lists and scalars). Reads and changes places, and converts texts to the types that their places expect: values of
+ * environment variables, and `${VAR}` and `${env:VAR}` in the file. `ConfigFile` handles `${this_file_dir}`.
  *
  * **Details**
  *
  * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`)
- * or written as JSON; mappings are JSON. A text that does not fit stays a text, which the Schema refuses.
+ * or written as JSON; mappings are JSON. A text that cannot be converted remains a text, which the Schema rejects.
  *
- * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that is
- * one reference takes the type that its place expects, as a variable of the environment does. `$${` is a literal `${`.
- * References in shell commands are not expanded.
+ * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that
+ * consists of one reference is converted to the type that its place expects, as an environment variable is. `$${` is a
+ * literal `${`. References in shell commands are not expanded.
  */
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"
@@ -19,16 +19,16 @@ import { findNearest } from "../../domain/Similarity.ts"
 import { type FieldRules, factsKey, type Unsupported } from "../Fields.ts"
 import { toFileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
-/** A mapping with declared keys, by their names in the file. */
+/** Shape of a mapping with declared keys, by their names in the file. */
 export interface Section {
   readonly _tag: "Section"
   readonly fields: ReadonlyMap<string, Shape>
-  /** Keys in the file by the names of decoded values. */
+  /** Keys in the file, by the names of the decoded fields. */
   readonly keys: ReadonlyMap<string, string>
   readonly open: boolean
 }
 
-/** A mapping whose keys the user chooses. */
+/** Shape of a mapping whose keys the user chooses. */
 interface MapOf {
   readonly _tag: "MapOf"
   readonly item: Shape
@@ -42,17 +42,17 @@ interface ListOf {
   readonly facts: FieldRules
 }
 
-/** A single value, or one of several kinds. */
+/** Shape of a scalar, or of a value with several alternatives. */
 export interface Value {
   readonly _tag: "Value"
   readonly kinds: ReadonlySet<"string" | "number" | "boolean" | "list" | "anything">
   readonly expected: string
   readonly facts: FieldRules
-  /** Keys of the alternative that is a mapping, if any. */
+  /** Shape of the alternative that is a mapping; `undefined` if it is absent. */
   readonly section?: Section | undefined
 }
 
-/** The shape of one place. */
+/** The expected shape of one place. */
 export type Shape = Section | MapOf | ListOf | Value
 
 const readFacts = (ast: SchemaAST.AST): FieldRules => SchemaAST.resolveAt<FieldRules>(factsKey)(ast) ?? {}
@@ -119,10 +119,10 @@ const toShape = (ast: SchemaAST.AST): Shape => {
 
 let cached: Section | undefined
 
-/** The shape of the whole file. */
+/** Returns the shape of the whole file. */
 export const getRootShape = (): Section => (cached ??= makeSection(SettingsSchema.ast))
 
-/** The key in the file of a field, by this key or by the name of its decoded value. */
+/** Returns the key of a field in the file. `name` is this key or the decoded name of the field. */
 export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
 
 /** Returns the shape at a path of the file, list positions included; `undefined` for an undeclared path. */
@@ -145,19 +145,19 @@ export const findShape = (shape: Shape, path: ReadonlyArray<string | number>): S
 }
 
 /**
- * Names that mean parts of every object in JavaScript; code that does not expect them reads or changes those in the
- * place of a setting.
+ * Names of properties that every JavaScript object inherits; a setting with such a name could read or change the
+ * inherited property.
  */
 const reservedNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"])
 
-/** The first name of a path that no setting can have. */
+/** Returns the first reserved name in a path; `undefined` if the path has no reserved name. */
 export const findReservedName = (path: Path): string | undefined =>
   path.map(String).find((name) => reservedNames.has(name))
 
-/** Levels of a value that are searched; a value of settings has a few. */
+/** Maximum nesting depth that is searched; values of settings have only a few levels. */
 const deepest = 100
 
-/** The place of a key `__proto__` inside of a value that was read from a text. */
+/** Returns the path of a key `__proto__` inside a parsed value; `undefined` if there is no such key. */
 export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefined => {
   if (typeof value !== "object" || value === null || path.length > deepest) return undefined
   for (const [key, item] of Object.entries(value)) {
@@ -167,7 +167,7 @@ export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefi
   return undefined
 }
 
-/** The shape at a path as users write it: `<provider>.api_keys` may have any name in front. */
+/** Returns the shape at a path as users write it; in `<provider>.api_keys` the provider may have any name. */
 export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
   if (findReservedName(path) !== undefined) return undefined
   return (
@@ -179,8 +179,8 @@ export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined 
 }
 
 /**
- * Returns the known path that is closest to a path, with each wrong name replaced by the nearest; `undefined` if a name
- * has no near one.
+ * Returns the known path that is closest to a path, with each wrong name replaced by the nearest; `undefined` if no
+ * known name is similar.
  */
 export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const found: Array<string> = []
@@ -207,7 +207,7 @@ export const isSecret = (shape: Shape): boolean => {
   }
 }
 
-/** The mark of a key that nothing reads yet. */
+/** Returns the mark of a key that is not implemented yet; `undefined` for other keys. */
 export const readUnsupported = (shape: Shape): Unsupported | undefined =>
   shape._tag === "Value" || shape._tag === "ListOf" ? shape.facts.unsupported : undefined
 
@@ -224,13 +224,13 @@ export const describeExpected = (shape: Shape): string => {
   }
 }
 
-/** A mapping of the file. */
+/** A mapping in the file. */
 export type Mapping = Readonly<Record<string, unknown>>
 
-/** A place: keys of mappings, positions of lists. */
+/** A place, as a path of mapping keys and list positions. */
 export type Path = ReadonlyArray<string | number>
 
-/** Tests for a mapping. */
+/** Tests whether a value is a mapping. */
 export const isMapping = (value: unknown): value is Mapping =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -239,17 +239,17 @@ const readOwn = (tree: unknown, key: string | number): unknown => {
   return isMapping(tree) && Object.hasOwn(tree, key) ? tree[String(key)] : undefined
 }
 
-/** Value at a place, or undefined. */
+/** Returns the value at a place; `undefined` if there is no value. */
 export const get = (tree: unknown, path: Path): unknown => path.reduce(readOwn, tree)
 
-/** A copy with a value at a place; mappings that are missing on the way are made. */
+/** Returns a copy with a value at a place. Missing mappings on the path are created. */
 export const set = (tree: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
   const [key, ...rest] = path
   if (key === undefined) return value
   return { ...(isMapping(tree) ? tree : {}), [key]: set(readOwn(tree, key), rest, value) }
 }
 
-/** A copy without the place. */
+/** Returns a copy without the place. */
 export const remove = (tree: unknown, path: ReadonlyArray<string>): unknown => {
   const [key, ...rest] = path
   if (key === undefined || !isMapping(tree) || !Object.hasOwn(tree, key)) return tree
@@ -259,10 +259,10 @@ export const remove = (tree: unknown, path: ReadonlyArray<string>): unknown => {
 
 const showKey = (key: string): string => (/^[\w<>-]+$/.test(key) ? key : JSON.stringify(key))
 
-/** The place as it is in the file: see `gatherProviderKeys`. */
+/** Converts a path to the path in the file; see `gatherProviderKeys`. */
 export const toFilePath = (path: Path): Path => (path[0] === providerKeysKey ? path.slice(1) : path)
 
-/** A place as users read it: `agent.max_turns`, `fallback_providers[0].model`, `providers.x.models."a.b"`. */
+/** Formats a path for users: `agent.max_turns`, `fallback_providers[0].model`, `providers.x.models."a.b"`. */
 export const formatPath = (path: Path): string =>
   toFilePath(path).reduce<string>((shown, key) => {
     if (typeof key === "number") return `${shown}[${key}]`
@@ -280,7 +280,7 @@ const words: Readonly<Record<string, boolean>> = {
   "0": false
 }
 
-/** The boolean that a word means, in any case. */
+/** Returns the boolean that a word means, ignoring case; `undefined` for other words. */
 export const parseBoolean = (text: string): boolean | undefined => words[text.trim().toLowerCase()]
 
 const numeric = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
@@ -333,7 +333,7 @@ interface MissingReference {
 const reference = /\$?\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}/g
 const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}$/
 
-/** The tree with its references replaced, and those that could not be. */
+/** Replaces the references in a tree. Returns the new tree and the references that have no value. */
 export const expand = (
   tree: unknown,
   lookup: (name: string) => string | undefined
@@ -369,7 +369,7 @@ export const expand = (
   return { tree: expandValue(tree, getRootShape(), []), missing }
 }
 
-/** Names of the variables that a tree refers to. */
+/** Returns the names of the variables that a tree refers to. */
 export const listReferences = (tree: unknown): ReadonlyArray<string> => {
   if (typeof tree === "string") {
     return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) =>

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The place is found in the syntax tree of the text, its lines are rewritten, and the result is parsed again: if it
- * does not have exactly the intended value, nothing is changed. A layout that this module cannot change in place is
- * refused; the file is never damaged. Mappings in braces are rewritten as a whole; a list retains the lines of its
- * remaining items.
+ * The place is found in the syntax tree of the text, its lines are rewritten, and the result is parsed again: if the
+ * parsed result is not exactly the intended value, the change is discarded. A layout that this module cannot change in
+ * place is rejected, and the text remains unchanged. Mappings in braces are rewritten as a whole; a list retains the
+ * lines of its remaining items.
  */
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
@@ -14,19 +14,19 @@ import type { Pair, ParsedNode, YAMLMap, YAMLSeq } from "yaml"
 import type { Yaml } from "../Yaml.ts"
 import * as Tree from "./Tree.ts"
 
-/** Lines `start` to `end` (exclusive) become `lines`. */
+/** Replacement of the lines from `start` to `end` (exclusive) by `lines`. */
 interface Splice {
   readonly start: number
   readonly end: number
   readonly lines: ReadonlyArray<string>
 }
 
-/** A text with its lines and its parser. */
+/** A YAML text with its lines and its parser. */
 interface Source {
   readonly yaml: Yaml
   readonly text: string
   readonly lines: ReadonlyArray<string>
-  /** Line of an offset, counted from 0. */
+  /** Returns the line of an offset, counted from 0. */
   readonly findLine: (offset: number) => number
 }
 
@@ -48,21 +48,21 @@ const isFilled = (value: unknown): boolean =>
 
 const isEmptyNode = (node: ParsedNode | null): boolean => node === null || node.range[0] === node.range[1]
 
-/** True if a node is on the lines below its key. */
+/** Tests whether a node is on the lines below its key. */
 const isBlock = (node: ParsedNode | null): boolean =>
   node?.srcToken?.type === "block-map" || node?.srcToken?.type === "block-seq"
 
-/** The line after the last one that contains part of a node; blank lines at its end are not counted. */
+/** Returns the line after the last line of a node, without trailing blank lines. */
 const findEnd = ({ findLine, lines }: Source, start: number, node: ParsedNode | null): number => {
   const last = node === null || isEmptyNode(node) ? start : findLine(node.range[1] - 1)
   let end = Math.max(last, start) + 1
   while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
-  // The range of a block includes comments after its last entry.
+  // The library's range of a block includes comments after its last entry, which are excluded here.
   while (isBlock(node) && end > start + 1 && (isComment(lines[end - 1] ?? "") || isBlank(lines[end - 1] ?? ""))) end--
   return end
 }
 
-/** The end of an entry, including the comments after it that are indented further than its key. */
+/** Returns the end of an entry, including following comments that are indented further than its key. */
 const findEndWithComments = ({ lines }: Source, end: number, indent: number): number => {
   let found = end
   for (let at = end; at < lines.length; at++) {
@@ -74,7 +74,7 @@ const findEndWithComments = ({ lines }: Source, end: number, indent: number): nu
   return found
 }
 
-/** The comment after an offset on the same line. */
+/** Returns the comment after an offset on the same line. */
 const readCommentBehind = (text: string, offset: number): string => {
   const [, comment] = /^[^\r\n]*?(?<=^|\s)(#[^\r\n]*)/.exec(text.slice(offset)) ?? []
   return comment === undefined ? "" : ` ${comment}`
@@ -82,12 +82,12 @@ const readCommentBehind = (text: string, offset: number): string => {
 
 const computeColumn = (text: string, offset: number): number => offset - (text.lastIndexOf("\n", offset - 1) + 1)
 
-/** Place of an entry of a block mapping. */
+/** Lines of an entry of a block mapping. */
 interface Extent {
   readonly start: number
   readonly end: number
   readonly indent: number
-  /** The line of the key up to its colon. */
+  /** The line of the key, up to the colon. */
   readonly head: string
   /** The comment to preserve after the key or the value. */
   readonly comment: string
@@ -108,7 +108,7 @@ const findExtent = (source: Source, { key, value }: Entry, map: Mapping, index: 
   }
 }
 
-/** The lines of a list, in which existing items retain their lines. */
+/** Renders the lines of a list; existing items retain their lines. */
 const listLines = (
   source: Source,
   from: number,
@@ -158,22 +158,22 @@ const rewriteEntry = (
     : { start, end, lines: [`${head} ${renderInline(source.yaml, after)}${comment}`] }
 }
 
-/** Renders a scalar or an empty collection for the line of its key. */
+/** Renders a scalar or an empty collection for use on the line of its key. */
 const renderInline = (yaml: Yaml, value: unknown): string => yaml.render({ k: value }).slice("k: ".length)
 
-/** The lines of a new entry for the value at a path. */
+/** Renders the lines of a new entry with the value at a path. */
 const renderEntryLines = (source: Source, path: Path, value: unknown, indent: number): ReadonlyArray<string> =>
   indentLines(renderLines(source.yaml, Tree.set({}, path, value)), indent)
 
-/** A splice that adds lines. */
+/** Creates a splice that inserts lines. */
 const insertAt = (start: number, lines: ReadonlyArray<string>): Splice => ({ start, end: start, lines })
 
 const isKey = ({ library }: Yaml, key: ParsedNode, name: string): boolean =>
   library.isScalar(key) && String(key.value ?? "") === name
 
 /**
- * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is rewritten, of the
- * path that is left below it.
+ * Finds the lines that change in a block mapping. `change` receives the old value of the rewritten entry and the rest
+ * of the path below that entry, and returns the new value.
  */
 const editMapping = (
   source: Source,
@@ -231,7 +231,7 @@ const makeSource = (yaml: Yaml, text: string): Source => {
   }
 }
 
-/** The text with some lines replaced; every other line retains its line break. */
+/** Returns the text with the lines of a splice replaced. Every other line retains its line break. */
 const applySplice = (text: string, { end, lines, start }: Splice): string => {
   const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
   const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"
@@ -239,7 +239,7 @@ const applySplice = (text: string, { end, lines, start }: Splice): string => {
   return [...before, ...lines.map((line) => line + eol), ...pieces.slice(end)].join("")
 }
 
-/** Changes a text at a path; undefined when the result would not read as `expected`. */
+/** Changes a text at a path. Returns `undefined` if the result would not parse as `expected`. */
 const changeText = (
   yaml: Yaml,
   marked: string,
@@ -265,13 +265,13 @@ const changeText = (
 
 const parseTree = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(yaml.parse(text)) ?? {}
 
-/** The text with a value at a place, or undefined when it cannot be changed in place. */
+/** Returns the text with a value at a place; `undefined` if the text cannot be changed in place. */
 export const set = (yaml: Yaml, text: string, path: Path, value: unknown): string | undefined =>
   changeText(yaml, text, Tree.set(parseTree(yaml, text), path, value), path, (before, rest) =>
     rest.length === 0 ? value : Tree.set(before, rest, value)
   )
 
-/** The path to the outermost mapping that has nothing but the place in it, or the place itself. */
+/** Returns the path of the outermost mapping that contains only the place, or the place itself. */
 const findEmptiedPath = (tree: unknown, path: Path): Path => {
   const parent = path.slice(0, -1)
   const siblings = Tree.get(tree, parent)
@@ -280,7 +280,9 @@ const findEmptiedPath = (tree: unknown, path: Path): Path => {
     : path
 }
 
-/** The text without a place and the mappings that would be left empty; see {@link set}. */
+/**
+ * Returns the text without a place and without the mappings that would become empty; `undefined` as for {@link set}.
+ */
 export const unset = (yaml: Yaml, text: string, path: Path): string | undefined => {
   const tree = parseTree(yaml, text)
   if (Tree.get(tree, path) === undefined) return text

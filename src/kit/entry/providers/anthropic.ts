@@ -1,2 +1,2 @@
-/** The provider over the official SDK of Anthropic. */
+/** The provider based on the official SDK of Anthropic. */
 export * as AnthropicMessages from "../../../models/provider/AnthropicMessages.ts"

@@ -1,2 +1,2 @@
-/** The provider over the official SDK of Amazon Bedrock. */
+/** The provider based on the official SDK of Amazon Bedrock. */
 export * as BedrockConverse from "../../../models/provider/BedrockConverse.ts"

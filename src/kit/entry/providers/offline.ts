@@ -1,2 +1,2 @@
-/** The stand-in for a model, without a network. */
+/** The offline stand-in for a model. */
 export * as Offline from "../../../models/provider/Offline.ts"

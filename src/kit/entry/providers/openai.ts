@@ -1,3 +1,3 @@
-/** Providers over the official SDK of OpenAI: chat completions, and responses. */
+/** Providers based on the official SDK of OpenAI: chat completions and responses. */
 export * as ChatCompletions from "../../../models/provider/ChatCompletions.ts"
 export * as CodexResponses from "../../../models/provider/CodexResponses.ts"

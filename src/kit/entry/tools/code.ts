@@ -1,2 +1,2 @@
-/** The tool that runs scripts, which call the other tools. */
+/** The tool that runs scripts, which can call the other tools. */
 export * as ExecuteCode from "../../../tools/builtin/ExecuteCode.ts"

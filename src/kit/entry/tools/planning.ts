@@ -1,4 +1,4 @@
-/** Tools of an agent's own work: its list of tasks, its memory, its skills, questions to the user, and child agents. */
+/** Tools for an agent's planning: its task list, its memory, its skills, questions to the user, and sub-agents. */
 export * as Clarifier from "../../../tools/builtin/Clarifier.ts"
 export * as Clarify from "../../../tools/builtin/Clarify.ts"
 export * as Delegate from "../../../tools/builtin/Delegate.ts"

@@ -1,4 +1,4 @@
-/** Converts answers of an AI SDK model to parts, complete or streamed. */
+/** Converts complete and streamed answers of an AI SDK model to parts. */
 import type {
   LanguageModelV4Content,
   LanguageModelV4FinishReason,
@@ -20,11 +20,11 @@ import {
 } from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
 
-/** Metadata of the provider, in the words of `effect/ai`; both are JSON by the name of the provider. */
+/** Converts provider metadata to the type of `effect/ai`. Both are JSON objects keyed by provider name. */
 const toMetadata = (
   metadata: SharedV4ProviderMetadata | undefined
 ): { readonly metadata?: Response.ProviderMetadata } =>
-  // The AI SDK allows a member to be undefined, which is left out of JSON.
+  // The AI SDK allows fields to be `undefined`; JSON omits them.
   metadata === undefined ? {} : { metadata: metadata as Response.ProviderMetadata }
 
 const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response.FinishReason>> = {
@@ -40,7 +40,7 @@ const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response
 /** Returns `true` if the stream ended without a finish reason from the provider: the answer is incomplete. */
 export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
 
-/** Counts of a model, which may be any numbers. */
+/** Converts the usage that a model reports, whose counts are not validated. */
 const toUsage = ({
   inputTokens: { cacheRead, cacheWrite, noCache, total },
   outputTokens
@@ -55,7 +55,7 @@ const toUsage = ({
 
 type FileData = Extract<LanguageModelV4Content, { readonly type: "file" }>["data"]
 
-/** The bytes of a file; none of one that is elsewhere. */
+/** Returns the bytes of a file, or `undefined` if the file is a URL or invalid base64. */
 const readBytes = (data: FileData): Uint8Array | undefined => {
   if (data.type === "url") return undefined
   return typeof data.data === "string" ? Result.getOrElse(Base64.decode(data.data), () => undefined) : data.data
@@ -101,7 +101,7 @@ const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart
   }
 }
 
-/** An answer in one piece, without its raw form. */
+/** Converts a complete answer, without its raw body. */
 export const toModelAnswer = ({
   content,
   finishReason,
@@ -115,9 +115,12 @@ export const toModelAnswer = ({
   id: response?.id
 })
 
-/** Makes a converter for the pieces of a streamed answer, with the same omissions. */
+/**
+ * Creates a converter for the parts of a streamed answer. It omits the same parts as the conversion of a complete
+ * answer.
+ */
 export const makePieces = (): ((part: LanguageModelV4StreamPart) => ReadonlyArray<StreamPart>) => {
-  /** Calls that the provider itself runs. */
+  /** Ids of calls that the provider itself executes. */
   const theirs = new Set<string>()
   return (part) => {
     switch (part.type) {

@@ -1,12 +1,12 @@
 /**
- * Failures of an AI SDK model as `AiError`: HTTP failures by status and body, the others by the kind that the AI SDK
- * names.
+ * Converts failures of an AI SDK model to `AiError`. HTTP failures are classified by status and body, others by the AI
+ * SDK's error name.
  *
  * **Details**
  *
- * A failure without a status (no connection, a body that broke off) is read from its cause; where that says nothing,
- * and the AI SDK would ask again, it is an error of the provider that may pass. Kinds are distinguished by name: the
- * package is not loaded for its classes, and an application may have several versions of it.
+ * A failure without a status (no connection, an incomplete body) is classified by its cause. If the cause is unknown
+ * and the AI SDK would retry, the failure is a transient error of the provider. Errors are distinguished by name,
+ * because the package is not loaded for its classes, and an application may have several versions of it.
  */
 import * as AiError from "effect/ai/AiError"
 import * as Json from "../../../base/domain/Json.ts"
@@ -29,7 +29,7 @@ const invalidAnswers = new Set([
   "AI_NoContentGeneratedError"
 ])
 
-/** The failure of an HTTP call: its body says more than its text. */
+/** Converts the failure of an HTTP call. Its body is more specific than its message. */
 const fromCallError = (error: Error, context: SdkError.TimedContext): AiError.AiError => {
   const { data, isRetryable, responseBody, responseHeaders, statusCode, url } = Json.readFields(error)
   const at = typeof url === "string" && URL.canParse(url) ? new URL(url).origin : context.url
@@ -57,7 +57,7 @@ const fromCallError = (error: Error, context: SdkError.TimedContext): AiError.Ai
       })
 }
 
-/** The failure that a call of a model threw, or that its stream told of. */
+/** Converts an error that a model call threw or that its stream reported. */
 export const fromAiSdk = (thrown: unknown, context: SdkError.TimedContext): AiError.AiError => {
   const error = thrown instanceof Error ? thrown : new Error(typeof thrown === "string" ? thrown : Json.toText(thrown))
   const { name } = error

@@ -1,4 +1,4 @@
-/** Options of a call to an AI SDK model, built from a request: messages, tools, limits. */
+/** Builds the options of a call to an AI SDK model from a request: messages, tools and limits. */
 import type {
   JSONValue,
   LanguageModelV4CallOptions,
@@ -12,7 +12,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ReasoningEffort, ToolChoice } from "../../../base/domain/ModelCall.ts"
 
-/** Question to a model, as the request has it. */
+/** The decoded fields of a request from which call options are built. */
 export interface ModelQuestion {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools: ReadonlyArray<{
@@ -33,10 +33,13 @@ type Content<Role extends "user" | "assistant" | "tool"> = Extract<
   { readonly role: Role }
 >["content"][number]
 
-/** Metadata of a part of an earlier answer, which its provider wants back (signatures of reasoning, ids). */
+/**
+ * Returns the metadata of a part of an earlier answer that must be sent back to its provider (signatures of reasoning,
+ * ids).
+ */
 const toProviderOptions = (options: Prompt.ProviderOptions): { readonly providerOptions?: SharedV4ProviderOptions } => {
   const given = Object.entries(options).filter(([, value]) => Json.isFields(value))
-  // They came as JSON, from a model of the same kind, or from the settings of an application.
+  // The options are JSON, from an earlier answer of such a model or from the application.
   return given.length === 0 ? {} : { providerOptions: Object.fromEntries(given) as SharedV4ProviderOptions }
 }
 
@@ -61,7 +64,7 @@ const toTextPart = ({ options, text }: Prompt.TextPart) => ({
   ...toProviderOptions(options)
 })
 
-/** A value as JSON represents it. */
+/** Returns a value in its JSON representation. */
 const toJson = (value: unknown): JSONValue => JSON.parse(JSON.stringify(value) ?? "null")
 
 const toToolOutput = ({ isFailure, modelOutput, result }: Prompt.ToolResultPart): LanguageModelV4ToolResultOutput => {
@@ -86,7 +89,7 @@ const toAssistantContent = (part: Prompt.AssistantMessagePart): ReadonlyArray<Co
     case "file":
       return [toFilePart(part)]
     case "tool-call":
-      // Arguments that were no JSON were answered with an error that shows them.
+      // Arguments that were invalid JSON become `{}`; the call's result contains an error that shows them.
       return [
         {
           type: "tool-call",
@@ -144,7 +147,7 @@ const toTool = ({ description, name, parameters }: ModelQuestion["tools"][number
 const toToolChoice = (choice: ToolChoice): NonNullable<LanguageModelV4CallOptions["toolChoice"]> =>
   typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool }
 
-/** Options of the call, without its signal. */
+/** Builds the options of a call, without its abort signal. */
 export const makeCallOptions = (asked: ModelQuestion): LanguageModelV4CallOptions => {
   const { maxOutputTokens, messages, reasoning, responseFormat, seed, temperature, toolChoice, tools } = asked
   return {
@@ -153,7 +156,7 @@ export const makeCallOptions = (asked: ModelQuestion): LanguageModelV4CallOption
     ...(responseFormat === undefined
       ? {}
       : {
-          // A JSON Schema, which nothing here reads.
+          // The JSON Schema is passed on unchanged.
           responseFormat: { type: "json", name: responseFormat.name, schema: Json.readFields(responseFormat.schema) }
         }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),

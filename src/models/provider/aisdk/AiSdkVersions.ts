@@ -1,5 +1,5 @@
 /**
- * Models of the specifications v2 (AI SDK 5) and v3 (AI SDK 6) as ones of v4, so that everything else reads one
+ * Adapts models of the specifications v2 (AI SDK 5) and v3 (AI SDK 6) to v4, so that all other modules handle a single
  * specification.
  *
  * **Details**
@@ -7,10 +7,10 @@
  * | | v2 | v3 |
  * | --- | --- | --- |
  * | files of a prompt and of an answer | bare data | bare data |
- * | files in the result of a tool | `media`; an address is text | `file-data`, `file-url` |
- * | reason of the end | one word; `unknown` is `other` | as in v4 |
- * | usage | flat; tokens that were read from a cache count as input, except for models that count them apart | as in v4 |
- * | `reasoning` | left out with a warning | left out with a warning |
+ * | files in a tool result | `media`; a URL is sent as text | `file-data`, `file-url` |
+ * | finish reason | a string; `unknown` becomes `other` | as in v4 |
+ * | usage | flat; tokens read from a cache are included in the input, except for providers that count them separately | as in v4 |
+ * | `reasoning` | omitted with a warning | omitted with a warning |
  */
 import type {
   LanguageModelV2,
@@ -38,7 +38,7 @@ import type {
 import * as Base64 from "effect/encoding/Base64"
 import * as Json from "../../../base/domain/Json.ts"
 
-/** A model of any specification that is read. */
+/** A model of any supported specification. */
 export type AnyModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4
 
 type Message = LanguageModelV4Message
@@ -53,7 +53,7 @@ type V3Output = Extract<
   { readonly type: "tool-result" }
 >["output"]
 
-/** Bytes, their Base64, or an address. */
+/** Returns the bytes of a file, their base64 text, or its URL. */
 const toBareData = (data: FileData): Uint8Array | string | URL => {
   switch (data.type) {
     case "data":
@@ -116,7 +116,7 @@ interface BareResult<Output> extends Omit<LanguageModelV4ToolResultPart, "output
   readonly output: Output
 }
 
-/** Parts of an answer that every specification has. */
+/** Parts of an answer that exist in every specification. */
 type Shared = Extract<
   Extract<Message, { readonly role: "assistant" }>["content"][number],
   { readonly type: "text" | "reasoning" | "tool-call" }
@@ -124,7 +124,7 @@ type Shared = Extract<
 
 const toBareFile = (part: LanguageModelV4FilePart): BareFile => ({ ...part, data: toBareData(part.data) })
 
-/** A prompt whose files are bare; parts that only v4 has are left out. */
+/** Converts a prompt: files become bare data, and parts that exist only in v4 are omitted. */
 const convertPrompt = <Output>(
   prompt: ReadonlyArray<Message>,
   outputFor: (output: LanguageModelV4ToolResultOutput) => Output
@@ -167,7 +167,7 @@ const convertPrompt = <Output>(
 }
 
 const toV2Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV2CallOptions =>
-  // A member of provider options may be undefined in v4, which is left out of JSON.
+  // In v4, fields of provider options may be `undefined`; JSON omits them.
   ({ ...options, prompt: convertPrompt(prompt, toV2Output) }) as LanguageModelV2CallOptions
 
 const toV3Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV3CallOptions => ({
@@ -175,7 +175,7 @@ const toV3Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOp
   prompt: convertPrompt(prompt, toV3Output)
 })
 
-/** The warning of a setting that the specification has no place for. */
+/** Returns warnings about settings that the specification does not support. */
 const listUnsupportedSettings = (
   { reasoning }: LanguageModelV4CallOptions,
   version: string
@@ -215,7 +215,7 @@ const fromV2FinishReason = (
   reason: Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["finishReason"]
 ): LanguageModelV4FinishReason => ({ unified: reason === "unknown" ? "other" : reason, raw: undefined })
 
-/** Models that count tokens of a cache apart from their input; all others count them twice. */
+/** Providers whose input count excludes tokens read from the cache. All other providers include them. */
 const countsApart = /^(?:anthropic|amazon-bedrock|bedrock|vertex\.anthropic|google\.vertex\.anthropic)/u
 
 const fromV2Usage = (
@@ -236,7 +236,7 @@ const fromV2Usage = (
 }
 
 const toV4Content = (part: LanguageModelV2Content | LanguageModelV3Content): LanguageModelV4Content =>
-  // The result of a tool of the provider is left out further on; v2 leaves its form open.
+  // Results of provider-executed tools, whose form v2 does not specify, are removed in a later step.
   (part.type === "file" ? { ...part, data: { type: "data", data: part.data } } : part) as LanguageModelV4Content
 
 const fromV3StreamPart = (part: LanguageModelV3StreamPart): LanguageModelV4StreamPart =>
@@ -251,14 +251,14 @@ const fromV2StreamPart = (part: LanguageModelV2StreamPart, provider: string): La
     case "file":
       return { ...part, data: { type: "data", data: part.data } }
     case "tool-result":
-      // Left out further on, as above.
+      // Provider-executed tool results are removed in a later step.
       return part as LanguageModelV4StreamPart
     default:
       return part
   }
 }
 
-/** A stream whose parts are mapped, with further warnings in its start. */
+/** Maps the parts of a stream and adds warnings to its start part. */
 const mapStream = <Part>(
   stream: ReadableStream<Part>,
   map: (part: Part) => LanguageModelV4StreamPart,
@@ -320,7 +320,7 @@ const fromV3Model = (model: LanguageModelV3): LanguageModelV4 => ({
   }
 })
 
-/** A model as one of v4; text that says what is given instead of a model that can be read. */
+/** Adapts a model to v4, or returns a description of the value if it is not a supported model. */
 export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
   switch (model.specificationVersion) {
     case "v4":

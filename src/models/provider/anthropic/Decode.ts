@@ -1,13 +1,13 @@
 /**
- * Reads a Messages body, and writes parts as one. Whatever a server or a middleware answers is either a model response
- * or an `AiError` that says what is wrong with it; free of the SDK.
+ * Decodes the body of a Messages answer, and encodes parts as such a body, without the SDK. Any value from a server or
+ * middleware becomes either a model response or an `AiError` that describes the problem.
  *
  * **Details**
  *
- * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
- * is an answer only if it has a stop reason other than a tool call.
+ * Text, thinking and calls are read; blocks of tools that the API executed itself are only available in `raw`. A body
+ * without content is an answer only if it has a stop reason other than a tool call.
  *
- * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the
+ * The `metadata.anthropic_messages` of a reasoning part (`options.anthropic_messages` in a prompt) contains the
  * `signature` of its text, or `redacted`, the opaque data sent in place of the text.
  *
  * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
@@ -30,17 +30,17 @@ import * as Endpoint from "./Endpoint.ts"
 /** Key of this provider's data in `options` and `metadata`. */
 const namespace = "anthropic_messages"
 
-/** This provider's data of a message or part. */
+/** Returns this provider's data from the options of a message or part. */
 export const readOwnData = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
   const data = options[namespace]
-  // A JSON value that is an object and not an array is a record of JSON values.
+  // The cast is safe: a JSON value that is an object and not an array is a record of JSON values.
   return Predicate.isObject(data) ? (data as Readonly<Record<string, Schema.Json>>) : {}
 }
 
 const readNonEmptyText = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined
 
-/** The signature of a reasoning part's text. */
+/** Reads the signature of a reasoning part's text. */
 export const readSignature = (options: Prompt.ProviderOptions): string | undefined =>
   readNonEmptyText(readOwnData(options)["signature"])
 
@@ -48,18 +48,18 @@ export const readSignature = (options: Prompt.ProviderOptions): string | undefin
 export const readRedacted = (options: Prompt.ProviderOptions): string | undefined =>
   readNonEmptyText(readOwnData(options)["redacted"])
 
-/** Metadata of an answer's part that carries `data` of this provider. */
+/** Creates metadata for a part of an answer from `data` of this provider. */
 export const makeMetadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({
   [namespace]: data
 })
 
-/** Metadata of a thinking block with this signature, which may be empty. */
+/** Creates the metadata of a thinking block. An empty signature is omitted. */
 export const makeThinkingMetadata = (signature: string): Response.ProviderMetadata =>
   signature === "" ? {} : makeMetadata({ signature })
 
 // Parts
 
-/** Id of a call; one that came without gets one from its place. */
+/** Returns the id of a tool call. If the API sent no id, it is derived from the index of the block. */
 export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `toolu_${index}`
 
 const decodeBlock = (block: Json.Fields, index: number, names: Endpoint.ToolNames): ReadonlyArray<ContentPart> => {
@@ -90,7 +90,7 @@ const decodeBlock = (block: Json.Fields, index: number, names: Endpoint.ToolName
 
 // Usage
 
-/** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
+/** Decodes the `usage` object. Its `input_tokens` already excludes cached tokens. Invalid counts become zero. */
 export const decodeUsage = (raw: unknown): Response.Usage => {
   const fields = Json.readFields(raw)
   const output = Json.readFields(fields["output_tokens_details"])
@@ -109,7 +109,8 @@ export const decodeUsage = (raw: unknown): Response.Usage => {
 }
 
 /**
- * The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began.
+ * Merges the usage counts of a stream. The counts of the last event are cumulative; counts that are missing or zero
+ * there retain their initial value.
  */
 export const mergeUsage = (first: Json.Fields, last: Json.Fields): Json.Fields => {
   const out = { ...first }
@@ -168,7 +169,7 @@ const encodePart = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray
   }
 }
 
-/** The body that a streamed answer would have been. */
+/** Encodes a streamed answer as the equivalent body without streaming. */
 export const encode = (
   answer: {
     readonly parts: ReadonlyArray<ContentPart>

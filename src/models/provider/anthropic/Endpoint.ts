@@ -1,21 +1,22 @@
 /**
- * Differences between endpoints of the Messages API: Anthropic itself, and others that speak its protocol. Keys,
- * headers, model and tool names depend on it.
+ * Describes the differences between Anthropic and other endpoints of the Messages API. The key, headers, model name and
+ * tool names depend on the endpoint.
  *
  * **Details**
  *
- * Hosts are compared, never substrings of a URL. A key travels as the host wants it: as `x-api-key`, or as a bearer
- * token to MiniMax. A subscription token is one by its shape, and only for the provider `anthropic` at Anthropic's
- * host: no identity of Anthropic's own client is ever shown to anybody else (`hermes-llm.md` §2.3).
+ * Endpoints are recognized by host, never by a substring of the URL. A key is sent as the host requires: as a bearer
+ * token to MiniMax, as `x-api-key` to all others. A subscription token is recognized by its format, and only for the
+ * provider `anthropic` at Anthropic's host, so the identity of Anthropic's client is never sent to another host
+ * (`hermes-llm.md` §2.3).
  *
- * The version header is `2023-06-01`, the one that gateways speak and that knows `temperature`; the younger one of the
- * SDK refuses it for every model. A route's own headers win over all of these.
+ * The version header is `2023-06-01`, which gateways support and which accepts `temperature`; the SDK's newer version
+ * refuses `temperature` for every model. The headers of a route take precedence over all of these.
  *
- * Anthropic serves a subscription token to its own client only, so that the system prompt begins with that client's
- * identity, product names in it are replaced, and tool names carry the prefix that the client adds to third-party
- * tools. Answers are translated back. Every tool gets the prefix, even one that already begins with it
- * (`mcp_github_search` is sent as `mcp_mcp_github_search`), so that the reverse translation is exact. A name without it
- * is left unchanged.
+ * Anthropic accepts a subscription token only from its own client. The system prompt therefore begins with that
+ * client's identity, product names in it are replaced, and tool names have the prefix that the client adds to
+ * third-party tools. Answers are translated back. Every tool gets the prefix, even one that already begins with it
+ * (`mcp_github_search` is sent as `mcp_mcp_github_search`), so that the reverse translation is exact. A name in an
+ * answer without the prefix is left unchanged.
  *
  * Source: `hermes-llm.md` §4.2.
  */
@@ -24,32 +25,32 @@ import type { Route } from "../../../base/domain/Route.ts"
 
 // Endpoints
 
-/** Ways for the key to travel. `subscription` is a bearer token with the identity of Anthropic's own client. */
+/** Ways to send the key. `subscription` is a bearer token with the identity of Anthropic's own client. */
 type Auth = "none" | "key" | "bearer" | "subscription"
 
 /** An address of the Messages API and the properties derived from it. */
 export interface Endpoint {
-  /** True if Anthropic itself answers. */
+  /** True if the host belongs to Anthropic. */
   readonly native: boolean
   readonly auth: Auth
-  /** Model id as this endpoint writes it. */
+  /** Model id in the spelling that this endpoint expects. */
   readonly model: string
-  /** The address that `/v1/messages` is appended to. */
+  /** Base URL to which `/v1/messages` is appended. */
   readonly baseUrl: string
 }
 
-/** Anthropic's own address. */
+/** Base URL of Anthropic's API. */
 const defaultBaseUrl = "https://api.anthropic.com"
 
-/** Betas that every request asks for. */
+/** Beta features that every request enables. */
 const betas: ReadonlyArray<string> = ["interleaved-thinking-2025-05-14", "fine-grained-tool-streaming-2025-05-14"]
-/** The one that makes tool calls fail where keys are bearer tokens. */
+/** Beta feature that makes tool calls fail at endpoints with bearer tokens. */
 const fineGrained = "fine-grained-tool-streaming-2025-05-14"
-/** Betas that a subscription token needs besides. */
+/** Additional beta features that a subscription token requires. */
 const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
-/** For `speed: fast`, at Anthropic only. */
+/** Beta feature for `speed: fast`, available only at Anthropic. */
 export const fastBeta = "fast-mode-2026-02-01"
-/** For `context_management`, at Anthropic only. */
+/** Beta feature for `context_management`, available only at Anthropic. */
 export const editsBeta = "context-management-2025-06-27"
 
 const subscriptionHeaders = { "user-agent": "claude-cli/2.1.74 (external, cli)", "x-app": "cli" }
@@ -60,7 +61,7 @@ interface Family {
 }
 
 const minimax: Family = { providers: ["minimax", "minimax-cn"], hosts: ["minimax.io", "minimaxi.com"] }
-/** Endpoints whose model names have dots. */
+/** Endpoints whose model names contain dots instead of hyphens. */
 const dotted: ReadonlyArray<Family> = [
   minimax,
   { providers: ["alibaba"], hosts: ["aliyuncs.com"] },
@@ -68,7 +69,7 @@ const dotted: ReadonlyArray<Family> = [
   { providers: ["xiaomi"], hosts: ["xiaomimimo.com"] },
   { providers: ["bedrock"], hosts: ["amazonaws.com"] }
 ]
-/** Dots stay, except in Claude's names. */
+/** Endpoints whose model names contain dots, except for Claude models. */
 const dottedButClaude: Family = { providers: ["opencode", "opencode-zen", "opencode-go"], hosts: ["opencode.ai"] }
 
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
@@ -76,7 +77,7 @@ const isWithin = (host: string, domain: string): boolean => host === domain || h
 const belongsToFamily = (family: Family, provider: string, host: string): boolean =>
   family.providers.includes(provider) || family.hosts.some((domain) => isWithin(host, domain))
 
-/** Tests whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
+/** Tests whether a secret is a subscription token: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 
@@ -97,7 +98,7 @@ const toModelId = (model: string, provider: string, host: string): string => {
   return keeps ? bare : bare.replaceAll(".", "-")
 }
 
-/** The endpoint of a route. */
+/** Returns the endpoint of a route. */
 export const fromRoute = (route: Route): Endpoint => {
   const provider = route.provider.trim().toLowerCase()
   const baseUrl = (route.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "").replace(/\/v1$/, "")
@@ -113,7 +114,7 @@ export const fromRoute = (route: Route): Endpoint => {
 
 // Headers
 
-/** Comma-separated names in their order, each once. */
+/** Joins lists of comma-separated names in order, without duplicates. */
 export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string => {
   const names = lists.flatMap((list) => list?.split(",") ?? []).map((name) => name.trim())
   return [...new Set(names.filter((name) => name !== ""))].join(",")
@@ -131,7 +132,7 @@ export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   }
 }
 
-/** Headers of every request to a route; `null` prevents the SDK from sending its own. */
+/** Returns the headers of every request to a route. A `null` value prevents the SDK from sending its default header. */
 export const makeHeaders = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
   const own = Object.fromEntries(
     Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
@@ -150,7 +151,7 @@ export const makeHeaders = (route: Route, endpoint: Endpoint): Record<string, st
 
 // Subscription tokens
 
-/** First block of the system prompt. */
+/** First block of the system prompt if a subscription token is used. */
 export const identity = "You are Claude Code, Anthropic's official CLI for Claude."
 
 const toolPrefix = "mcp_"
@@ -162,7 +163,7 @@ const productNames: ReadonlyArray<readonly [from: string, to: string]> = [
   ["Nous Research", "Anthropic"]
 ]
 
-/** The system text with the product names that the token's client has. */
+/** Replaces product names in the system text by the names in Anthropic's client. */
 export const rewriteSystemText = (text: string): string =>
   productNames.reduce((out, [from, to]) => out.replaceAll(from, to), text)
 
@@ -170,19 +171,19 @@ const addToolPrefix = (name: string): string => toolPrefix + name
 
 const removeToolPrefix = (name: string): string => (name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name)
 
-/** Translates the names of tools. */
+/** Translates tool names between the runtime and an endpoint. */
 export interface ToolNames {
-  /** A tool's name on the wire. */
+  /** Returns the name that is sent to the endpoint. */
   readonly toWire: (name: string) => string
-  /** A tool's own name, from the one on the wire. */
+  /** Returns the tool's original name from the name that the endpoint uses. */
   readonly fromWire: (wireName: string) => string
 }
 
 const asIs = (name: string): string => name
 
-/** Names that are the same on both sides. */
+/** Translation that leaves tool names unchanged. */
 export const sameNames: ToolNames = { toWire: asIs, fromWire: asIs }
 
-/** The names of tools at an endpoint. */
+/** Returns the translation of tool names for an endpoint. */
 export const makeToolNames = ({ auth }: Endpoint): ToolNames =>
   auth === "subscription" ? { toWire: addToolPrefix, fromWire: removeToolPrefix } : sameNames

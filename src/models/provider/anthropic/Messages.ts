@@ -1,15 +1,15 @@
 /**
- * Messages of a conversation as a Messages request writes them.
+ * Encodes the messages of a conversation for a Messages request.
  *
  * **Details**
  *
- * - The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. A message that
- *   has nothing to show gets a short placeholder, because the API refuses empty ones.
- * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it
- *   would refuse every later request of the conversation too.
- * - Signed and redacted thinking goes back as it came, unsigned thinking as text.
+ * - The API refuses blank text, which is omitted, and lone surrogates, which are replaced. A message that has no
+ *   content to send gets a short placeholder, because the API refuses empty messages.
+ * - Pictures, PDFs and text files are sent. A file of any other kind becomes a line with its name, because an error
+ *   would also prevent every later request of the conversation.
+ * - Signed and redacted thinking is sent back unchanged, unsigned thinking as text.
  * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; a
- *   message's breakpoint is set on its last block that supports one. Thinking blocks do not.
+ *   message's breakpoint is set on its last block that supports breakpoints. Thinking blocks do not support them.
  *
  * Source: `hermes-llm.md` §4.2, §14.5.
  */
@@ -25,19 +25,19 @@ import type * as Endpoint from "./Endpoint.ts"
 
 // Blocks
 
-/** `{ type: "ephemeral" }`, perhaps with a `ttl`; passed on as it is. */
+/** A cache breakpoint, `{ type: "ephemeral" }` with an optional `ttl`. It is passed on unchanged. */
 type CacheControl = CacheMarks.CacheControl | Readonly<Record<string, Schema.Json>>
 
 interface Cacheable {
   readonly cache_control?: CacheControl
 }
 
-/** Text of any role. */
+/** A text block, for any role. */
 export interface TextBlock extends Cacheable {
   readonly type: "text"
   readonly text: string
 }
-/** The place of a picture or document. */
+/** Source of a picture or document: its content or its URL. */
 type Source =
   | { readonly type: "base64"; readonly media_type: string; readonly data: string }
   | { readonly type: "url"; readonly url: string }
@@ -53,38 +53,38 @@ interface DocumentBlock extends Cacheable {
   readonly source: Source
   readonly title?: string
 }
-/** Thinking that the API signed. */
+/** Thinking signed by the API. */
 interface ThinkingBlock {
   readonly type: "thinking"
   readonly thinking: string
   readonly signature: string
 }
-/** Thinking that only the API can read. */
+/** Thinking encrypted by the API. */
 interface RedactedBlock {
   readonly type: "redacted_thinking"
   readonly data: string
 }
-/** A call of a tool. */
+/** A tool call. */
 interface ToolUseBlock extends Cacheable {
   readonly type: "tool_use"
   readonly id: string
   readonly name: string
   readonly input: Readonly<Record<string, unknown>>
 }
-/** The result of a tool. */
+/** The result of a tool call. */
 interface ToolResultBlock extends Cacheable {
   readonly type: "tool_result"
   readonly tool_use_id: string
   readonly content: string | ReadonlyArray<TextBlock | ImageBlock | DocumentBlock>
   readonly is_error?: true
 }
-/** A part of a message. */
+/** A content block of a message. */
 type Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBlock | ToolUseBlock | ToolResultBlock
 
-/** The cache breakpoint of a message or part. */
+/** Returns the cache breakpoint of a message or part, or `undefined`. */
 export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
   const marker = Decode.readOwnData(options)["cache_control"]
-  // A JSON value that is an object and not an array is a record of JSON values.
+  // The cast is safe: a JSON value that is an object and not an array is a record of JSON values.
   return Predicate.isObject(marker) ? (marker as CacheControl) : undefined
 }
 
@@ -128,13 +128,13 @@ const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(
   return marker === undefined ? block : { ...block, cache_control: marker }
 }
 
-/** A text or file; nothing of a blank text. */
+/** Converts a text or file part to blocks. A blank text is omitted. */
 const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
   if (part.type === "file") return [addMarker(toFileBlock(part), part.options)]
   return part.text.trim() === "" ? none : [addMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
 }
 
-/** Converts a tool's result: its model output if present, else its value as text. */
+/** Converts the result of a tool call: its model output if present, otherwise its value as text. */
 const toResultContent = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
   if (part.modelOutput === undefined) {
     const text = Json.toText(part.result).toWellFormed()
@@ -156,7 +156,7 @@ const toThinkingBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
 
 // Messages
 
-/** Placeholder for content that cannot be sent. */
+/** Placeholder text for a message without content that can be sent. */
 const placeholder = { user: "(empty message)", assistant: "(empty)" }
 
 type Message = BlockMessages.Message<Block>
@@ -166,7 +166,7 @@ const orPlaceholder = (role: Message["role"], blocks: ReadonlyArray<Block>): Mes
   content: blocks.length === 0 ? [{ type: "text", text: placeholder[role] }] : blocks
 })
 
-/** An id of letters, digits, `_` and `-`, the only ones that the API takes. */
+/** Returns an id that contains only letters, digits, `_` and `-`, as the API requires. */
 const toWireId = (id: string): string => {
   const clean = id.replaceAll(/[^\w-]/g, "_")
   return clean === "" ? "tool_0" : clean
@@ -225,7 +225,9 @@ const markLast = (blocks: ReadonlyArray<Block>, marker: CacheControl): ReadonlyA
   return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : undefined
 }
 
-/** Marks the last block of a message that supports a mark; undefined if no block does. */
+/**
+ * Adds a cache mark to the last block of a message that supports one. Returns `undefined` if there is no such block.
+ */
 export const addCacheControl = (message: Message, marker: CacheControl): Message | undefined => {
   const content = markLast(message.content, marker)
   return content === undefined ? undefined : { ...message, content }
@@ -236,7 +238,7 @@ const markMessage = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn):
   return marker === undefined ? blocks : (markLast(blocks, marker) ?? blocks)
 }
 
-/** The blocks of this protocol. */
+/** Creates the operations on the blocks of this protocol. */
 export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
   convert: BlockMessages.rememberConversions((message) => {
     switch (message.role) {

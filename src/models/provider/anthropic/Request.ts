@@ -1,17 +1,18 @@
 /**
- * The request of one route of the Messages API for a model call. Pure, and free of the SDK: the same call on the same
- * route is the same request, byte for byte.
+ * Builds the request of a Messages API route for a model call. It is pure and does not use the SDK: the same call on
+ * the same route always produces the same request, byte for byte.
  *
  * **Details**
  *
- * - `max_tokens` is what the call asks for, else the model's own limit, and always less than a known window.
- * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `temperature` at 1; where
- *   a window leaves no room for both, there is no thinking. Thinking by effort leaves `temperature` out.
- * - Thinking is left out of a request that forces a tool call, and, by a budget, of one whose newest assistant message
- *   called tools without thinking (another provider's, after a fallback): the API refuses both.
- * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its
- *   beta comes along.
- * - `speed: fast` in the route's `extraBody` brings its beta along, and is dropped where Anthropic does not answer.
+ * - `max_tokens` is the limit requested by the call, otherwise the model's limit, and always less than the context
+ *   window if its size is known.
+ * - A thinking budget raises `max_tokens` to leave room for an answer, and requires that `temperature` is 1. If a
+ *   context window has no room for both, thinking is disabled. With a thinking effort, `temperature` is omitted.
+ * - Thinking is omitted if the request forces a tool call. A thinking budget is also omitted if the newest assistant
+ *   message called tools without thinking (for example from another provider, after a fallback). The API refuses both.
+ * - Anthropic's context management removes old tool results if the call requests it and the route supports it; its beta
+ *   header is then added.
+ * - `speed: fast` in the route's `extraBody` adds its beta header, and is removed if the endpoint is not Anthropic's.
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
@@ -35,7 +36,7 @@ import * as Messages from "./Messages.ts"
 
 // Tools
 
-/** A tool on the wire. */
+/** A tool in the format of the API. */
 interface Tool {
   readonly name: string
   readonly description: string
@@ -43,7 +44,10 @@ interface Tool {
   readonly cache_control?: CacheMarks.CacheControl
 }
 
-/** A converter with a memory: the tools of a run are one array as long as they are the same. */
+/**
+ * Creates a converter that caches its result for each array of tools. A run uses the same array as long as its tools do
+ * not change.
+ */
 const rememberTools = (names: Endpoint.ToolNames) =>
   memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Tool> =>
     tools.map(({ description, name, parameters }) => ({
@@ -53,7 +57,7 @@ const rememberTools = (names: Endpoint.ToolNames) =>
     }))
   )
 
-/** The choice on the wire; undefined for `none`, which leaves the tools out. */
+/** Returns the tool choice in the format of the API, or `undefined` for `none`, which omits the tools. */
 const toChoice = (toolChoice: ToolChoice, names: Endpoint.ToolNames): Readonly<Record<string, string>> | undefined => {
   if (typeof toolChoice === "object") return { type: "tool", name: names.toWire(toolChoice.tool) }
   switch (toolChoice) {
@@ -66,7 +70,7 @@ const toChoice = (toolChoice: ToolChoice, names: Endpoint.ToolNames): Readonly<R
   }
 }
 
-/** Tools with a mark after the last one. */
+/** Adds a cache mark to the last tool. */
 const withToolMark = memoize((tools: ReadonlyArray<Tool>) =>
   memoize((marker: CacheMarks.CacheControl): ReadonlyArray<Tool> => {
     const last = tools.at(-1)
@@ -89,7 +93,10 @@ const makeSystemBlocks = (
     return [marker === undefined ? block : { ...block, cache_control: marker }]
   })
 
-/** One string, or blocks where a block has to stay one: before a cache breakpoint and after the identity. */
+/**
+ * Returns the system prompt as one string, or as blocks if they must remain separate: before a cache breakpoint and
+ * after the client's identity.
+ */
 const toSystemField = (
   blocks: ReadonlyArray<Messages.TextBlock>
 ): string | ReadonlyArray<Messages.TextBlock> | undefined => {
@@ -98,7 +105,7 @@ const toSystemField = (
   return apart ? blocks : blocks.map((block) => block.text).join("\n\n")
 }
 
-/** The system prompt with a mark after it. */
+/** Adds a cache mark to the end of the system prompt. */
 const addSystemMark = (
   blocks: ReadonlyArray<Messages.TextBlock>,
   marker: CacheMarks.CacheControl
@@ -142,9 +149,9 @@ const makeOutputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): M
 
 // Context management
 
-/** Default window of Claude, in tokens. */
+/** Default context window of Claude, in tokens. */
 const claudeWindow = 200_000
-/** Share of the trigger that is left out at least, so that a new prefix for the cache is worth it. */
+/** Minimum share of the trigger's tokens that must be cleared to justify a new cache prefix. */
 const leastCleared = 0.1
 
 const makeContextManagement = ({ keepResults, threshold }: ContextEdits, window = claudeWindow): ModelRequest => {
@@ -178,7 +185,9 @@ const collectExtras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: Re
   }
 }
 
-/** Turns the calls of one route into requests; remembers the messages that it has converted. */
+/**
+ * Creates a function that converts the calls of one route to requests. It caches the messages that it has converted.
+ */
 export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
   const endpoint = Endpoint.fromRoute(route)
   const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
@@ -247,5 +256,5 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   }
 }
 
-/** One call on its own; see {@link make}. */
+/** Converts a single call to a request without a cache; see {@link make}. */
 export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)

@@ -1,12 +1,12 @@
 /**
- * Reads the events of a streamed answer into parts, all events of one network read at a time.
+ * Converts the events of a streamed answer to parts, all events of one network read at a time.
  *
  * **Details**
  *
- * Each content block is one part, grouped by the block's index. A call's arguments stream as they arrive and are parsed
- * when its block stops. `message_stop` calls `finishAnswer`. If a gateway never sends it, the answer is accepted at the
- * end of the stream, provided that every block has ended and a stop reason was sent. An `error` event, and an event
- * that is not JSON, end the stream; earlier events have been read.
+ * Each content block is one part, grouped by the block's index. The arguments of a tool call are passed on as they
+ * arrive and are parsed when its block stops. `message_stop` calls `finishAnswer`. If a gateway never sends it, the
+ * answer is accepted at the end of the stream, provided that every block has ended and a stop reason was sent. An
+ * `error` event or an event that is not JSON ends the stream; the parts of earlier events have already been returned.
  *
  * Source: `hermes-llm.md` §4.2.
  */
@@ -22,11 +22,11 @@ import * as Endpoint from "./Endpoint.ts"
 
 interface Thought {
   signature: string
-  /** False for thinking that only the API can read. */
+  /** False if the thinking is encrypted, so that only the API can read it. */
   readonly isReadable: boolean
 }
 
-/** A machine at the start of a stream. */
+/** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
   const blocks = BlockAnswers.makeBlockStream<Thought>(({ signature }) => Decode.makeThinkingMetadata(signature))
   let usage: Json.Fields = {}

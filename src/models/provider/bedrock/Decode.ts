@@ -1,10 +1,10 @@
 /**
- * Reads a Converse answer, and writes parts as one. Whatever the service or a middleware answers is either a model
- * response or an `AiError` that says what is wrong with it; free of the SDK.
+ * Decodes a Converse answer, and encodes parts as such an answer, without the SDK. Any value from the service or
+ * middleware becomes either a model response or an `AiError` that describes the problem.
  *
  * **Details**
  *
- * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature`
+ * The `metadata.bedrock_converse` of a reasoning part (`options.bedrock_converse` in a prompt) contains the `signature`
  * of its text, or `redacted`, the opaque data sent in place of the text, in base64.
  *
  * Source: `hermes-llm.md` §4.4, §12.2.
@@ -28,7 +28,7 @@ const namespace = "bedrock_converse"
 const readText = (options: Prompt.ProviderOptions, name: string): string | undefined =>
   Json.readWord(Json.readFields(options[namespace])[name]) || undefined
 
-/** The signature of a reasoning part's text. */
+/** Reads the signature of a reasoning part's text. */
 export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readText(options, "signature")
 
 /** Reads the opaque data of a reasoning part. */
@@ -37,7 +37,7 @@ export const readRedacted = (options: Prompt.ProviderOptions): Uint8Array | unde
   return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
 }
 
-/** Metadata of a reasoning part of an answer. */
+/** Creates the metadata of a reasoning part. */
 export const makeReasoningMetadata = (thought: {
   readonly signature: string
   readonly redacted: Uint8Array | undefined
@@ -49,7 +49,7 @@ export const makeReasoningMetadata = (thought: {
   return Object.keys(data).length === 0 ? {} : { [namespace]: data }
 }
 
-/** Bytes of an answer: as the SDK returns them, or in base64, as in JSON. */
+/** Reads bytes of an answer: a `Uint8Array`, as the SDK returns them, or base64 text, as in JSON. */
 export const toBytes = (value: unknown): Uint8Array | undefined =>
   value instanceof Uint8Array
     ? value
@@ -59,7 +59,7 @@ export const toBytes = (value: unknown): Uint8Array | undefined =>
 
 // Parts
 
-/** Id of a call; one that came without gets one from its place. */
+/** Returns the id of a tool call. If the API sent no id, it is derived from the index of the block. */
 export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `tooluse_${index}`
 
 const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
@@ -81,7 +81,7 @@ const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPa
 
 // Usage
 
-/** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
+/** Decodes the `usage` object. Its `inputTokens` already excludes cached tokens. Invalid counts become zero. */
 export const decodeUsage = (raw: unknown): Response.Usage => {
   const fields = Json.readFields(raw)
   return toResponse({
@@ -95,8 +95,8 @@ export const decodeUsage = (raw: unknown): Response.Usage => {
 // Decode
 
 /**
- * Returns the response in a body, or a description of the error in it. Converse does not name the model: it is the one
- * that was asked.
+ * Returns the response in a body, or a description of the error in it. A Converse answer does not name the model, so
+ * the requested model is used.
  */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = SdkError.failInvalidBody(raw, context)
@@ -143,7 +143,7 @@ const encodePart = (part: ContentPart): ReadonlyArray<unknown> => {
   }
 }
 
-/** The body that a streamed answer would have been. */
+/** Encodes a streamed answer as the equivalent body without streaming. */
 export const encode = (answer: {
   readonly parts: ReadonlyArray<ContentPart>
   readonly stopReason: string

@@ -1,11 +1,12 @@
 /**
- * Region, address and credentials of a Bedrock route.
+ * Determines the region, address and credentials of a Bedrock route.
  *
  * **Details**
  *
- * The region is the route's, else the one in the address (`bedrock-runtime.<region>.amazonaws.com`), else `us-east-1`.
- * A Bedrock API key is sent as a bearer token; without one the AWS credential chain signs the request. A bearer token
- * from the environment is sent only to AWS: for any other address the chain signs, which reveals no secret.
+ * The region comes from the route, otherwise from the address (`bedrock-runtime.<region>.amazonaws.com`), otherwise it
+ * is `us-east-1`. A Bedrock API key is sent as a bearer token; without an API key, requests are signed with credentials
+ * from the AWS credential chain. A bearer token from the environment is sent only to AWS; requests to any other address
+ * are signed, which reveals no secret.
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §4.4.
  */
@@ -14,19 +15,19 @@ import * as Redacted from "effect/Redacted"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { Variables } from "../../../base/platform/ProcessVariables.ts"
 
-/** The place and the credentials of a Bedrock route. */
+/** The region, address and credentials of a Bedrock route. */
 export interface Endpoint {
   readonly region: string
-  /** Undefined for AWS's own address of the region. */
+  /** Custom address; `undefined` for the standard AWS address of the region. */
   readonly address: string | undefined
   /** A Bedrock API key. */
   readonly token: string | undefined
-  /** The authentication of requests; undefined leaves it to the SDK. */
+  /** Authentication scheme of requests; `undefined` if the SDK chooses it. */
   readonly scheme: "httpBearerAuth" | "sigv4" | undefined
 }
 
 const defaultRegion = "us-east-1"
-/** Key value that requests AWS credentials. */
+/** Value of the API key setting that selects the AWS credential chain. */
 const chainMarker = "aws-sdk"
 
 const parseRegion = (host: string): string | undefined =>
@@ -51,18 +52,22 @@ export const fromRoute = (route: Route, variables: Variables = {}): Endpoint => 
 
 type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly accessKeyId: string }>
 
-/** Returns whether the chain prefers the credentials of a profile to the credentials in the environment. */
+/** Tests whether the AWS credential chain prefers the credentials of a profile over those in the environment. */
 const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**
- * Tests whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from
- * the environment (`credential_source`), and for the endpoint that a container asks for credentials.
+ * Tests whether the credential chain has to find hidden variables in `process.env`. It needs them for a profile that
+ * takes its credentials from the environment (`credential_source`), and to request credentials from a container's
+ * endpoint.
  */
 export const needsEnvironment = (variables: Variables): boolean =>
   hasProfile(variables) ||
   (readCredentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"]))
 
-/** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */
+/**
+ * Reads the AWS credentials from the environment variables, or returns `undefined` if the credential chain has to find
+ * them.
+ */
 export const readCredentials = (variables: Variables): Credentials | undefined => {
   const accessKeyId = variables["AWS_ACCESS_KEY_ID"]
   const secretAccessKey = variables["AWS_SECRET_ACCESS_KEY"]

@@ -1,14 +1,14 @@
 /**
- * Messages of a conversation as a Converse request writes them, in the form of the AWS SDK (bytes as `Uint8Array`).
+ * Encodes the messages of a conversation for a Converse request, in the form of the AWS SDK (bytes as `Uint8Array`).
  *
  * **Details**
  *
- * - Converse takes pictures and documents in place only. Unsupported content (a picture by address, an archive) becomes
- *   a line that names it, because an error would also reject every later request of the conversation.
- * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect,
- *   which describes calls and results in words.
- * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to
- *   show is a single space.
+ * - Converse accepts pictures and documents only as inline bytes. Unsupported content (a picture URL, an archive)
+ *   becomes a line with its name, because an error would also prevent every later request of the conversation.
+ * - Converse refuses tool blocks in a request without tools. For such a request there is a second dialect, which
+ *   describes calls and results as text.
+ * - Signed and redacted thinking is sent back unchanged; unsigned thinking is never sent. A message without content to
+ *   send becomes a single space.
  *
  * Source: `hermes-llm.md` §4.4.
  */
@@ -31,21 +31,21 @@ export interface TextBlock {
 interface ImageBlock {
   readonly image: { readonly format: string; readonly source: { readonly bytes: Uint8Array } }
 }
-/** A file that is read as text. */
+/** A document. */
 interface DocumentBlock {
   readonly document: { readonly format: string; readonly name: string; readonly source: { readonly bytes: Uint8Array } }
 }
-/** Thinking, readable or not. */
+/** Thinking, either readable or encrypted. */
 interface ReasoningBlock {
   readonly reasoningContent:
     | { readonly reasoningText: { readonly text: string; readonly signature?: string } }
     | { readonly redactedContent: Uint8Array }
 }
-/** A call of a tool. */
+/** A tool call. */
 interface ToolUseBlock {
   readonly toolUse: { readonly toolUseId: string; readonly name: string; readonly input: unknown }
 }
-/** The result of a tool. */
+/** The result of a tool call. */
 interface ToolResultBlock {
   readonly toolResult: {
     readonly toolUseId: string
@@ -59,10 +59,10 @@ interface CachePoint {
 }
 /** A text, picture or document. */
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
-/** A part of a message. */
+/** A content block of a message. */
 type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock | CachePoint
 
-/** A cache point that lasts as long as a call asks for. */
+/** Creates a cache point with the lifetime that a call requests. */
 export const makeCachePoint = ({ ttl }: PromptCache): CachePoint => ({
   cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" }
 })
@@ -90,14 +90,14 @@ const documentFormats: Readonly<Record<string, string>> = {
   "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx"
 }
 
-/** The bytes of a file that has them in place. */
+/** Returns the bytes of a file, or `undefined` if the file has no inline content. */
 const readBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
   if (part.data instanceof Uint8Array) return part.data
   const data = FileData.readBase64(part)
   return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
 }
 
-/** A document's name in the characters that Converse takes. */
+/** Converts a file name to a document name with only characters that Converse accepts. */
 const toDocumentName = (fileName: string | undefined): string => {
   const name = (fileName ?? "")
     .replace(/\.[^.]*$/, "")
@@ -118,13 +118,13 @@ const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
   return { text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
-/** A text or file; nothing of a blank text. */
+/** Converts a text or file part to blocks. A blank text is omitted. */
 const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
   if (part.type === "file") return [toFileBlock(part)]
   return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
 }
 
-/** Converts a tool's result: its model output if present, else its value as text. */
+/** Converts the result of a tool call: its model output if present, otherwise its value as text. */
 const toResultContent = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
   const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
   const blocks = part.modelOutput?.flatMap(toContentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
@@ -142,7 +142,7 @@ const toReasoningBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => 
 
 // Messages
 
-/** Ways to write calls and results. */
+/** Encodes tool calls and results as blocks or as text. */
 interface Tooling {
   readonly call: (part: Prompt.ToolCallPart) => ReadonlyArray<Block>
   readonly result: (part: Prompt.ToolResultPart) => ReadonlyArray<Block>
@@ -151,7 +151,7 @@ interface Tooling {
 const space: TextBlock = { text: " " }
 const longestId = 64
 
-/** An id in the characters, and of the length, that Converse takes; of one that is too long, the end. */
+/** Converts an id to the characters and length that Converse accepts. Only the end of a longer id is used. */
 const toWireId = (id: string): string => {
   const clean = id.replaceAll(/[^\w.:-]/g, "_").slice(-longestId)
   return clean === "" ? "tool_0" : clean
@@ -218,16 +218,19 @@ const makeDialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
   mark: (blocks) => blocks
 })
 
-/** The blocks of a request that names tools. */
+/** Creates the dialect for requests that define tools. */
 export const makeToolDialect = (): BlockMessages.Dialect<Block> => makeDialect(asBlocks)
 
-/** The blocks of one that names none. */
+/** Creates the dialect for requests without tools. */
 export const makePlainDialect = (): BlockMessages.Dialect<Block> => makeDialect(inWords)
 
 type Message = BlockMessages.Message<Block>
 
 const filler: Message = { role: "user", content: [space] }
 
-/** Appends a filler if the last message is not the user's. The history stage ensures that the first one is. */
+/**
+ * Appends a placeholder message if the last message is not from the user. The history stage ensures that the first
+ * message is from the user.
+ */
 export const endWithUserMessage = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
   messages.at(-1)?.role === "user" ? messages : [...messages, filler]

@@ -1,14 +1,16 @@
 /**
- * The Converse request of one route for a model call, without sending it: the input of the AWS SDK's command, and
- * `stream`, our own key, which says which of the two commands it is.
+ * Builds the Converse request of a route for a model call, without sending it. The request is the input of the AWS
+ * SDK's command, plus the additional key `stream`, which selects one of the two commands.
  *
  * **Details**
  *
- * - `maxTokens` is 4 096 unless the call asks for another number, and always less than a known window.
- * - Claude is asked to think in its own words, by `additionalModelRequestFields`; other models think as they like.
- * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
- * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
- * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
+ * - `maxTokens` is 4 096 unless the call requests another limit, and always less than the context window if its size is
+ *   known.
+ * - Claude's thinking is configured in `additionalModelRequestFields`; other models use their default.
+ * - Tools are omitted for models that do not support them, and for the tool choice `none`, which Converse does not
+ *   support.
+ * - The route's guardrail is `guardrailConfig`; its stream mode is sent only with streamed calls, as the API requires.
+ * - A schema for the answer is sent in `outputConfig` if the Claude model supports it, otherwise in the system prompt.
  * - Fields that Converse does not know (for example `top_k` from `extra_body`) are passed to the underlying model:
  *   {@link toCommandInput} puts them into `additionalModelRequestFields`, which takes precedence.
  *
@@ -30,7 +32,7 @@ import * as Messages from "./Messages.ts"
 const toChoice = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
   typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
 
-/** Tools on the wire, made once for each array of tools. */
+/** Returns the tools in the format of the API, created once for each array of tools. */
 const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<unknown> =>
   tools.map(({ description, name, parameters }) => ({
     toolSpec: {
@@ -44,7 +46,7 @@ const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<u
 )
 
 /**
- * Returns whether a model caches a prefix that ends after the tools. Claude does; Amazon's own models cache only after
+ * Tests whether a model caches a prefix that ends after the tools. Claude does; Amazon's own models cache only after
  * the system prompt and after messages.
  */
 const marksTools = (model: string): boolean => model.toLowerCase().includes("claude")
@@ -69,7 +71,7 @@ const modelsWithoutTools: ReadonlyArray<string> = [
   "cohere.embed"
 ]
 
-/** Abilities of a model on Converse. */
+/** Capabilities of a model on Converse. */
 interface Model {
   readonly abilities: ModelAbilities.ClaudeAbilities
   readonly tools: boolean
@@ -138,7 +140,7 @@ const makeOutputFields = (format: JsonFormat | undefined): Readonly<Record<strin
 const makeExtraFields = ({ extraBody }: Route.Route): Readonly<Record<string, unknown>> =>
   extraBody === undefined || Object.keys(extraBody).length === 0 ? {} : { extra_body: extraBody }
 
-/** Thinking by effort, which a tool choice other than `auto` excludes. */
+/** Returns the thinking configuration for an effort. A tool choice other than `auto` disables thinking. */
 const chooseThinking = (
   call: ModelCall,
   choice: ModelCall["toolChoice"] | undefined,
@@ -148,7 +150,9 @@ const chooseThinking = (
 
 // Request
 
-/** Turns the calls of one route into requests; remembers the messages that it has converted. */
+/**
+ * Creates a function that converts the calls of one route to requests. It caches the messages that it has converted.
+ */
 export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
   const { abilities, tools } = describeModel(route.model)
   const withTools = Messages.makeToolDialect()
@@ -209,7 +213,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   }
 }
 
-/** One call on its own; see {@link make}. */
+/** Converts a single call to a request without a cache; see {@link make}. */
 export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)
 
 // SDK input
@@ -230,7 +234,7 @@ const converseFields = new Set([
   "outputConfig"
 ])
 
-/** The input of the SDK's command, from a request after middleware has seen it. */
+/** Converts a request, after middleware has processed it, to the input of the SDK's command. */
 export const toCommandInput = (body: Json.Fields): Json.Fields => {
   const known: Record<string, unknown> = {}
   const additional: Record<string, unknown> = {}

@@ -1,16 +1,16 @@
 /**
- * Reads the events of a ConverseStream into parts.
+ * Converts the events of a ConverseStream answer to parts.
  *
  * **Details**
  *
  * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces calls only. `messageStop` has the stop reason and `metadata` the usage: the latter calls `finishAnswer`, or
- * the end of the stream if it never arrives.
+ * announces only tool calls. `messageStop` contains the stop reason and `metadata` the usage. The `metadata` event
+ * finishes the answer, or the end of the stream if that event is missing.
  *
- * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.
+ * The AWS SDK decodes one event after the other without leaving the microtask queue while it has bytes.
  * {@link batchEvents} returns all events that are available without waiting for the network as one array, so that they
- * are processed once for each read of the socket: an array is full when the event loop gets its turn. Nothing is read
- * ahead beyond one event.
+ * are processed once for each read of the socket. An array ends at the next turn of the event loop. At most one event
+ * is read ahead.
  *
  * Source: `hermes-llm.md` §4.4.
  */
@@ -25,14 +25,17 @@ import * as Decode from "./Decode.ts"
 
 // Batches
 
-/** Events in arrays, none of them empty. */
+/** Reader of events in non-empty arrays. */
 interface Batches<A> {
   readonly next: () => Promise<ReadonlyArray<A> | undefined>
 }
 
 const waitForTurn = (): Promise<"turn"> => new Promise((resolve) => setImmediate(() => resolve("turn")))
 
-/** The events of a stream; undefined after the last one. A stream that fails does so after its last array. */
+/**
+ * Returns a reader of a stream's events. `next` returns `undefined` after the last array; the failure of a stream is
+ * reported after its last array.
+ */
 export const batchEvents = <A>(stream: AsyncIterable<A>): Batches<A> => {
   const iterator = stream[Symbol.asyncIterator]()
   let pending: Promise<IteratorResult<A>> | undefined
@@ -62,7 +65,7 @@ export const batchEvents = <A>(stream: AsyncIterable<A>): Batches<A> => {
 
 // Machine
 
-/** A {@link StreamMachine.StreamMachine} over events that the SDK has decoded. */
+/** A {@link StreamMachine.StreamMachine} for events that the SDK has already decoded. */
 interface Machine extends Omit<StreamMachine.StreamMachine, "step" | "end"> {
   readonly step: (events: ReadonlyArray<unknown>) => ReadonlyArray<StreamPart>
   readonly end: () => ReadonlyArray<StreamPart>
@@ -74,7 +77,8 @@ interface Thought {
 }
 
 /**
- * A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers.
+ * Creates a state machine for a new stream. A stream contains neither the model nor an id: the model is taken from the
+ * request, the id from the response headers.
  */
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
   const blocks = BlockAnswers.makeBlockStream<Thought>(Decode.makeReasoningMetadata)

@@ -1,4 +1,4 @@
-/** A provider of this protocol: its request, answers and stream over the client of the SDK. */
+/** Creates providers of the chat completions protocol, which send their requests through the SDK's client. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
@@ -12,7 +12,7 @@ import * as Messages from "./Messages.ts"
 import * as Request from "./Request.ts"
 import * as Stream from "./Stream.ts"
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = Effect.fn("ChatCompletions.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
@@ -24,7 +24,7 @@ export const make = Effect.fn("ChatCompletions.make")(function* (
     model: route.model,
     timeoutMillis: client.timeoutMillis,
     prepare: (call) => Request.prepare(call, route),
-    // Headers of the user's own may say what the body is: then the SDK writes it.
+    // Extra headers from the user may set the content type, so the SDK encodes the body in that case.
     post: (extras, signal) =>
       client.post(
         "/chat/completions",
@@ -36,6 +36,6 @@ export const make = Effect.fn("ChatCompletions.make")(function* (
   })
 })
 
-/** The provider of the route that options mean. */
+/** Creates the provider for the route that the options describe. */
 export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
   make(OpenAiClient.makeRoute(options, "chat_completions"))

@@ -1,12 +1,12 @@
 /**
- * Reads a chat completion body, and writes parts as one. Whatever a server or a middleware answers is either a model
- * response or an `AiError` that says what is wrong with it; free of the SDK.
+ * Decodes the body of a chat completion, and encodes parts as such a body, without the SDK. Any value from a server or
+ * middleware becomes either a model response or an `AiError` that describes the problem.
  *
  * **Details**
  *
- * A reasoning part carries what its text does not say in `metadata.chat_completions` (in a prompt
- * `options.chat_completions`): `reasoning_content` is `true` where the endpoint named the part's text so, or a string
- * where the text is another one; `reasoning_details` are the opaque blocks.
+ * The `metadata.chat_completions` of a reasoning part (`options.chat_completions` in a prompt) contains data beyond its
+ * text: `reasoning_content` is `true` if the endpoint sent the part's text in the field of that name, or the content of
+ * that field if it differs from the text; `reasoning_details` contains the opaque blocks.
  *
  * Source: `hermes-llm.md` §4, §12.2, §14.3, §15.1.
  */
@@ -23,7 +23,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 
 // Metadata
 
-/** The text of a block that a user may read: its summary, thinking, content or text. */
+/** Returns the readable text of a reasoning block: its summary, thinking, content or text. */
 export const readDetailText = (detail: unknown): string => {
   const { summary, thinking, content, text } = Json.readFields(detail)
   for (const value of [summary, thinking, content, text]) {
@@ -32,7 +32,7 @@ export const readDetailText = (detail: unknown): string => {
   return ""
 }
 
-/** Converts blocks to metadata; undefined if there are no blocks. They come from JSON. */
+/** Converts blocks, which were parsed from JSON, to metadata. Returns `undefined` if there are no blocks. */
 export const toBlockMetadata = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
   blocks.length === 0 ? undefined : (blocks as Schema.Json)
 
@@ -42,7 +42,7 @@ interface FoundReasoning {
   readonly metadata: Response.ProviderMetadata
 }
 
-/** The metadata of a reasoning part. */
+/** Creates the metadata of a reasoning part. */
 export const makeReasoningMetadata = (
   text: string,
   content: string | undefined,
@@ -57,7 +57,7 @@ export const makeReasoningMetadata = (
         }
       }
 
-/** Reads the structured reasoning of an assistant message; undefined if the message has no reasoning. */
+/** Reads the structured reasoning of an assistant message. Returns `undefined` if the message has no reasoning. */
 const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefined => {
   const content = Json.readString(message["reasoning_content"])
   const blocks = Json.readItems(message["reasoning_details"])
@@ -70,10 +70,10 @@ const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefin
   return { text, metadata: makeReasoningMetadata(text, content, toBlockMetadata(blocks)) }
 }
 
-/** `extra_content` of a tool call, opaque: it holds Gemini's thought signatures. */
+/** Reads the opaque `extra_content` of a tool call, which contains Gemini's thought signatures. */
 export const readCallMetadata = (call: Json.Fields): Response.ProviderMetadata => {
   const extra = call["extra_content"]
-  // It was parsed from JSON.
+  // The value was parsed from JSON.
   return Json.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
 }
 
@@ -101,7 +101,7 @@ const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
   })
 }
 
-/** Reads the text of `content`, a string or parts; undefined for any other value. */
+/** Reads the text of `content`, which is a string or an array of parts. Returns `undefined` for any other value. */
 const readContent = (content: unknown): { readonly text: string; readonly thinking: string } | undefined => {
   if (content === null || content === undefined) return { text: "", thinking: "" }
   if (typeof content === "string") return { text: content, thinking: "" }
@@ -124,7 +124,7 @@ const readContent = (content: unknown): { readonly text: string; readonly thinki
   return { text, thinking: thinking.join("\n\n") }
 }
 
-/** Separates inline reasoning from a text; structured reasoning makes it redundant. */
+/** Separates inline reasoning from a text. The inline reasoning is ignored if the message has structured reasoning. */
 const splitReasoning = (text: string): { readonly text: string; readonly thinking: string } => {
   if (!text.includes("<")) return { text, thinking: "" }
   let visible = ""
@@ -159,8 +159,8 @@ const lengths = new Set(["length", "max_tokens", "model_length"])
 const filters = new Set(["content_filter", "content-filter", "safety", "refusal", "recitation"])
 
 /**
- * Converts the protocol's finish reason. Unknown reasons mean a normal end; an answer with tool calls ends for tools,
- * unless it was cut off or filtered.
+ * Converts the protocol's finish reason. Unknown reasons become `stop`. An answer with tool calls has the reason
+ * `tool-calls`, unless it was cut off or filtered.
  */
 export const toFinishReason = (word: string | undefined, hasCalls: boolean): Response.FinishReason => {
   const name = word?.toLowerCase() ?? ""
@@ -169,7 +169,7 @@ export const toFinishReason = (word: string | undefined, hasCalls: boolean): Res
   return hasCalls || name === "tool_calls" || name === "function_call" ? "tool-calls" : "stop"
 }
 
-/** The protocol's word. */
+/** Converts a finish reason to the protocol's value. */
 export const toFinishWord = (reason: Response.FinishReason): string => {
   switch (reason) {
     case "tool-calls":
@@ -199,7 +199,7 @@ const readFinishReason = (
 
 // Usage
 
-/** The first that is a count and not zero. */
+/** Returns the first value that is a positive count, otherwise 0. */
 const findFirstCount = (...values: ReadonlyArray<unknown>): number => {
   for (const value of values) {
     const number = toCount(value)
@@ -208,7 +208,7 @@ const findFirstCount = (...values: ReadonlyArray<unknown>): number => {
   return 0
 }
 
-/** The `usage` object of a body or chunk. Anything may be missing or garbage. */
+/** Decodes the `usage` object of a body or chunk. Missing or invalid counts become zero. */
 export const decodeUsage = (value: unknown): Response.Usage => {
   const fields = Json.readFields(value)
   const prompt = Json.readFields(fields["prompt_tokens_details"])
@@ -232,8 +232,8 @@ export const decodeUsage = (value: unknown): Response.Usage => {
 }
 
 /**
- * Reads the cost of the answer in US dollars from OpenRouter's `usage` object, including the charges of a
- * provider called with the user's own key; undefined if the cost is not reported.
+ * Reads the cost of the answer in US dollars from OpenRouter's `usage` object, including the charges of a provider
+ * called with the user's own key. Returns `undefined` if the cost is not reported.
  */
 export const readCost = (value: unknown): number | undefined => {
   const fields = Json.readFields(value)
@@ -281,14 +281,14 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
 
 // Encode
 
-/** Fields of a body that no part says. */
+/** Fields of a body that its parts do not contain. */
 interface Frame {
   readonly id: string | undefined
   readonly model: string | undefined
   readonly created?: unknown
-  /** The protocol's word. */
+  /** Finish reason as the protocol's value. */
   readonly finishReason: string
-  /** As the API counts, or undefined. */
+  /** The API's `usage` object; `undefined` if the API did not send usage. */
   readonly usage: unknown
 }
 
@@ -330,7 +330,8 @@ const encodeCalls = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fiel
   })
 
 /**
- * Encodes parts as a body: the streamed answer as a whole answer. {@link decode} converts it back to the same parts.
+ * Encodes the parts of a streamed answer as the equivalent body without streaming. {@link decode} converts it back to
+ * the same parts.
  */
 export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []))

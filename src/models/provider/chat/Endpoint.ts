@@ -1,11 +1,11 @@
 /**
- * Differences between endpoints of chat completions. Compatible endpoints differ in a handful of fields; all of these
- * differences are here, as data, found once for each route.
+ * Describes the differences between chat completions endpoints. Compatible endpoints differ in a few fields; this
+ * module holds these differences as data and determines them once for each route.
  *
  * **Details**
  *
- * The family of a route is found by its host, or by the provider's name where the host is unknown. Hosts are compared
- * whole: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ * The family of a route is determined by its host, or by the provider's name if the host is unknown. Complete host
+ * names are compared: `https://proxy.example/api.openai.com/v1` is not OpenAI.
  *
  * Source: `hermes-llm.md` §4.1, §14.2, §14.5.
  */
@@ -14,7 +14,10 @@ import type { Route } from "../../../base/domain/Route.ts"
 
 // Endpoints
 
-/** Endpoints that share their ways. `other` is everybody unknown: local servers and custom gateways. */
+/**
+ * Group of endpoints that behave alike. `other` includes all unknown endpoints, such as local servers and custom
+ * gateways.
+ */
 export type Family =
   | "openai"
   | "azure"
@@ -37,30 +40,33 @@ export type Family =
   | "ollama"
   | "other"
 
-/** Fate of the reasoning of earlier turns (`hermes-llm.md` §14.5). */
+/** Rules for sending back the reasoning of earlier turns (`hermes-llm.md` §14.5). */
 interface Replay {
-  /** `required` endpoints reject an assistant message without `reasoning_content`; `never` ones reject it with it. */
+  /**
+   * `required` endpoints reject an assistant message without `reasoning_content`; `never` endpoints reject a message
+   * that has it.
+   */
   readonly content: "required" | "accepted" | "never"
-  /** True if `reasoning_details` go back as they came. */
+  /** True if `reasoning_details` are sent back unchanged. */
   readonly details: boolean
 }
 
-/** The form of the requests of one route. */
+/** Rules for the form of a route's requests. */
 export interface Endpoint {
   readonly family: Family
-  /** Model id in lower case, without the vendor. */
+  /** Model id in lower case, without the vendor prefix. */
   readonly model: string
-  /** Model id in lower case. */
+  /** Model id in lower case, with the vendor prefix. */
   readonly fullModel: string
   readonly systemRole: "system" | "developer"
   readonly outputLimit: "max_tokens" | "max_completion_tokens"
   /** False if `temperature` must not be sent: some models accept a single value only. */
   readonly temperature: boolean
-  /** True if thought signatures (`extra_content`) go back with tool calls. */
+  /** True if thought signatures (`extra_content`) are sent back with tool calls. */
   readonly signatures: boolean
-  /** True if usage must be asked for in a stream. */
+  /** True if the usage of a stream must be requested with `stream_options`. */
   readonly streamOptions: boolean
-  /** `json_object` endpoints know no schema; it is given as a message. */
+  /** `json_object` endpoints do not support schemas; the schema is sent as a message. */
   readonly structured: "json_schema" | "json_object"
   readonly replay: Replay
 }
@@ -93,7 +99,7 @@ const hosts: ReadonlyArray<readonly [domain: string, family: Family]> = [
   ["ollama.com", "ollama"]
 ]
 
-/** `openai` is missing on purpose: its rules hold at its own host only. */
+/** `openai` is deliberately missing: its rules apply only to its own host. */
 const providers: ReadonlyMap<string, Family> = new Map<string, Family>([
   ["azure", "azure"],
   ["copilot", "copilot"],
@@ -126,7 +132,7 @@ const findFamily = (route: Route): Family => {
 
 const completionTokens: ReadonlySet<Family> = new Set<Family>(["openai", "azure", "copilot"])
 const details: ReadonlySet<Family> = new Set<Family>(["openrouter", "nous", "gateway", "other"])
-/** These answer 400 to an assistant message with a field that they do not know. */
+/** Families that reject an assistant message with an unknown field (status 400). */
 const strict: ReadonlySet<Family> = new Set<Family>([
   "openai",
   "azure",
@@ -149,7 +155,7 @@ const chooseReplay = (family: Family, model: string): Replay => ({
   details: details.has(family)
 })
 
-/** Models that think by themselves and take no sampling parameters. */
+/** Tests for models that always think and accept no sampling parameters. */
 const hasFixedTemperature = (model: string): boolean => /^(o\d|gpt-5|kimi-)/.test(model)
 
 const makeEndpoint = (route: Route): Endpoint => {
@@ -170,5 +176,5 @@ const makeEndpoint = (route: Route): Endpoint => {
   }
 }
 
-/** The endpoint of a route, the same object each time. */
+/** Returns the endpoint of a route. Repeated calls return the same object. */
 export const of = memoize(makeEndpoint)

@@ -1,17 +1,17 @@
 /**
- * Messages of a conversation as chat completions write them.
+ * Encodes the messages of a conversation for chat completions.
  *
  * **Details**
  *
  * Each message is converted once for each endpoint and cached by the message object, which never changes. Only fields
- * of the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
+ * of the protocol are sent, because strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
  * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
  *   endpoint understands.
- * - A tool message holds text. Images among the results follow in a user message after the last result, because a tool
+ * - A tool message contains text. Images in tool results follow in a user message after the last result, because a tool
  *   message cannot hold them.
  * - `options.chat_completions.cache_control` of a message marks its last part for the prompt cache.
- * - A reasoning part goes back as its metadata says; see `Decode`.
+ * - A reasoning part is sent back as its metadata specifies; see `Decode`.
  *
  * Source: `hermes-llm.md` §4.1, §14.5.
  */
@@ -27,11 +27,11 @@ import type { Endpoint } from "./Endpoint.ts"
 
 // Parts
 
-/** A message on the wire. */
+/** A message in the format of the API. */
 export type WireMessage = Json.Fields
 type WirePart = Json.Fields
 
-/** Wire messages of one message; `files` wait for the end of a run of tool messages. */
+/** Encoded messages of one message; `files` are sent after the last of consecutive tool messages. */
 interface ConvertedMessage {
   readonly messages: ReadonlyArray<WireMessage>
   readonly files: ReadonlyArray<WirePart>
@@ -62,7 +62,7 @@ const toFilePart = (part: Prompt.FilePart): WirePart => {
   return { type: "file", file: { filename: part.fileName ?? "file", file_data: FileData.toUrl(part) } }
 }
 
-/** Content as text where that is enough, else as parts; the last part carries the mark of the prompt cache. */
+/** Returns content as a string if possible, otherwise as parts. A prompt cache mark is set on the last part. */
 const toContent = (
   parts: ReadonlyArray<WirePart>,
   options: Prompt.ProviderOptions
@@ -75,7 +75,7 @@ const toContent = (
 
 // Reasoning
 
-/** `reasoning_content` as the endpoint gave it; undefined when the reasoning came another way. */
+/** Returns `reasoning_content` as the endpoint sent it, or `undefined` if the reasoning was sent in another field. */
 const readReasoningContent = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
   let found: string | undefined
   for (const part of parts) {
@@ -93,7 +93,7 @@ const chooseReasoningContent = (
 ): string | undefined => {
   const content = readReasoningContent(parts)
   if (content !== undefined) return content === "" && required ? " " : content
-  // Reasoning of another provider before a call is no reasoning of this one.
+  // Another provider's reasoning before a tool call is not valid here, so a placeholder is sent.
   if (required && hasCalls) return " "
   const text = parts
     .map((part) => part.text)
@@ -102,7 +102,7 @@ const chooseReasoningContent = (
   return text !== "" ? text : required ? " " : undefined
 }
 
-/** The fields of an assistant message that return its reasoning to the provider. */
+/** Creates the fields of an assistant message that send its reasoning back to the provider. */
 const makeReasoningFields = (
   parts: ReadonlyArray<Prompt.ReasoningPart>,
   hasCalls: boolean,
@@ -204,35 +204,35 @@ const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedM
   }
 }
 
-/** Messages of a request so far; `files` wait for the end of a run of tool messages. */
+/** Encoded messages of a request so far; `files` are sent after the last of consecutive tool messages. */
 interface Wire {
   readonly out: Array<WireMessage>
   files: ReadonlyArray<WirePart>
 }
 
-/** Messages that were converted here: they never change. */
+/** Encoded messages created by this module, which never change. */
 const converted = new WeakSet<WireMessage>()
 
 const longestKept = 4_096
 
-/** Messages whose JSON is one text. */
+/** Number of messages whose JSON is joined to one string. */
 const together = 16
 
 /**
- * The JSON of a conversation: several short messages share one text; a long message is serialized each time, so that no
- * text is stored twice.
+ * The JSON of a conversation. Several short messages share one string. A long message is serialized for each request,
+ * so that its text is not stored twice.
  */
 interface WrittenConversation {
   readonly pieces: Array<string | WireMessage>
-  /** JSON of the newest messages. */
+  /** JSON of the newest messages, which have not been joined yet. */
   open: Array<string>
-  /** Number of messages. */
+  /** Number of messages in the conversation. */
   count: number
 }
 
 /**
- * Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the
- * next time.
+ * Cached JSON of messages. A fold adds a new message first to a copy of its state and later to the state itself, so
+ * each message is needed twice.
  */
 const writtenOnce = new WeakMap<WireMessage, string>()
 
@@ -247,10 +247,10 @@ const stringifyMessage = (message: WireMessage): string => {
   return text
 }
 
-/** Values of requests that never change, with their JSON once they were sent. */
+/** Immutable values of requests, with their JSON after the first use. */
 const constants = new WeakMap<object, { text: string | undefined }>()
 
-/** Says that a value never changes: its JSON is written once. */
+/** Marks a value as immutable, so that it is serialized only once. */
 export const markConstant = <A extends object>(value: A): A => {
   constants.set(value, { text: undefined })
   return value
@@ -281,7 +281,7 @@ const getWritten = GrowingList.fold<WireMessage, WrittenConversation>({
   copy: ({ count, open, pieces }) => ({ pieces: pieces.slice(), open: open.slice(), count })
 })
 
-/** Adds the items of a list that `[` began. */
+/** Adds the items of a list whose `[` has already been added. */
 const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
   for (const text of texts) {
     if (out.at(-1) !== "[") out.push(",")
@@ -290,9 +290,10 @@ const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
 }
 
 const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
-  // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
+  // The fold processes only new items and counts the messages. The first item is checked to see whether the list
+  // contains messages.
   const { count, open, pieces } = getWritten(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
-  // Messages from a request that was not built here are sent unchanged.
+  // Messages of a request that this module did not build are serialized unchanged.
   if (count !== messages.length) return void out.push(JSON.stringify(messages))
   out.push("[")
   addList(
@@ -303,9 +304,11 @@ const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void
   out.push("]")
 }
 
-/** The JSON of a request. Messages that two requests had at the same place are not written again. */
+/**
+ * Returns the JSON of a request. Messages that an earlier request had at the same position are not serialized again.
+ */
 export const stringifyBody = (body: Json.Fields): string => {
-  // All of it is put together once.
+  // The pieces are joined once, at the end.
   const out: Array<string> = []
   for (const name of Object.keys(body)) {
     const value = body[name]
@@ -343,7 +346,10 @@ const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Messag
 
 const getWriter = memoize(makeWriter)
 
-/** Marks the last part of a message; undefined for a tool's result and for a message without content. */
+/**
+ * Adds a cache mark to the last part of a message. Returns `undefined` for a tool result and for a message without
+ * content.
+ */
 const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
   const { content, role } = message
   if (role === "tool" || content === null || content === "") return undefined
@@ -355,8 +361,8 @@ const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | 
 }
 
 /**
- * A conversation with marks for the prompt cache; see `CacheMarks`. Tools take no marks, and are cached with the system
- * prompt.
+ * Adds prompt cache marks to a conversation; see `CacheMarks`. Tools get no marks, because they are cached with the
+ * system prompt.
  */
 export const markForCache = (
   messages: ReadonlyArray<WireMessage>,
@@ -373,7 +379,7 @@ export const markForCache = (
   return hasSystem ? [system ?? first, ...written] : written
 }
 
-/** The messages of a request. */
+/** Encodes the messages of a request. */
 export const toWire = (messages: ReadonlyArray<Prompt.Message>, endpoint: Endpoint): Array<WireMessage> => {
   const { files, out } = getWriter(endpoint)(messages)
   if (files.length > 0) out.push({ role: "user", content: files })

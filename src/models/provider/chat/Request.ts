@@ -1,6 +1,6 @@
 /**
- * The request of chat completions for a model call. Pure, and free of the SDK: the same call on the same route is the
- * same request, byte for byte.
+ * Builds the chat completions request for a model call. It is pure and does not use the SDK: the same call on the same
+ * route always produces the same request, byte for byte.
  *
  * Source: `hermes-llm.md` §4.1.
  */
@@ -24,7 +24,7 @@ import * as Messages from "./Messages.ts"
 
 // Tools
 
-/** Tools on the wire, made once for each array of tools. */
+/** Returns the tools in the format of the API, created once for each array of tools. */
 const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
   Messages.markConstant(
     tools.map(({ name, description, parameters }) => ({
@@ -67,7 +67,10 @@ const makeSchemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint):
 
 const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["openrouter", "nous", "gateway"])
 
-/** Aggregators apply a small default limit to Claude unless the request specifies one. */
+/**
+ * Returns the output limit to send. For Claude at aggregators it defaults to the model's limit, because aggregators
+ * otherwise apply a small default.
+ */
 const chooseOutputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
   call.maxOutputTokens ??
   (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
@@ -88,7 +91,7 @@ const makeStreamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fi
 
 // Reasoning
 
-/** Fields of a request: those that the SDK knows, and those for `extra_body`. */
+/** Fields of a request that the SDK supports, and additional fields for `extra_body`. */
 interface ReasoningFields {
   readonly body?: Json.Fields
   readonly extra?: Json.Fields
@@ -96,7 +99,7 @@ interface ReasoningFields {
 
 const nothing: ReasoningFields = {}
 
-/** Model ids at aggregators that take the `reasoning` object. */
+/** Prefixes of model ids for which aggregators accept the `reasoning` object. */
 const reasoningFamilies = [
   "deepseek/",
   "anthropic/",
@@ -113,7 +116,10 @@ const makeAggregatorReasoning = (effort: ReasoningEffort | undefined): Json.Fiel
 const toCopilotEffort = (effort: ReasoningEffort): string =>
   effort === "xhigh" || effort === "high" ? "high" : effort === "low" || effort === "minimal" ? "low" : "medium"
 
-/** Thinking levels of Gemini 3: Pro has two of them, Flash three; older models have none. */
+/**
+ * Returns the thinking level for Gemini 3: Pro has two levels, Flash three. Returns `undefined` for older models, which
+ * have no levels.
+ */
 const toGeminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
   if (!model.startsWith("gemini-3")) return undefined
   if (effort === "low" || effort === "minimal") return "low"
@@ -134,7 +140,7 @@ const makeGeminiFields = (model: string, effort: ReasoningEffort | undefined): J
   }
 }
 
-/** The fields that ask for a reasoning effort, or for none. */
+/** Creates the fields that request a reasoning effort or disable reasoning. */
 const makeReasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
   switch (endpoint.family) {
     case "nous":
@@ -176,13 +182,16 @@ const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
 const takesMarks = (call: ModelCall, route: Route): call is ModelCall & { readonly cache: PromptCache } =>
   call.cache !== undefined && abilities(route).cacheMarks === "envelope" && !carriesMarks(call.messages)
 
-/** Models of Alibaba cache a prefix for five minutes and refuse an hour. */
+/**
+ * Returns the cache mark for a model. Alibaba's models cache a prefix for five minutes and refuse a lifetime of one
+ * hour.
+ */
 const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.CacheControl =>
   CacheMarks.toCacheControl(model.includes("qwen") ? { ttl: "5m" } : cache)
 
 // Request
 
-/** The request of a call. */
+/** Creates the request for a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
   const reasoning = makeReasoningFields(call.reasoningEffort, endpoint)

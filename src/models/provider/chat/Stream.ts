@@ -1,20 +1,20 @@
 /**
- * Reads the events of a streamed chat completion.
+ * Converts the events of a streamed chat completion to parts.
  *
  * **Details**
  *
  * Reasoning and text are separate parts, each ended when another begins; tool calls end with the stream, because the
- * protocol does not signal that a call is complete. Usage is taken from the last chunk that has any.
+ * protocol does not signal that a call is complete. Usage is taken from the last chunk that contains it.
  *
- * - A fragment of a call belongs to the call of its index; where servers leave the index out, to the call of its id,
- *   else to the last one. A new id with a name on a used index opens a new call. Names are assigned, arguments
- *   concatenated. A call is announced as soon as its id and name are known; a call that never gets an id has one
- *   derived at the end.
- * - Pieces of `reasoning_details` belong together when their type and index are the same, or when they follow each
- *   other without an index. Text, summary and data are concatenated; of every other field the last value is used, so
- *   that a signature that arrives at the end is attached to its text. Blocks that arrive after their reasoning, such as
- *   signatures of tool calls, create a separate empty reasoning part.
- * - A stream is whole when it named a finish reason or ended with `[DONE]`; one that just stops was cut.
+ * - A fragment belongs to the call with its index. If the server omits the index, it belongs to the call with its id,
+ *   otherwise to the last call. A new id with a name on a used index starts a new call. Names are assigned, arguments
+ *   concatenated. A call is announced as soon as its id and name are known; if a call never gets an id, one is derived
+ *   at the end of the stream.
+ * - Pieces of `reasoning_details` are joined if their type and index are the same, or if they follow each other without
+ *   an index. Text, summary and data are concatenated; of every other field the last value is used, so that a signature
+ *   that arrives at the end is attached to its text. Blocks that arrive after their reasoning, such as signatures of
+ *   tool calls, create a separate empty reasoning part.
+ * - A stream is complete if it contained a finish reason or ended with `[DONE]`; otherwise the answer was cut off.
  *
  * Source: `hermes-llm.md` §4.1, §14.3, §15.5.
  */
@@ -34,16 +34,16 @@ import * as Decode from "./Decode.ts"
 // Tool calls
 
 interface Slot {
-  /** The id that the server gave; empty until it does. */
+  /** Id sent by the server; empty until it arrives. */
   wireId: string
-  /** The id of the parts; undefined until the call is announced. */
+  /** Id used in the emitted parts; `undefined` until the call is announced. */
   id: string | undefined
   name: string
   text: string
   metadata: Response.ProviderMetadata
 }
 
-/** Tool calls of a stream. */
+/** Assembles the tool calls of a stream from their fragments. */
 interface CallSlots {
   readonly read: (fragments: ReadonlyArray<unknown>, out: Array<StreamPart>) => void
   readonly end: (out: Array<StreamPart>) => void
@@ -139,10 +139,12 @@ const isSameBlock = (block: Json.Fields, piece: Json.Fields): boolean =>
     piece["id"] === null ||
     block["id"] === piece["id"])
 
-/** Blocks of `reasoning_details`, put together from pieces. */
+/** Assembles the blocks of `reasoning_details` from their pieces. */
 interface DetailBlocks {
   readonly add: (pieces: ReadonlyArray<unknown>) => void
-  /** Takes the blocks since the last call; undefined if there are no new blocks. */
+  /**
+   * Removes and returns the blocks added since the previous call, or returns `undefined` if there are no new blocks.
+   */
   readonly take: () => Schema.Json | undefined
 }
 
@@ -169,14 +171,14 @@ const makeDetailBlocks = (): DetailBlocks => {
 
 // Machine
 
-/** Reasoning that is not ended yet, with as much of it as the endpoint called `reasoning_content`. */
+/** Reasoning that has not ended yet, and the part of its text that the endpoint sent as `reasoning_content`. */
 interface OpenReasoning {
   readonly id: string
   text: string
   content: string | undefined
 }
 
-/** A machine at the start of a stream. */
+/** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
   const calls = makeCallSlots()
   const details = makeDetailBlocks()
@@ -185,7 +187,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   let count = 0
   let text: string | undefined
   let reasoning: OpenReasoning | undefined
-  /** True if the endpoint separates reasoning itself, so that tagged text is a copy. */
+  /** True if the endpoint sends reasoning in a separate field, so that reasoning in tags is a duplicate. */
   let structured = false
   let introduced = false
   let answered = false

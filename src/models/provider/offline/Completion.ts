@@ -1,5 +1,6 @@
 /**
- * A canned answer as a chat completion: the body that a server would send, and the pieces that it would stream.
+ * Encodes a prepared answer as a chat completion: the body that a server would send, and the parts that it would
+ * stream.
  *
  * **Details**
  *
@@ -18,14 +19,14 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Decode from "../chat/Decode.ts"
 import type * as SdkError from "../SdkError.ts"
 
-/** One call of a tool. Arguments that are text are sent unchanged, valid JSON or not. */
+/** A tool call. Arguments that are a string are sent unchanged, even if they are invalid JSON. */
 export interface Call {
   readonly id: string
   readonly name: string
   readonly arguments: unknown
 }
 
-/** Token counts; absent counts are estimated. */
+/** Token counts. Missing counts are estimated. */
 export interface Tokens {
   readonly input?: number | undefined
   readonly output?: number | undefined
@@ -34,13 +35,13 @@ export interface Tokens {
   readonly reasoning?: number | undefined
 }
 
-/** A canned answer. */
+/** A prepared answer. */
 export interface Answer {
   readonly text?: string | undefined
   readonly reasoning?: string | undefined
   readonly calls?: ReadonlyArray<Call> | undefined
   readonly usage?: Tokens | undefined
-  /** As chat completions write it; follows from the calls when absent. */
+  /** Finish reason in the chat completions format. By default it depends on whether there are tool calls. */
   readonly finishReason?: string | undefined
 }
 
@@ -50,7 +51,7 @@ const estimateTokens = (characters: number): number => Math.ceil(characters / ch
 
 const lengthOfObject = memoize((value: object) => JSON.stringify(value).length)
 
-/** Characters of a value as JSON; of an object once. */
+/** Returns the length of a value's JSON in characters. The length of an object is computed only once. */
 const measureLength = (value: unknown): number =>
   typeof value === "object" && value !== null ? lengthOfObject(value) : (JSON.stringify(value)?.length ?? 0)
 
@@ -79,13 +80,13 @@ const estimateUsage = (request: ModelRequest, answer: Answer): Json.Fields => {
   }
 }
 
-/** Id of an answer, and the model that it names. */
+/** Id and model name of an answer. */
 export interface Origin {
   readonly id: string
   readonly model: string
 }
 
-/** The body of an answer to a request. */
+/** Creates the body of an answer to a request. */
 export const makeBody = (request: ModelRequest, answer: Answer, origin: Origin): Json.Fields => {
   const calls = answer.calls ?? []
   return {
@@ -117,7 +118,7 @@ export const makeBody = (request: ModelRequest, answer: Answer, origin: Origin):
   }
 }
 
-/** An answer that says nothing. */
+/** An answer without content. */
 export const nothing: Omit<ModelResponse, "raw"> = {
   parts: [],
   finishReason: "unknown",
@@ -126,15 +127,15 @@ export const nothing: Omit<ModelResponse, "raw"> = {
   id: undefined
 }
 
-/** {@link Decode.decode} as an Effect. */
+/** Decodes a body with {@link Decode.decode}, as an Effect. */
 export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.fromResult(Decode.decode(raw, context))
 
-/** A text in pieces of one word and the space after it. */
+/** Splits a text into words, each followed by its white space. */
 export const splitIntoWords = (text: string): ReadonlyArray<string> =>
   text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
-/** Cuts a text into what streams by. */
+/** Splits a text into the pieces in which it is streamed. */
 type Split = (text: string) => ReadonlyArray<string>
 
 const toStreamParts = (part: ContentPart, index: number, split: Split): ReadonlyArray<StreamPart> => {
@@ -164,7 +165,7 @@ const toStreamParts = (part: ContentPart, index: number, split: Split): Readonly
   }
 }
 
-/** Parts that a whole answer streams as, piece by piece. `split` cuts its text. */
+/** Returns the parts in which a complete answer is streamed. `split` divides its text into pieces. */
 export const streamResponse = (response: ModelResponse, split: Split = splitIntoWords): ReadonlyArray<StreamPart> => [
   Response.makePart("response-metadata", {
     ...(response.id === undefined ? {} : { id: response.id }),

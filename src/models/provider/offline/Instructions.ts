@@ -1,21 +1,22 @@
 /**
- * Reads a user's message as a plan of tool calls and an answer, by a dozen sentence patterns: the prompts of the
- * documents, and read, list, search, run, write, delegate, call and reply.
+ * Parses a user's message into a plan of tool calls and an answer. A dozen sentence patterns are recognized: the
+ * prompts in the documentation, and instructions to read, list, search, run, write, delegate, call and reply.
  *
  * **Details**
  *
- * Quoted passages (`"…"`, `'…'`, backticks, fenced blocks) are taken out first, so that punctuation inside of them
- * never ends a sentence. A text that follows `reply with exactly:` runs to the end of the message, final period
- * included; without the colon the final period belongs to the sentence.
+ * Quoted passages (`"…"`, `'…'`, backticks, fenced blocks) are replaced by placeholders first, so that punctuation
+ * inside them never ends a sentence. The text after `reply with exactly:` extends to the end of the message, including
+ * the final period; without the colon, the final period is not part of the text.
  *
  * **Gotchas**
  *
- * A sentence that matches no pattern is stored in `unclear`: the stand-in says that it did not do it.
+ * A sentence that matches no pattern is stored in `unclear`; the offline model replies that it did not follow this
+ * sentence.
  */
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 
-/** One tool call to make. `content` is undefined where the output of the call before is meant. */
+/** One tool call to make. `content` is `undefined` if the output of the previous call is used. */
 export type Task =
   | { readonly type: "read"; readonly path: string }
   | { readonly type: "list"; readonly path: string; readonly pattern: string }
@@ -25,7 +26,7 @@ export type Task =
   | { readonly type: "delegate"; readonly goal: string }
   | { readonly type: "call"; readonly tool: string; readonly arguments: Json.Fields }
 
-/** The tasks, one list per assistant message, and the answer that follows them. */
+/** The planned tool calls, one list for each assistant message, and the answer that follows them. */
 export interface Plan {
   readonly steps: ReadonlyArray<ReadonlyArray<Task>>
   readonly answer:
@@ -34,7 +35,7 @@ export interface Plan {
     | { readonly type: "show" }
   /** Tools that must not be called. */
   readonly forbidden: ReadonlySet<string> | "all"
-  /** Sentences that fit no pattern. */
+  /** Sentences that match no pattern. */
   readonly unclear: ReadonlyArray<string>
   readonly kind: "work" | "greeting" | "summary"
 }
@@ -46,9 +47,9 @@ const placeholder = /\uE000(\d+)\uE001/g
 
 interface MaskedText {
   readonly text: string
-  /** The passage with its quotes, as it was written. */
+  /** Returns the text with its original quotes. */
   readonly written: (text: string) => string
-  /** The same, without the quotes of a text that is one quotation. */
+  /** Returns the original text, without the surrounding quotes if the whole text is one quotation. */
   readonly plain: (text: string) => string
 }
 
@@ -190,7 +191,7 @@ interface ParsedReply {
   readonly rest: string
 }
 
-/** Splits the dictated answer off the end of a message. */
+/** Separates the requested reply from the end of a message. */
 const splitReply = (text: MaskedText): ParsedReply => {
   const found = dictated.exec(text.text)
   if (found === null) return { answer: { type: "show" }, rest: text.text }
@@ -215,7 +216,7 @@ const splitClauses = (text: string): ReadonlyArray<string> =>
     )
     .filter((clause) => clause !== "" && !/^after (?:the|both|all)\b/i.test(clause))
 
-/** The plan of a user's message; see the top of this file. */
+/** Parses a user's message into a plan. */
 export const parseInstructions = (said: string): Plan => {
   const task = injected.exec(said)?.[1]
   const text = maskQuotations((task ?? said).trim())
@@ -268,7 +269,7 @@ export const parseInstructions = (said: string): Plan => {
     else unclear.push(text.written(clause))
   }
   for (const clause of splitClauses(rest)) readClause(clause)
-  // A tool that was named and then given nothing to do.
+  // A tool was named without an instruction for it.
   if (tool !== undefined) unclear.push(`use ${tool}`)
   const kind =
     steps.length > 0 || output.type !== "show"

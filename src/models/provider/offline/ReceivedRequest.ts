@@ -1,35 +1,34 @@
-/**
- * Reads a chat completions request as its receiver: the last user message, the offered tools, and the later calls with
- * their results.
- */
+/** Reads a chat completions request: the user messages, the offered tools, and the tool calls with their results. */
 import * as Json from "../../../base/domain/Json.ts"
 import type { ModelRequest } from "../../../base/domain/ModelCall.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
-/** A call that was made, and its result when there is one. */
+/** A tool call that was made, with its result if available. */
 export interface MadeCall {
   readonly name: string
   readonly arguments: unknown
   readonly result: string | undefined
 }
 
-/** A text of the user and the calls that answered it: one list of calls for each assistant message that had some. */
+/**
+ * A user message and the tool calls made in response: one list of calls for each assistant message that contains calls.
+ */
 export interface Exchange {
   readonly text: string
   readonly steps: ReadonlyArray<ReadonlyArray<MadeCall>>
 }
 
-/** A request, as the model sees it. */
+/** A request in the form that the offline model needs. */
 interface Conversation {
-  /** The user's turns; the last is the one to answer. */
+  /** The user's messages with their calls; the last message is to be answered. */
   readonly exchanges: ReadonlyArray<Exchange>
   /** Names of the tools that may be called. */
   readonly offered: ReadonlyArray<string>
-  /** A number that no call id ends in yet. */
+  /** A number that no call id uses as its suffix yet. */
   readonly nextId: number
 }
 
-/** Prefix of the ids of the stand-in's calls. */
+/** Prefix of the ids of the offline model's tool calls. */
 export const idPrefix = "call_offline_"
 
 const readText = (content: unknown): string =>
@@ -39,14 +38,14 @@ const readText = (content: unknown): string =>
         .flatMap((part) => Json.readString(Json.readFields(part)["text"]) || [])
         .join("\n\n")
 
-/** Context and headings that the runtime puts around a user's text. */
+/** Matches the context and headings that the runtime adds to a user's text. */
 const injected =
   /<(memory-context|plugin-context|skill|script-output|job-output)\b[^>]*>[^]*?<\/\1>\s*|^\[This is the scheduled job [^]*?\]\s*(?:\n|$)/g
 
-/** A user's text without the context that the runtime puts around it. */
+/** Returns a user's text without the context that the runtime adds. */
 const readUserText = (content: unknown): string => readText(content).replace(injected, "").trim()
 
-/** Files of tool results arrive in a separate user message, which is not a turn of the user. */
+/** Tests for a user message that only carries the files of tool results and is not a message written by the user. */
 const carriesFiles = (content: unknown): boolean =>
   Array.isArray(content) &&
   (Json.readString(Json.readFields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
@@ -65,7 +64,8 @@ export const readRequest = (request: ModelRequest): Conversation => {
   const exchanges: Array<{ text: string; steps: Array<Array<MadeCall>> }> = []
   const results = new Map<string, string>()
   const messages = Json.readItems(request["messages"]).map(Json.readFields)
-  // From the end, so that a call meets its own result even where an id is used again later.
+  // Messages are read from the end, so that each call is matched with its own result even if a later call reuses its
+  // id.
   let steps: Array<Array<MadeCall>> = []
   let nextId = 1
   for (const message of messages.toReversed()) {

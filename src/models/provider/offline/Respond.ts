@@ -1,6 +1,4 @@
-/**
- * Chooses the next message of the stand-in from the conversation alone: more tool calls, or the answer.
- */
+/** Determines the offline model's next message from the conversation alone: further tool calls or the answer. */
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ModelRequest } from "../../../base/domain/ModelCall.ts"
@@ -8,7 +6,9 @@ import type { Answer, Call } from "./Completion.ts"
 import * as Instructions from "./Instructions.ts"
 import * as ReceivedRequest from "./ReceivedRequest.ts"
 
-/** A result; `text` is to be shown, `exact` is what "exactly the output" means. */
+/**
+ * A tool result; `text` is shown to the user, `exact` is the output returned for the instruction "exactly the output".
+ */
 interface Outcome {
   readonly failed: boolean
   readonly text: string
@@ -87,13 +87,13 @@ const readKnownResult = (result: Json.Fields): Outcome => {
     : makeSuccess(Json.readWord(result[word]))
 }
 
-/** Tests whether a result only says that a file is as it was read before. */
+/** Tests whether a result only states that a file has not changed since it was last read. */
 const isStubResult = (result: string | undefined): boolean =>
   result !== undefined && Json.readFields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
 const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 
-/** Reads the text of a tool message. */
+/** Parses the text of a tool message. */
 const readOutcome = (result: string): Outcome => {
   const value = Option.getOrUndefined(Json.parse(result))
   if (typeof value === "string") return makeSuccess(value)
@@ -126,7 +126,8 @@ const isSame = (a: ReceivedRequest.MadeCall, b: ReceivedRequest.MadeCall): boole
   a.name === b.name && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)
 
 /**
- * Reads the results of each exchange. One that only says "unchanged" is read as the earlier result of the same call.
+ * Reads the results of each exchange. A result that only states "unchanged" is replaced by the earlier result of the
+ * same call.
  */
 const readOutcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyArray<Steps> => {
   const whole: Array<ReceivedRequest.MadeCall> = []
@@ -154,11 +155,14 @@ const isValid = (pattern: string): boolean => {
   }
 }
 
-/** `search_files` takes regular expressions; text that does not look like one is escaped. */
+/**
+ * Converts text to a pattern for `search_files`, which accepts regular expressions. Text that does not look like one is
+ * escaped.
+ */
 const toSearchPattern = (text: string): string =>
   expression.test(text) && isValid(text) ? text : text.replace(/[\\^$*+?()[\]{}|]/g, "\\$&")
 
-/** The calls that can do a task, the best first. `output` is what the call before gave. */
+/** Lists the calls that can perform a task, the most suitable first. `output` is the output of the previous call. */
 const listWays = (task: Instructions.Task, output: string): ReadonlyArray<Way> => {
   switch (task.type) {
     case "read":
@@ -238,7 +242,7 @@ const renderResults = (done: ReadonlyArray<DoneCall>): string => {
 
 const joinTexts = (...texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
 
-/** The reason for which the plan stopped, and the rest of it. */
+/** Describes the reason why the plan stopped, and the steps that remain. */
 const explainStop = (reason: string, rest: Instructions.Plan["steps"]): string => {
   const left = rest.flat().map(describeTask)
   return left.length === 0 ? reason : `${reason}\nI did not go on to: ${left.join("; ")}.`

@@ -1,11 +1,12 @@
 /**
- * Answers written down beforehand, for demonstrations, tests and exercises: a YAML or JSON text with a list of turns.
+ * Plays predefined answers, for demonstrations, tests and exercises. A scenario is a YAML or JSON text with a list of
+ * turns.
  *
  * **Details**
  *
- * Each turn is used once, in order. A turn with `match` waits until the last thing that the user said contains that
- * text (in any case); the next unused turn that fits is the answer. With `loop: true` the turns start over when none is
- * left.
+ * Each turn is used once, in order. A turn with `match` is used only if the last user message contains that text
+ * (ignoring case). A request is answered with the next unused turn that matches. With `loop: true` the turns start over
+ * when all have been used.
  *
  * **Example** (A call, its answer, and a rate limit)
  *
@@ -32,7 +33,7 @@ import * as ReceivedRequest from "./ReceivedRequest.ts"
 
 const ToolCall = Schema.Struct({
   name: Schema.NonEmptyString,
-  /** An object, or text that is sent unchanged. */
+  /** An object, or a string that is sent unchanged. */
   arguments: Schema.optional(Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)])),
   id: Schema.optional(Schema.NonEmptyString)
 })
@@ -40,7 +41,7 @@ const ToolCall = Schema.Struct({
 const Failure = Schema.Struct({
   status: Schema.Int,
   message: Schema.optional(Schema.String),
-  /** Seconds. */
+  /** Time after which the request may be retried, in seconds. */
   retry_after: Schema.optional(Schema.Finite)
 })
 
@@ -52,26 +53,26 @@ const Usage = Schema.Struct({
   reasoning_tokens: Schema.optional(Schema.Natural)
 })
 
-/** One answer. */
+/** The answer to one request. */
 const Turn = Schema.Struct({
   match: Schema.optional(Schema.String),
   text: Schema.optional(Schema.String),
   reasoning: Schema.optional(Schema.String),
   tool_calls: Schema.optional(Schema.Array(ToolCall)),
-  /** Fails in place of answering; with `chunks`, after they have streamed. */
+  /** Failure returned instead of an answer; if there are `chunks`, after they have been streamed. */
   error: Schema.optional(Failure),
   delay_ms: Schema.optional(Schema.Natural),
-  /** The text in the pieces that stream. */
+  /** The pieces in which the text is streamed. */
   chunks: Schema.optional(Schema.Array(Schema.String)),
   usage: Schema.optional(Usage),
   finish_reason: Schema.optional(Schema.String)
 })
-/** See {@link Turn}. */
+/** The answer to one request. */
 type Turn = typeof Turn.Type
 
-/** A scenario as JSON has it. */
+/** Schema of a scenario. */
 export const Scenario = Schema.Struct({ turns: Schema.NonEmptyArray(Turn), loop: Schema.optional(Schema.Boolean) })
-/** See {@link Scenario}. */
+/** A scenario with its list of turns. */
 export type Scenario = typeof Scenario.Type
 
 const decode = Schema.decodeUnknownEffect(Scenario, { onExcessProperty: "error" })
@@ -106,7 +107,7 @@ const parseYaml = (text: string): Effect.Effect<unknown, ConfigError> =>
       })
   )
 
-/** The scenario of a YAML or JSON text. */
+/** Parses the YAML or JSON text of a scenario. */
 export const parseScenario = (text: string): Effect.Effect<Scenario, ConfigError> =>
   Json.parse(text).pipe(
     Option.match({ onNone: () => parseYaml(text), onSome: Effect.succeed }),
@@ -118,7 +119,7 @@ const context: SdkError.Context = { module: "Offline", method: "execute", url: u
 const refuseRequest = (description: string): AiError.AiError =>
   AiError.make({ module: "Offline", method: "execute", reason: new AiError.InvalidRequestError({ description }) })
 
-/** A failure as an SDK would report it, so that it is read like a real one. */
+/** Creates an error in the form that an SDK reports, so that it is classified like a real failure. */
 const toProviderError = (error: typeof Failure.Type, clock: Clock.Clock): AiError.AiError =>
   SdkError.fromSdk({
     ...context,
@@ -151,7 +152,7 @@ const toCompletionAnswer = (turn: Turn, firstId: number): Completion.Answer => (
 const isTurnMatch = (turn: Turn, said: string): boolean =>
   turn.match === undefined || said.toLowerCase().includes(turn.match.toLowerCase())
 
-/** The order in which turns are used; see the module. */
+/** Creates a function that selects the next turn for a user message; see the module comment. */
 const makeDeck = (scenario: Scenario): ((said: string) => { readonly turn: Turn; readonly index: number } | string) => {
   const used = new Set<number>()
   let asked = 0
@@ -182,10 +183,10 @@ const splitIntoChunks =
   (text: string): ReadonlyArray<string> =>
     chunks?.join("") === text ? chunks : Completion.splitIntoWords(text)
 
-/** Gives the answer to a request, and moves on. */
+/** Answers a request with the next turn. */
 export type Player = (request: ModelRequest, options?: ExecuteOptions) => Effect.Effect<ModelResponse, AiError.AiError>
 
-/** Plays a scenario from its first turn; the request is read only for `match`. */
+/** Creates a player that begins at the first turn of a scenario. Requests are read only for `match`. */
 export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)

@@ -1,5 +1,6 @@
 /**
- * The stand-in as a provider: prepares chat completions, and answers them by following instructions or by a scenario.
+ * The provider of the offline model. It prepares chat completions requests, and answers them by following instructions
+ * or playing a scenario.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -24,7 +25,7 @@ const makeErrorContext = (method: string): SdkError.Context => ({
 const wantsJson = (request: ModelRequest): boolean =>
   (Json.readString(Json.readFields(request["response_format"])["type"]) ?? "text") !== "text"
 
-/** A structured answer can only be one that was dictated. */
+/** Fails if a structured answer is requested and the answer's text is not JSON. */
 const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.Effect<void, AiError.AiError> =>
   answer.text === undefined || !wantsJson(request) || Option.isSome(Json.parse(answer.text))
     ? Effect.void
@@ -72,7 +73,7 @@ const playScenario = (scenario: Scenario.Scenario): Effect.Effect<Scenario.Playe
     ({ makePlayer }) => makePlayer(scenario)
   )
 
-/** The stand-in as a provider. A scenario begins at its first turn. */
+/** Creates the provider of the offline model. A scenario begins at its first turn. */
 export const make = (
   route: Route.Route,
   scenario: Scenario.Scenario | undefined

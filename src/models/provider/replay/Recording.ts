@@ -1,6 +1,6 @@
 /**
- * Recorded exchanges with a provider, each a line of JSON, and values in the one form that is written, hashed and
- * compared: JSON with sorted keys, bytes as base64, secrets gone.
+ * Encodes recorded exchanges with a provider as lines of JSON. Values are written, hashed and compared in a canonical
+ * form: JSON with sorted keys, bytes as base64, secrets redacted.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as Option from "effect/Option"
@@ -35,10 +35,10 @@ const toPlainValue = (value: unknown): unknown => {
   )
 }
 
-/** The canonical form of a value. */
+/** Returns the canonical form of a value. */
 export const toCanonical = (value: unknown): unknown => Redaction.redactValue(toPlainValue(value))
 
-/** A value with its bytes as bytes again. */
+/** Restores the bytes in a canonical value. */
 export const reviveBytes = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(reviveBytes)
   if (!Json.isFields(value)) return value
@@ -49,7 +49,7 @@ export const reviveBytes = (value: unknown): unknown => {
   return Object.fromEntries(Object.keys(value).map((key) => [key, reviveBytes(value[key])]))
 }
 
-/** First difference of two canonical values, and the value of each at this path. */
+/** Path of the first difference between two canonical values, and the two values at this path. */
 interface Difference {
   readonly path: string
   readonly expected: string
@@ -62,7 +62,10 @@ const formatValue = (value: unknown): string => {
   return TextCut.shorten(value === undefined ? "nothing" : JSON.stringify(value), maxShown)
 }
 
-/** The first difference, in the order of the expected value; undefined when they are the same. */
+/**
+ * Finds the first difference between two values, in the key order of the expected value. Returns `undefined` if they
+ * are equal.
+ */
 export const findDifference = (expected: unknown, actual: unknown, path = ""): Difference | undefined => {
   if (Object.is(expected, actual)) return undefined
   if (Array.isArray(expected) && Array.isArray(actual)) {
@@ -93,10 +96,10 @@ const Answer = Schema.Struct({
   raw: Schema.Unknown
 })
 
-/** A recorded exchange. */
+/** Schema of a recorded exchange. */
 export const Exchange = Schema.Struct({
   version: Schema.Literal(1),
-  /** Place among the requests of a recording, in the order in which they began. */
+  /** Index among the requests of a recording, in the order in which they began. */
   index: Schema.Natural,
   route: Schema.Struct({
     provider: Schema.String,
@@ -104,11 +107,11 @@ export const Exchange = Schema.Struct({
     apiMode: ApiMode,
     baseUrl: Schema.optional(Schema.String)
   }),
-  /** Names the request; see {@link hashRequest}. */
+  /** Hash that identifies the request; see {@link hashRequest}. */
   hash: Schema.String,
-  /** Without secrets. */
+  /** The request, without secrets. */
   request: Schema.Unknown,
-  /** Streamed parts, as they came. */
+  /** Streamed parts, in the arrays in which they arrived. */
   stream: Schema.optional(Schema.Array(Schema.Array(PartSchema.StreamPart))),
   response: Schema.optional(Answer),
   error: Schema.optional(AiError.AiError)
@@ -116,14 +119,14 @@ export const Exchange = Schema.Struct({
 /** A recorded exchange. */
 export type Exchange = typeof Exchange.Type
 
-/** Fields that differ from run to run and mean nothing to the answer. */
+/** Fields that differ between runs and do not affect the answer. */
 const passing: ReadonlySet<string> = new Set(["prompt_cache_key"])
 
-/** A request as it is recorded and compared. */
+/** Returns a request in the form in which it is recorded and compared. */
 export const toCanonicalRequest = (request: ModelRequest): unknown =>
   toCanonical(Object.fromEntries(Object.entries(request).filter(([key]) => !passing.has(key))))
 
-/** The name of a canonical request. */
+/** Returns the hash that identifies a canonical request. */
 export const hashRequest = (request: unknown): string => Digest.toHex(JSON.stringify(request), 16)
 
 const makeCodecs = () => {
@@ -131,14 +134,14 @@ const makeCodecs = () => {
   return { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec) }
 }
 let made: ReturnType<typeof makeCodecs> | undefined
-/** Made at the first use. */
+/** Returns the codecs, which are created on first use. */
 const getCodecs = (): ReturnType<typeof makeCodecs> => (made ??= makeCodecs())
 
 type Batch = ReadonlyArray<StreamPart>
 
 /**
- * A stream without the secrets that its deltas have together: where a text, a thought or arguments have any, the first
- * delta has all of it and the others are gone.
+ * Redacts secrets that are split across the deltas of a stream. If a text, reasoning or tool arguments contain a
+ * secret, the whole redacted text is moved to the first delta and the other deltas are removed.
  */
 const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   const texts = new Map<string, string>()
@@ -166,7 +169,7 @@ const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   )
 }
 
-/** Encodes an exchange as a line, without secrets. Throws for values that JSON cannot express. */
+/** Encodes an exchange as a line, without secrets. Throws if a value cannot be represented in JSON. */
 export const toLine = (given: Exchange): string => {
   const { response, stream } = given
   const exchange = stream === undefined ? given : { ...given, stream: redactStream(stream) }
@@ -184,7 +187,7 @@ const reviveResponse = (exchange: Exchange): Exchange => {
   return response === undefined ? exchange : { ...exchange, response: { ...response, raw: reviveBytes(response.raw) } }
 }
 
-/** Reads line `number` of a recording. */
+/** Parses a line of a recording; `number` is its line number. */
 export const fromLine = (line: string, number: number): Result.Result<Exchange, ConfigError> => {
   const makeLineError = (message: string): ConfigError =>
     new ConfigError({ path: `line ${number}`, message: `line ${number} of the recording ${message}` })

@@ -1,10 +1,10 @@
 /**
- * Reads a body of the Responses API, and writes parts as its output. Any answer of a server or a middleware becomes
- * either a model response or an `AiError` that describes the problem. Independent of the SDK.
+ * Decodes a body of the Responses API, and encodes parts as its output. Any value from a server or middleware becomes
+ * either a model response or an `AiError` that describes the problem. The SDK is not used.
  *
  * **Details**
  *
- * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds the fields of an item that are sent back:
+ * `metadata.codex_responses` (`options.codex_responses` in a prompt) contains the fields of an item that are sent back:
  *
  * - of a reasoning item `encrypted_content`, and `summary` if it has more than one piece;
  * - of a message item `id`, `status` and `phase`: sent back unchanged, they preserve the prompt cache;
@@ -13,11 +13,11 @@
  *
  * | the response | finish reason |
  * | --- | --- |
- * | was cut by the output limit | `length` |
+ * | was cut off by the output limit | `length` |
  * | was stopped by the filter, or is a refusal | `content-filter` |
  * | has tool calls | `tool-calls` |
- * | is incomplete otherwise, or thought and said nothing | `pause`: the model is to continue |
- * | else | `stop` |
+ * | is incomplete for another reason, or contains only reasoning | `pause`: the model has to continue |
+ * | in all other cases | `stop` |
  *
  * Source: `hermes-llm.md` §4.3, §12.2, §14.5, §15.1.
  */
@@ -32,13 +32,13 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 
 // Metadata
 
-/** A part that is text. */
+/** Decoded item whose content is text. */
 export interface TextItem {
   readonly text: string
   readonly metadata: Response.ProviderMetadata
 }
 
-/** A part that is a tool call. */
+/** Decoded item that is a tool call. */
 interface CallItem {
   readonly id: string
   readonly name: string
@@ -65,7 +65,7 @@ const selectNamed = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
     })
   )
 
-/** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
+/** Decodes a `reasoning` item: its summary, or the reasoning text that open models return. */
 export const decodeReasoning = (item: Json.Fields): TextItem => {
   const summary = readTexts(item["summary"])
   const own = selectNamed(item, "id", "encrypted_content")
@@ -76,11 +76,11 @@ export const decodeReasoning = (item: Json.Fields): TextItem => {
   }
 }
 
-/** Tests whether a `message` item holds a refusal. */
+/** Tests whether a `message` item contains a refusal. */
 const isRefusal = (item: Json.Fields): boolean =>
   Json.readItems(item["content"]).some((part) => Json.readFields(part)["type"] === "refusal")
 
-/** A `message` item. */
+/** Decodes a `message` item. */
 export const decodeMessage = (item: Json.Fields): TextItem => ({
   text: Json.readItems(item["content"])
     .map((part) => {
@@ -91,13 +91,13 @@ export const decodeMessage = (item: Json.Fields): TextItem => ({
   metadata: item["id"] === undefined ? {} : makeMetadata(selectNamed(item, "id", "status", "phase"))
 })
 
-/** The metadata of a `function_call` item. */
+/** Reads the metadata of a `function_call` item. */
 export const readCallMetadata = (item: Json.Fields): Response.ProviderMetadata => {
   const id = Json.readWord(item["id"])
   return id.startsWith("fc_") ? makeMetadata({ id }) : {}
 }
 
-/** A `function_call` item. */
+/** Decodes a `function_call` item. */
 export const decodeCall = (item: Json.Fields, index: number): CallItem => {
   const name = Json.readWord(item["name"])
   return {
@@ -111,10 +111,10 @@ export const decodeCall = (item: Json.Fields, index: number): CallItem => {
 
 // Parts
 
-/** Tests whether a part says nothing at all. */
+/** Tests whether an item has neither text nor metadata. */
 const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
 
-/** The part of an output item; undefined for items of other kinds, and for empty ones. */
+/** Converts an output item to a part. Returns `undefined` for items of other types and for empty items. */
 const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
   switch (item["type"]) {
     case "reasoning": {
@@ -128,7 +128,7 @@ const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): Conte
         : Response.makePart("reasoning", { text: "", metadata: makeMetadata({ compaction: encrypted }) })
     }
     case "message": {
-      // A compacted conversation repeats what the user said.
+      // The output of a compaction repeats the user's messages.
       if (item["role"] === "user") return undefined
       const found = decodeMessage(item)
       return found.text === "" ? undefined : Response.makePart("text", found)
@@ -157,7 +157,7 @@ const decodeOutput = (body: Json.Fields): ReadonlyArray<ContentPart> => {
 const unfinished = new Set(["incomplete", "in_progress", "queued"])
 const lengths = new Set(["max_output_tokens", "max_tokens", "length"])
 
-/** The reason that a response ended for; `refused` where a refusal streamed by. */
+/** Returns the finish reason of a response. `refused` is true if a refusal was streamed. */
 export const chooseFinishReason = (
   body: Json.Fields,
   parts: ReadonlyArray<{ readonly type: ContentPart["type"] }>,
@@ -173,7 +173,7 @@ export const chooseFinishReason = (
   return parts.length > 0 && parts.every((part) => part.type === "reasoning") ? "pause" : "stop"
 }
 
-/** The failure that a response reports of itself. */
+/** Returns the failure that a response reports, or `undefined`. */
 export const findFailure = (body: Json.Fields, context: SdkError.Context): AiError.AiError | undefined => {
   const { error, status } = body
   if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
@@ -184,7 +184,7 @@ export const findFailure = (body: Json.Fields, context: SdkError.Context): AiErr
 
 // Usage
 
-/** The `usage` object of a response. Anything may be missing or garbage. */
+/** Decodes the `usage` object of a response. Missing or invalid counts become zero. */
 export const decodeUsage = (value: unknown): Response.Usage => {
   const fields = Json.readFields(value)
   const input = Json.readFields(fields["input_tokens_details"])
@@ -228,7 +228,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
 
 // Encode
 
-/** Output items of parts. {@link decode} reads them back to the same parts. */
+/** Encodes parts as output items. {@link decode} converts them back to the same parts. */
 export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
   parts.flatMap((part): ReadonlyArray<Json.Fields> => {
     const own = Json.readFields(part.metadata["codex_responses"])

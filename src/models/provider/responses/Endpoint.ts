@@ -1,15 +1,15 @@
 /**
- * Differences between endpoints of the Responses API.
+ * Describes the differences between endpoints of the Responses API.
  *
  * **Details**
  *
  * | backend | differs in |
  * | --- | --- |
- * | `chatgpt` (ChatGPT's Codex backend) | streams only; no output limit and no temperature; instructions are required; its own headers |
+ * | `chatgpt` (ChatGPT's Codex backend) | supports only streaming; no output limit or temperature; requires instructions and additional headers |
  * | `openai` | – |
- * | `xai` | efforts up to high, and none on models that refuse the field; its cache is keyed by a header |
- * | `github` (Copilot, GitHub Models) | its own reasoning field, no encrypted reasoning, no cache key |
- * | `other` | reasons only when asked or when the model is known to |
+ * | `xai` | efforts up to `high`, and no effort for models that refuse the field; the cache key is sent as a header |
+ * | `github` (Copilot, GitHub Models) | a different reasoning field, no encrypted reasoning, no cache key |
+ * | `other` | reasoning fields are sent only if requested or if the model is known to reason |
  *
  * Source: `hermes-llm.md` §2.4, §4.3, §14.2.
  */
@@ -22,7 +22,7 @@ import type { Route } from "../../../base/domain/Route.ts"
 
 // Endpoints
 
-/** Servers of the Responses API that differ. */
+/** Kind of Responses API server. */
 export type Backend = "chatgpt" | "openai" | "xai" | "github" | "other"
 
 const hosts: ReadonlyArray<readonly [domain: string, backend: Backend]> = [
@@ -42,7 +42,7 @@ const providers: ReadonlyMap<string, Backend> = new Map<string, Backend>([
 
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
-/** The backend of a route, by its host, else by the provider's name. */
+/** Returns the backend of a route, determined by its host, otherwise by the provider's name. */
 export const findBackend = (route: Route): Backend => {
   const provider = providers.get(route.provider.trim().toLowerCase())
   if (route.baseUrl === undefined) return provider ?? "openai"
@@ -52,7 +52,7 @@ export const findBackend = (route: Route): Backend => {
 
 // Headers
 
-/** Returns the account that a ChatGPT token belongs to, or `undefined` if the token does not name one. */
+/** Returns the account to which a ChatGPT token belongs, or `undefined` if the token does not contain it. */
 const readAccount = (token: string): string | undefined => {
   const payload = token.split(".")[1]
   if (payload === undefined) return undefined
@@ -61,7 +61,7 @@ const readAccount = (token: string): string | undefined => {
   return Json.readString(Json.readFields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
 }
 
-/** Makes the additional headers that a backend requires; the route's own headers take precedence. */
+/** Returns the additional headers that a backend requires. The headers of the route take precedence. */
 export const makeHeaders = (route: Route): Readonly<Record<string, string>> => {
   if (findBackend(route) !== "chatgpt") return {}
   const account = route.apiKey === undefined ? undefined : readAccount(Redacted.value(route.apiKey))

@@ -1,16 +1,17 @@
 /**
- * Messages of a conversation as input of the Responses API.
+ * Encodes the messages of a conversation as input of the Responses API.
  *
  * **Details**
  *
  * The system messages at the beginning are the instructions; later ones are developer messages in the input. Each
  * message is converted once, and the result is cached by the message object, which never changes.
  *
- * Encrypted reasoning goes back without its id, because nothing is stored at the server, and once even if two messages
- * hold it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item
- * must follow reasoning, so that a message which ends in it is closed by an empty one.
+ * Encrypted reasoning is sent back without its id, because the server stores nothing, and only once even if two
+ * messages contain it. A message item is sent back with its original id and phase. Reasoning of other protocols is
+ * omitted. Reasoning must be followed by another item, so an empty message item is added to a message that ends with
+ * reasoning.
  *
- * A part of a user message that represents a compacted conversation is sent back as its encrypted item.
+ * A user message part that represents a compacted conversation is sent back as an encrypted item.
  *
  * Source: `hermes-llm.md` §4.3, §14.5.
  */
@@ -25,7 +26,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 
 // Parts
 
-/** An item of the input. */
+/** An input item of a request. */
 type InputItem = Json.Fields
 
 const readOwnOptions = (options: Prompt.ProviderOptions): Json.Fields => Json.readFields(options["codex_responses"])
@@ -82,7 +83,7 @@ const toUserItems = (message: Pick<Prompt.UserMessage, "content">): ReadonlyArra
   ]
 }
 
-/** The two halves of an id that names the call and its item (`call|item`). */
+/** Splits an id of the form `call|item` into the ids of the call and of its item. */
 const splitId = (id: string): { readonly callId: string; readonly itemId: string | undefined } => {
   const at = id.indexOf("|")
   return at === -1 ? { callId: id, itemId: undefined } : { callId: id.slice(0, at), itemId: id.slice(at + 1) }
@@ -161,18 +162,20 @@ const convertMessage = (message: Prompt.Message): ReadonlyArray<InputItem> => {
 
 const getItems = memoize(convertMessage)
 
-/** A conversation on the wire. */
+/** A conversation in the format of the API. */
 interface Input {
-  /** Undefined where the conversation has no system message. */
+  /**
+   * Leading system messages of the conversation; `undefined` if the conversation does not begin with a system message.
+   */
   readonly instructions: string | undefined
   readonly items: Array<InputItem>
 }
 
-/** Input of a conversation so far. */
+/** State of the conversion of a conversation. */
 interface State {
   readonly instructions: Array<string>
   readonly items: Array<InputItem>
-  /** Encrypted reasoning that is among the items. */
+  /** Encrypted reasoning that the items already contain. */
   thoughts: HashSet.HashSet<unknown>
 }
 
@@ -196,7 +199,7 @@ const read = GrowingList.fold<Prompt.Message, State>({
   copy: ({ instructions, items, thoughts }) => ({ instructions: instructions.slice(), items: items.slice(), thoughts })
 })
 
-/** The input of a conversation. */
+/** Encodes a conversation as input. */
 export const toWire = (messages: ReadonlyArray<Prompt.Message>): Input => {
   const { instructions, items } = read(messages)
   return { instructions: instructions.length === 0 ? undefined : instructions.join("\n\n"), items }

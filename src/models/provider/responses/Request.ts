@@ -1,12 +1,12 @@
 /**
- * The request of the Responses API for a model call. Pure, and free of the SDK: the same call on the same route is the
- * same request, byte for byte.
+ * Builds the Responses API request for a model call. It is pure and does not use the SDK: the same call on the same
+ * route always produces the same request, byte for byte.
  *
  * **Details**
  *
- * Nothing is stored at the server: every request carries the whole conversation, with the encrypted reasoning of
- * earlier turns. A field that the Responses API does not have is refused before the request is sent, by name, instead
- * of by each server in its own words.
+ * The server stores nothing: every request contains the whole conversation, with the encrypted reasoning of earlier
+ * turns. A request with a field unknown to the Responses API fails before it is sent, with an error that names the
+ * field.
  *
  * Source: `hermes-llm.md` §4.3, §14.2.
  */
@@ -31,7 +31,7 @@ import * as Messages from "./Messages.ts"
 
 // Tools
 
-/** Tools on the wire, made once for each array of tools. */
+/** Returns the tools in the format of the API, created once for each array of tools. */
 const getTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
   tools.map(({ name, description, parameters }) => ({ type: "function", name, description, strict: false, parameters }))
 )
@@ -82,7 +82,7 @@ const makeExtraFields = (backend: Endpoint.Backend, call: ModelCall, route: Rout
 
 // Reasoning
 
-/** The part of a model id after the vendor, in lower case. */
+/** Returns a model id without its vendor prefix, in lower case. */
 const toModelName = (model: string): string => {
   const name = model.trim().toLowerCase()
   return name.slice(name.lastIndexOf("/") + 1)
@@ -91,7 +91,7 @@ const toModelName = (model: string): string => {
 /** Returns `true` for Grok models that choose their own reasoning effort and reject a requested one. */
 const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
 
-/** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
+/** Reasoning settings of a request: the `reasoning` field, and whether encrypted reasoning is requested. */
 interface ReasoningFields {
   readonly reasoning: Json.Fields | undefined
   readonly encrypted: boolean
@@ -99,7 +99,7 @@ interface ReasoningFields {
 
 const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
 
-/** The fields that ask a backend for a reasoning effort, or for none. */
+/** Creates the reasoning settings that request an effort from a backend, or no reasoning. */
 const makeReasoningFields = (
   backend: Endpoint.Backend,
   model: string,
@@ -134,10 +134,13 @@ const makeReasoningFields = (
 
 // Request
 
-/** ChatGPT's backend refuses a request without instructions. */
+/** Default instructions for ChatGPT's backend, which refuses a request without instructions. */
 const standIn = "You are a helpful assistant."
 
-/** The path of a request, and its body: `compact` says that the conversation itself is to be compacted. */
+/**
+ * Returns the path and the body of a request. A request with `compact` is sent to the endpoint that compacts
+ * conversations.
+ */
 export const resolveRequestPath = ({
   compact,
   ...body
@@ -146,7 +149,7 @@ export const resolveRequestPath = ({
   body
 })
 
-/** The request of a call. */
+/** Creates the request for a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const backend = Endpoint.findBackend(route)
   const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Messages.toWire(call.messages)
@@ -216,7 +219,7 @@ const requestFields = new Set([
   "extra_query"
 ])
 
-/** The error of a request that has a field which the Responses API does not have; undefined when it may be sent. */
+/** Returns an error if the request has a field unknown to the Responses API, otherwise `undefined`. */
 export const findUnknownField = (request: ModelRequest, context: SdkError.Context): AiError.AiError | undefined => {
   const parameter = Object.keys(request).find((name) => !requestFields.has(name))
   return parameter === undefined

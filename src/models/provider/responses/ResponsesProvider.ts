@@ -1,4 +1,4 @@
-/** A provider of this protocol: its request, answers and stream over the client of the SDK. */
+/** Creates providers of the Responses protocol, which send their requests through the SDK's client. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
@@ -12,7 +12,7 @@ import * as Endpoint from "./Endpoint.ts"
 import * as Request from "./Request.ts"
 import * as Stream from "./Stream.ts"
 
-/** A provider of one route. The scope closes its connections. */
+/** Creates the provider for a route. Its connections are closed with the scope. */
 export const make = Effect.fn("CodexResponses.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
@@ -35,6 +35,6 @@ export const make = Effect.fn("CodexResponses.make")(function* (
   })
 })
 
-/** The provider of the route that options mean. */
+/** Creates the provider for the route that the options describe. */
 export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
   make(OpenAiClient.makeRoute(options, "codex_responses"))

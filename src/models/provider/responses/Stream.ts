@@ -1,12 +1,12 @@
 /**
- * Reads the events of a streamed response.
+ * Converts the events of a streamed response to parts.
  *
  * **Details**
  *
- * - An item is identified by its index in the output, or by its id if a server omits the index. Its content streams as
- *   deltas; when it is done, the item itself is complete: text that was not streamed, the metadata to send back, the
- *   arguments of a call.
- * - The response is over with `response.completed`, `response.incomplete` or `response.done`, whose response has the
+ * - An item is identified by its index in the output, or by its id if a server omits the index. Its content is streamed
+ *   as deltas. The event that ends an item contains the complete item, from which missing text, the metadata to send
+ *   back and the arguments of a call are read.
+ * - The response ends with `response.completed`, `response.incomplete` or `response.done`, whose response contains the
  *   usage and the status. If its output is empty, as with ChatGPT's backend, the body is filled from the streamed
  *   items; if no item was streamed, the parts are made from its output. A stream without such an event was cut off.
  *
@@ -35,9 +35,12 @@ interface Text {
   readonly kind: "text" | "reasoning"
   readonly id: string
   started: boolean
-  /** The event that its pieces come with: an item may show both its reasoning and a summary of it; the first counts. */
+  /**
+   * Type of the events that stream the text. An item may stream both its reasoning and a summary of it; only the first
+   * of these is used.
+   */
   readonly channel: unknown
-  /** Index of the part of the item that is being streamed. */
+  /** Index of the part that is currently streamed. */
   part: unknown
 }
 
@@ -48,21 +51,24 @@ interface Call {
   text: string
 }
 
-/** Output items of a stream that are not done yet. */
+/** Handles the output items of a stream. */
 interface OpenItems {
-  /** An item was announced. */
+  /** Handles the announcement of an item. */
   readonly added: (event: Json.Fields, out: Array<StreamPart>) => void
-  /** A piece of text or of reasoning; parts of one item, counted by `part`, are set apart. */
+  /**
+   * Handles a piece of text or reasoning. Reasoning parts of one item, identified by `part`, are separated by a blank
+   * line.
+   */
   readonly delta: (event: Json.Fields, kind: Text["kind"], part: unknown, out: Array<StreamPart>) => void
-  /** A piece of the arguments of a call. */
+  /** Handles a piece of a call's arguments. */
   readonly argumentsDelta: (event: Json.Fields, out: Array<StreamPart>) => void
-  /** An item is whole. */
+  /** Handles the completion of an item. */
   readonly done: (event: Json.Fields, out: Array<StreamPart>) => void
-  /** Ends what was never done. */
+  /** Ends the items that were not completed. */
   readonly end: (out: Array<StreamPart>) => void
-  /** The kinds of parts so far. */
+  /** Returns the types of the parts created so far. */
   readonly parts: () => ReadonlyArray<{ readonly type: ContentPart["type"] }>
-  /** The items that were done, in their order. */
+  /** Returns the completed items in order. */
   readonly finished: () => ReadonlyArray<Json.Fields>
 }
 
@@ -137,7 +143,7 @@ const openItems = (): OpenItems => {
   return {
     added: (event, out) => {
       const item = Json.readFields(event["item"])
-      // A call without a call id is announced when it is done, because its id is derived from its arguments.
+      // A call without a call id is announced when it is complete, because its id is derived from its arguments.
       if (item["type"] === "function_call" && Json.readWord(item["call_id"]) !== "")
         openCall(readItemKey(event), item, out)
     },
@@ -189,7 +195,7 @@ const openItems = (): OpenItems => {
 
 // Machine
 
-/** A machine at the start of a stream. */
+/** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
   const items = openItems()
   let out: Array<StreamPart> = []

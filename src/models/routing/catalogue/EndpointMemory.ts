@@ -1,11 +1,12 @@
 /**
- * Facts about endpoints, remembered between runs: which of them say nothing about their models, and which
- * parameters they do not take.
+ * Stores facts about endpoints between runs: which endpoints do not answer requests about their models, and which
+ * parameters they reject.
  *
  * **Details**
  *
- * `cache/endpoints.json` in the home directory. It may be lost without harm: its facts are discovered again. Expired
- * entries count as unknown, since servers change. Two processes that write at once lose at most one entry.
+ * The file is `cache/endpoints.json` in the home directory. It may be lost without harm, because its facts are
+ * discovered again. Expired entries are ignored, since servers change. If two processes write at the same time, at most
+ * one entry is lost.
  *
  * Source: `hermes-llm.md` §10.1, §15.5.
  */
@@ -21,13 +22,13 @@ import * as Semaphore from "effect/Semaphore"
 import type { ParameterChanges } from "../Adaptation.ts"
 import * as HomeFile from "../HomeFile.ts"
 
-/** The memory of endpoints. Addresses are base URLs; routes are named by their id. */
+/** Stores facts about endpoints. Endpoints are identified by base URL, routes by their id. */
 export interface EndpointMemory {
-  /** Returns whether the endpoint was asked about its models a while ago and said nothing. */
+  /** Returns whether the endpoint recently did not answer a request about its models. */
   readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
-  /** Remembers that the endpoint says nothing, or that it does after all. */
+  /** Stores whether the endpoint answers requests about its models. */
   readonly setSilent: (baseUrl: string, silent: boolean) => Effect.Effect<void>
-  /** Returns the parameters that the route does not take. */
+  /** Returns the parameters that the route rejects. */
   readonly parameters: (route: string) => Effect.Effect<ParameterChanges>
   readonly setParameters: (route: string, changes: ParameterChanges) => Effect.Effect<void>
 }
@@ -45,9 +46,9 @@ const EndpointFacts = Schema.Struct({
 type EndpointFacts = typeof EndpointFacts.Type
 const KnownText = Schema.fromJsonString(EndpointFacts)
 
-/** Milliseconds after which an endpoint is asked about its models again. */
+/** Milliseconds after which an endpoint that did not answer is asked about its models again. */
 const silentAge = 30 * 60_000
-/** Milliseconds after which a parameter is tried again. */
+/** Milliseconds after which a rejected parameter is tried again. */
 const parametersAge = 7 * 24 * 3_600_000
 
 const nothing: EndpointFacts = { version: 1, silent: {}, parameters: {} }
@@ -78,7 +79,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
       return { ...known, now }
     })
 
-    /** Merges with the entries that other processes have written meanwhile. */
+    /** Changes the stored facts, including entries that other processes have written in the meantime. */
     const changeFacts = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
       writing.withPermit(
         Effect.gen(function* () {
@@ -125,34 +126,37 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
     }
   })
 
-/** The file in a home directory, which need not exist yet; read when it is first asked. */
+/** Opens the memory in a home directory, which need not exist yet. The file is read on first use. */
 export const openFile = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(HomeFile.makeMemory(home, "cache/endpoints.json", KnownText, nothing), makeOverFile)
 
-/** Longest wait of a call for the model list of a user's own endpoint. */
+/** Maximum time that a call waits for the model list of a user's own endpoint. */
 const patience = "1 second"
 
-/** Questions to endpoints. */
+/** Sends requests about models to endpoints. */
 interface Asker {
   /**
-   * Asks an endpoint. A slow request continues after the call proceeds without it, and other calls do not ask the
-   * endpoint for a while: it counts as silent until it answers.
+   * Executes a request to an endpoint. A slow request continues in the background while the call proceeds without its
+   * result. Other calls do not use the endpoint for some time: it counts as silent until it answers.
    */
   readonly getAsked: <A>(
     baseUrl: string,
     what: string,
     ask: Effect.Effect<A | undefined>
   ) => Effect.Effect<A | undefined>
-  /** Number of endpoints that have said something after their call went on without it. */
+  /** Number of endpoints that answered after their call had proceeded without the result. */
   readonly late: () => number
 }
 
-/** Makes an asker; `scope` ends the requests that outlast their calls. Without a memory, the asker uses its own. */
+/**
+ * Creates an asker. Requests that continue in the background end with `scope`. Without a memory, the asker uses a
+ * memory in the process.
+ */
 export const makeAsker = (
   endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,
   scope: Scope.Scope | undefined
 ): Asker => {
-  /** Pending questions, by their content. */
+  /** Pending requests by their key. */
   const asking = new Map<string, Fiber.Fiber<unknown>>()
   const silentHere = new Set<string>()
   let late = 0
@@ -175,7 +179,7 @@ export const makeAsker = (
           }),
           Effect.sync(() => asking.delete(key))
         )
-        // Of the same question, and so with the same answer.
+        // The cast is safe: a fiber with the same key executes the same request, so its result has the same type.
         let fiber = asking.get(key) as Fiber.Fiber<A | undefined> | undefined
         if (fiber === undefined) {
           const now = { startImmediately: true }

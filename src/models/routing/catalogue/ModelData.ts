@@ -1,28 +1,31 @@
 /**
- * Windows, output limits, abilities and prices of models, as data. `ModelTables` looks them up.
+ * Tables of windows, output limits, capabilities and prices of models. `ModelTables` looks them up.
  *
  * **Details**
  *
  * The numbers are generally known values at the date below; they were not checked against the vendors' pages, which are
  * authoritative. Output limits of Claude are in `models/provider/ModelAbilities`, since the protocol needs them.
  *
- * Prices are US dollars for a million tokens, for estimates and never for bills, as text, so that no price passes
- * through a binary fraction. A dash marks a price that the vendor does not name. Where a price depends on the length of
- * the prompt (Gemini Pro, Sonnet above 200 000 tokens), the lower one is listed.
+ * Prices are in US dollars per million tokens. They are for estimates, not for billing, and are strings, so that they
+ * are never converted to binary fractions. A dash marks a price that the vendor does not publish. If a price depends on
+ * the length of the prompt (Gemini Pro, Sonnet above 200 000 tokens), the lower price is listed.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
  */
 
-/** Date of the numbers; the version of the tables. */
+/** Date of the values, which serves as the version of the tables. */
 export const date = "2026-04-30"
 
-/** Window, output and abilities: `v`ision, `r`easoning, `t`ools, `c`aching of prompts. */
+/**
+ * Window, output limit and capabilities of a model family. The letters are `v` for vision, `r` for reasoning, `t` for
+ * tools and `c` for prompt caching.
+ */
 export type FamilyRow = readonly [window: number, output: number | undefined, abilities: string]
 
 /**
- * Families by a part of the id of their models. An entry is a promise about every id that contains it: a new member of
- * a family may have a larger window. Too small a number compacts early; too large a one costs one refused request,
- * which teaches the real one.
+ * Families by a part of their model ids. An entry applies to every id that contains it, although a new member of a
+ * family may have a larger window. If the listed window is too small, conversations are compacted early; if it is too
+ * large, one request is refused, from which the actual window is learned.
  */
 export const families: Readonly<Record<string, FamilyRow>> = {
   claude: [200_000, undefined, "vtc"],
@@ -106,8 +109,8 @@ export const families: Readonly<Record<string, FamilyRow>> = {
 }
 
 /**
- * Prices of a provider: fresh input, output, input read from the prompt cache, input written to it, by exact id without
- * date.
+ * Prices of a provider by exact model id without date: uncached input, output, input read from the prompt cache, input
+ * written to the prompt cache.
  */
 export interface PriceTable {
   readonly url: string
@@ -189,5 +192,5 @@ export const prices: Readonly<Record<string, PriceTable>> = {
   }
 }
 
-/** Names of providers that share another's table. */
+/** Providers that use the price table of another provider. */
 export const sharedPrices: Readonly<Record<string, string>> = { gemini: "google", "minimax-cn": "minimax" }

@@ -1,20 +1,22 @@
 /**
- * Model lists of endpoints, each requested at most once an hour across all runs.
+ * Requests the model lists of endpoints, each at most once an hour across all runs.
  *
  * **Details**
  *
- * A list is cached in memory and, unless its endpoint is on this machine or its network, in `cache/models.json` of the
- * home directory. If it does not arrive within five seconds, the last known list is used, however old, or an empty one;
- * it is not requested again for five minutes. A list never fails a call or delays it longer.
+ * A list is cached in memory and, unless its endpoint is on the local machine or network, in `cache/models.json` of the
+ * home directory. If it does not arrive within five seconds, the last known list is used regardless of its age, or an
+ * empty list; the list is not requested again for five minutes. Model lists never cause a call to fail, and never delay
+ * it longer.
  *
- * A window is searched under ten names anywhere in an entry and accepted if it is between 1 024 and 10 000 000. Prices
- * are for one token in the list and for a million here; negative ones ("it depends") are ignored.
+ * The window is searched under ten field names at any depth of an entry, and accepted if it is between 1 024 and 10 000
+ * 000 tokens. Prices per token are converted to prices per million tokens; negative prices, which mean that the price
+ * varies, are ignored.
  *
- * Local servers are asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file
+ * Local servers are queried in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file
  * before the model's maximum), LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and all
  * others (`/models`).
  *
- * Source: `hermes-llm.md` §10.1 (cached an hour); `hermes-llm.md` §10.1, §12.3.
+ * Source: `hermes-llm.md` §10.1, §12.3.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -31,7 +33,7 @@ import type { Route } from "../../../base/domain/Route.ts"
 import * as RouteDetection from "../RouteDetection.ts"
 import * as HomeFile from "../HomeFile.ts"
 
-/** One model of a list. Everything but the id may be missing. */
+/** One model in a list. All fields except the id are optional. */
 export const Listed = Schema.Struct({
   id: Schema.String,
   window: Schema.optionalKey(Schema.Int),
@@ -39,7 +41,7 @@ export const Listed = Schema.Struct({
   vision: Schema.optionalKey(Schema.Boolean),
   reasoning: Schema.optionalKey(Schema.Boolean),
   tools: Schema.optionalKey(Schema.Boolean),
-  /** US dollars for a token, as the list says it. */
+  /** Prices in US dollars per token, as given in the list. */
   prices: Schema.optionalKey(
     Schema.Struct({
       input: Schema.optionalKey(Schema.String),
@@ -50,7 +52,7 @@ export const Listed = Schema.Struct({
     })
   )
 })
-/** One of {@link Listed}. */
+/** One model in a list. */
 export type Listed = typeof Listed.Type
 
 const windowNames = [
@@ -66,7 +68,7 @@ const windowNames = [
   "n_ctx"
 ]
 
-/** A number of tokens that a window can be. */
+/** Parses a window size in tokens. Returns `undefined` if the value is not plausible. */
 export const parseWindow = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
   return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000
@@ -74,7 +76,10 @@ export const parseWindow = (value: unknown): number | undefined => {
     : undefined
 }
 
-/** The first of some names that has a plausible value, at any depth; an outer one before inner ones. */
+/**
+ * Finds a plausible window under the first matching field name at any depth. Outer fields take precedence over inner
+ * ones.
+ */
 const findDeepWindow = (value: unknown, names: ReadonlyArray<string>, depth = 0): number | undefined => {
   if (!Json.isFields(value) || depth > 4) return undefined
   for (const name of names) {
@@ -99,7 +104,7 @@ const readPrice = (prices: Json.Fields, names: ReadonlyArray<string>): string | 
 }
 
 const omitUndefined = <A extends object>(given: A): { readonly [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // Exactly the entries whose value is undefined are left out.
+  // The cast is safe: only entries whose value is `undefined` are omitted.
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as never
 
 const readPrices = (entry: Json.Fields): Listed["prices"] => {
@@ -136,13 +141,16 @@ const readEntries = (value: unknown): ReadonlyArray<Listed> => {
   ]
 }
 
-/** The models of a body; none when it is not a list. */
+/** Reads the models from a body. Returns an empty array if the body is not a model list. */
 export const readList = (body: unknown): ReadonlyArray<Listed> => {
   const list = Array.isArray(body) ? body : (Json.readFields(body)["data"] ?? Json.readFields(body)["models"])
   return Array.isArray(list) ? list.flatMap(readEntries) : []
 }
 
-/** The entry for a model: its exact id, or the only one there is, or one whose id contains the other. */
+/**
+ * Finds the entry of a model: the entry with its exact id, otherwise the only entry of the list, otherwise an entry
+ * whose id contains the model's id or is contained in it.
+ */
 export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
   const wanted = model.toLowerCase()
   const [only] = models
@@ -153,7 +161,7 @@ export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed 
   )
 }
 
-/** Finds a bare id in a list of several vendors' models: by the exact id, or by the part after the vendor. */
+/** Finds a bare id in a list of several vendors' models: by the exact id, or by the part of an id after the vendor. */
 export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
   const wanted = model.toLowerCase()
   return (
@@ -162,12 +170,12 @@ export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): List
   )
 }
 
-/** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
+/** Requests JSON from a URL. Returns `undefined` if there is no answer or its status is not successful. */
 export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
 
-/** Lists of models, by endpoint. */
+/** Provides the model lists of endpoints. */
 export interface ModelLists {
-  /** The models at a base URL (`…/v1`); an empty list when they are not known. */
+  /** Returns the models at a base URL (`…/v1`), or an empty array if they are unknown. */
   readonly at: (baseUrl: string, key?: Redacted.Redacted<string> | undefined) => Effect.Effect<ReadonlyArray<Listed>>
 }
 
@@ -181,19 +189,22 @@ type Saved = typeof Saved.Type
 const hour = 3_600_000
 const again = 300_000
 
-/** The same with a question. */
+/**
+ * Posts a JSON body to a URL and returns the JSON answer. Returns `undefined` if there is no answer or its status is
+ * not successful.
+ */
 export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
 
-/** Nothing is listed anywhere. */
+/** Implementation without any model lists. */
 export const none: ModelLists = { at: () => Effect.succeed([]) }
 
 const nothing: Saved = { version: 1, lists: {} }
 
-/** Lists that are cached in memory only. */
+/** Creates model lists that are cached only in memory. */
 export const makeInMemory = (get: GetJson): Effect.Effect<ModelLists> =>
   makeOverStore({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
 
-/** Lists that are also cached in a home directory. */
+/** Creates model lists that are also cached in a home directory. */
 export const make = (home: string, get: GetJson): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(HomeFile.makeMemory(home, "cache/models.json", Saved, nothing), (stored) => makeOverStore(stored, get))
 
@@ -233,7 +244,7 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
     }
   })
 
-/** Both ways of asking. */
+/** Functions that request JSON with GET and POST. */
 interface JsonRequests {
   readonly get: GetJson
   readonly post: PostJson
@@ -248,7 +259,7 @@ const readResponse =
       Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
     )
 
-/** A `GetJson` over an HTTP client. */
+/** Creates a `GetJson` that uses an HTTP client. */
 export const makeGetJson =
   (client: HttpClient.HttpClient): GetJson =>
   (url, key) =>
@@ -256,7 +267,7 @@ export const makeGetJson =
       .get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } })
       .pipe(readResponse(url))
 
-/** A `PostJson` over an HTTP client. */
+/** Creates a `PostJson` that uses an HTTP client. */
 export const makePostJson =
   (client: HttpClient.HttpClient): PostJson =>
   (url, body) =>
@@ -270,7 +281,10 @@ const client = Effect.flatMap(
   ([{ layer }, { HttpClient }]) => Effect.provide(HttpClient, layer)
 )
 
-/** Over `fetch`, loaded when something is asked for the first time: most starts of the program ask nothing. */
+/**
+ * Requests that use `fetch`. The HTTP client is loaded with the first request, because most program starts make no
+ * request.
+ */
 export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client), (client): JsonRequests => ({
   get: (url, key) => Effect.flatMap(client, (client) => makeGetJson(client)(url, key)),
   post: (url, body) => Effect.flatMap(client, (client) => makePostJson(client)(url, body))
@@ -278,13 +292,13 @@ export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client
 
 const stripVersionSuffix = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
 
-/** llama.cpp: the window that the server was started with. */
+/** Reads the window with which a llama.cpp server was started. */
 export const readLlamaCppWindow = (body: unknown): number | undefined => {
   const props = Json.readFields(body)
   return parseWindow(Json.readFields(props["default_generation_settings"])["n_ctx"]) ?? parseWindow(props["n_ctx"])
 }
 
-/** Ollama: `num_ctx` of the model's parameters, else its maximum. */
+/** Reads the window from Ollama: `num_ctx` in the model's parameters, otherwise its maximum. */
 export const readOllamaWindow = (body: unknown): number | undefined => {
   const { model_info, parameters } = Json.readFields(body)
   const set = typeof parameters === "string" ? /^num_ctx\s+(\d+)/m.exec(parameters)?.[1] : undefined
@@ -292,14 +306,14 @@ export const readOllamaWindow = (body: unknown): number | undefined => {
   return parseWindow(set) ?? parseWindow(most)
 }
 
-/** LM Studio: the window of the loaded instance, else the model's maximum. */
+/** Reads the window from LM Studio: the window of the loaded instance, otherwise the model's maximum. */
 export const readLmStudioWindow = (body: unknown, model: string): number | undefined => {
   const { data } = Json.readFields(body)
   const entry = Array.isArray(data) ? Json.readFields(data.find((item) => Json.readFields(item)["id"] === model)) : {}
   return parseWindow(entry["loaded_context_length"]) ?? parseWindow(entry["max_context_length"])
 }
 
-/** Window of a model on a server. Ollama must receive it in each request. */
+/** Window of a model on a local server. Ollama requires it in each request. */
 export interface ServedWindow {
   readonly tokens: number
   readonly isOllama: boolean
@@ -307,7 +321,7 @@ export interface ServedWindow {
 
 const toServedWindow = (tokens: number): ServedWindow => ({ tokens, isOllama: false })
 
-/** Asks a local server; undefined when none of the ways knows. */
+/** Requests the window of a model from a local server, or returns `undefined` if the server does not report it. */
 export const findLocalWindow = (
   route: Pick<Route, "apiKey" | "baseUrl" | "model">,
   get: GetJson,

@@ -1,33 +1,36 @@
 /**
- * Looks models up in the tables of this package, by the forms of their ids. Pure.
+ * Looks up models in the tables of this package by their ids. All functions are pure.
  *
  * **Gotchas**
  *
- * A family is found by the longest part that an id contains; a price by the exact id, without date: a price is not
- * guessed from a family.
+ * A family is found by the longest key that an id contains. A price is found by the exact id without date, because
+ * prices differ within a family.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
  */
 import * as Directory from "../ProviderDirectory.ts"
 import * as ModelData from "./ModelData.ts"
 
-/** Tags after a colon in the names of local models: `7b`, `latest`, `q4_K_M`. */
+/** Matches tags after the colon in names of local models: `7b`, `latest`, `q4_K_M`. */
 const tag = /^(latest|stable|instruct|chat|text|vision|free|beta|\d+(\.\d+)?[bm]\b.*|q\d.*|fp?16.*|v\d+(:\d+)?)$/i
 
-/** The id without a leading provider name (`anthropic:claude-…`). */
+/** Removes a leading provider name from an id (`anthropic:claude-…`). */
 export const stripProvider = (model: string): string => {
   const colon = model.indexOf(":")
   if (colon <= 0 || tag.test(model.slice(colon + 1))) return model
   return Directory.findProvider(model.slice(0, colon)) === undefined ? model : model.slice(colon + 1)
 }
 
-/** The id without the vendor before the slash. */
+/** Removes the vendor before the slash from an id. */
 export const stripVendor = (model: string): string => model.slice(model.lastIndexOf("/") + 1)
 
-/** Lower case, and dots as hyphens: `claude-opus-4.6` and `claude-opus-4-6` are one model. */
+/**
+ * Converts an id to lower case with hyphens instead of dots: `claude-opus-4.6` and `claude-opus-4-6` are the same
+ * model.
+ */
 const foldName = (model: string): string => model.trim().toLowerCase().replaceAll(".", "-")
 
-/** A model of Bedrock by its vendor's name: without region, vendor, date and version. */
+/** Removes region, vendor, date and version from a Bedrock model id. */
 const stripBedrockParts = (model: string): string =>
   model
     .toLowerCase()
@@ -37,10 +40,10 @@ const stripBedrockParts = (model: string): string =>
     .replace(/-v\d+(:\d+)*$/, "")
     .replace(/-\d{8}$/, "")
 
-/** Without the date, or the word for the newest, at its end. */
+/** Removes a date or `latest` from the end of an id. */
 const stripDate = (model: string): string => model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
 
-/** The value of the longest key that the id contains; keys are folded as the id is. */
+/** Returns the value of the longest key that the id contains. The keys are already normalized with `foldName`. */
 const findLongestMatch = <A>(table: ReadonlyMap<string, A>, model: string): A | undefined => {
   const id = foldName(model)
   let best: string | undefined
@@ -50,7 +53,7 @@ const findLongestMatch = <A>(table: ReadonlyMap<string, A>, model: string): A | 
   return best === undefined ? undefined : table.get(best)
 }
 
-/** Abilities of a model; undefined where unknown. */
+/** Capabilities of a model; `undefined` if unknown. */
 export interface Abilities {
   readonly vision: boolean | undefined
   readonly reasoning: boolean | undefined
@@ -58,11 +61,11 @@ export interface Abilities {
   readonly caching: boolean | undefined
 }
 
-/** A family's abilities and limits. */
+/** Capabilities and limits of a model family. */
 interface Family extends Abilities {
-  /** Tokens. */
+  /** Context window in tokens. */
   readonly window: number
-  /** Tokens of one answer at most; undefined where the table does not know. */
+  /** Maximum number of tokens of one answer; `undefined` if the table does not contain it. */
   readonly output: number | undefined
 }
 
@@ -79,10 +82,10 @@ const families: ReadonlyMap<string, Family> = new Map(
   Object.entries(ModelData.families).map(([key, row]) => [foldName(key), readFamily(row)])
 )
 
-/** The family of a model; undefined for one that is not known. */
+/** Returns the family of a model, or `undefined` if the model is unknown. */
 export const findFamily = (model: string): Family | undefined => findLongestMatch(families, stripProvider(model))
 
-/** One row, as text, so that no price passes through a binary fraction. */
+/** One row of prices, as strings, so that prices are never converted to binary fractions. */
 interface Row {
   readonly input: string
   readonly output: string
@@ -106,13 +109,13 @@ const foldRows = (table: ModelData.PriceTable): ReadonlyMap<string, string> => {
   return made
 }
 
-/** A price and the address where it was published. */
+/** A price and the address of its publication. */
 interface PublishedPrice {
   readonly row: Row
   readonly url: string
 }
 
-/** The price of a model at a provider, by their names. */
+/** Returns the price of a model at a provider, or `undefined`. */
 export const findPrice = (provider: string, model: string): PublishedPrice | undefined => {
   const name = Object.hasOwn(ModelData.sharedPrices, provider)
     ? (ModelData.sharedPrices[provider] ?? provider)

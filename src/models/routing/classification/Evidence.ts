@@ -1,14 +1,14 @@
 /**
- * Evidence of a failure, read once from an `AiError`: the rules look at this and at nothing else.
+ * Collects the evidence of a failure from an `AiError`. The classification rules use only this evidence.
  *
  * **Details**
  *
- * An HTML page instead of JSON, a 404 that names no model, a redirect, a host name that does not exist, a certificate
- * that is not accepted, another protocol on the port. Possibly temporary failures are excluded: a refused connection
- * (the server may be starting), a name server that does not answer, a gateway page with a 5xx, an alert within a TLS
- * connection.
+ * The following indicate a wrong address: an HTML page instead of JSON, a 404 that does not mention a model, a
+ * redirect, a host name that does not exist, a certificate that is not accepted, another protocol on the port. Possibly
+ * temporary failures are excluded: a refused connection (the server may be starting), a name server that does not
+ * answer, a gateway page with a 5xx, an alert within a TLS connection.
  *
- * Source: `hermes-llm.md` §16.1, §16.3; the issue decides over its rule that an unknown 404 is asked again.
+ * Source: `hermes-llm.md` §16.1, §16.3, except for its rule that an unknown 404 is retried.
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -17,7 +17,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Json from "../../../base/domain/Json.ts"
 import * as Adaptation from "../Adaptation.ts"
 
-/** The kinds of wrong addresses. */
+/** Kinds of wrong addresses. */
 export type WrongAddress = "not_found" | "html" | "redirect" | "name" | "certificate" | "protocol" | "url"
 
 const readErrorCode = (cause: unknown): string =>
@@ -41,7 +41,7 @@ const classifyNetworkError = ({ cause, reason }: AiError.NetworkError): WrongAdd
 
 const isPage = (text: string): boolean => /^\s*<(!doctype\s+html|html|head|body|\?xml|title)\b/i.test(text)
 
-/** Recognises a wrong address; undefined for every other failure. `status` is the HTTP status, if any. */
+/** Returns the kind of wrong address, or `undefined` for any other failure. `status` is the HTTP status, if any. */
 export const findWrongAddress = (
   reason: AiError.AiErrorReason,
   status: number | undefined
@@ -51,12 +51,16 @@ export const findWrongAddress = (
   const http = "http" in reason ? reason.http : undefined
   if (status === 404) return "not_found"
   if (status !== undefined && status >= 300 && status < 400) return "redirect"
-  // A refusal in HTML (a login page, a firewall) is still about the key or the rate.
+  // An error page with another 4xx status (from a login page or a firewall) is a refusal because of the key or the
+  // rate, not a wrong address.
   const mayBePage = status === undefined || status < 400 || status === 405
   return mayBePage && http?.body !== undefined && isPage(http.body) ? "html" : undefined
 }
 
-/** Describes the wrong address and the remedy. Undefined if the failure's own message does so by naming the host. */
+/**
+ * Describes the wrong address and the remedy. Returns `undefined` if the failure's message already does so and names
+ * the host.
+ */
 const describeWrongAddress = (kind: WrongAddress, status: number | undefined): string | undefined => {
   switch (kind) {
     case "not_found":
@@ -70,7 +74,7 @@ const describeWrongAddress = (kind: WrongAddress, status: number | undefined): s
   }
 }
 
-/** The failure with one line for the user in place of the provider's words. */
+/** Returns the failure with a one-line explanation for the user instead of the provider's message. */
 export const explainWrongAddress = (
   error: AiError.AiError,
   kind: WrongAddress,
@@ -95,36 +99,36 @@ export const explainWrongAddress = (
 /** Evidence of a failure. */
 export interface Evidence {
   readonly tag: AiError.AiErrorReason["_tag"]
-  /** HTTP status; of a rate limit that came without one, 429. */
+  /** HTTP status. It is 429 for a rate limit without a status. */
   readonly status: number | undefined
-  /** Codes and types as the provider names them, lower-cased, separated by spaces. */
+  /** Error codes and types of the provider in lower case, separated by spaces. */
   readonly code: string
-  /** Message of the provider, as it is. */
+  /** Unchanged message of the provider. */
   readonly message: string
-  /** Message and codes, lower-cased. */
+  /** Message and codes in lower case. */
   readonly text: string
-  /** Time that the provider asks to be left alone. */
+  /** Wait before a retry that the provider requests. */
   readonly retryAfter: Duration.Duration | undefined
-  /** The request never reached a provider, or its answer never came to an end. */
+  /** True if the request did not reach a provider, or its answer was incomplete. */
   readonly transport: boolean
-  /** No server could be reached: the address refuses connections. */
+  /** True if no server could be reached, because the address refuses connections. */
   readonly unreachable: boolean
-  /** The address will never serve a model. */
+  /** Kind of wrong address; `undefined` if the failure does not indicate a wrong address. */
   readonly wrongAddress: WrongAddress | undefined
   /** Parameters of the request that the refusal names; see `Adaptation`. */
   readonly parameters: ReadonlyArray<string>
 }
 
 /**
- * Size of a call and of its model's window: a lost connection means another thing in a huge conversation than in a
- * small one.
+ * Size of a call and of its model's context window. A lost connection may have a different cause in a large
+ * conversation than in a small one.
  */
 export interface CallSituation {
-  /** Estimated tokens of the request. */
+  /** Estimated number of tokens in the request. */
   readonly tokens?: number | undefined
-  /** Tokens that the model's window holds, where that is known. */
+  /** Size of the model's context window in tokens, if known. */
   readonly window?: number | undefined
-  /** Messages of the conversation. */
+  /** Number of messages in the conversation. */
   readonly messages?: number | undefined
 }
 
@@ -133,10 +137,13 @@ const toWord = (value: unknown): string =>
 
 const readField = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
 
-/** Reads the message of a body in the formats of OpenAI, Anthropic, Google, FastAPI, Ollama and compatible servers. */
+/**
+ * Reads the error message from a body in the formats of OpenAI, Anthropic, Google, FastAPI, Ollama and compatible
+ * servers.
+ */
 const readBodyMessage = (body: string): string => {
   const json = Option.getOrUndefined(Json.parse(body))
-  // Google answers a list of one.
+  // Google returns an array with one element.
   const parsed: unknown = Array.isArray(json) ? json[0] : json
   if (!Predicate.isObject(parsed)) return body
   const error = readField(parsed, "error")
@@ -184,10 +191,10 @@ const readRetryAfter = (reason: AiError.AiErrorReason): Duration.Duration | unde
 const isUnreachable = (reason: AiError.AiErrorReason): boolean =>
   reason._tag === "NetworkError" && readField(reason.cause, "code") === "ECONNREFUSED"
 
-/** Reads a failure; see the module. */
+/** Collects the evidence of a failure. */
 export const collectEvidence = ({ reason }: AiError.AiError): Evidence => {
   const metadata = readMetadata(reason)
-  // "400" as a code says nothing that the status does not.
+  // A code such as "400" only repeats the status.
   const code = [metadata["code"], metadata["type"]]
     .map(toWord)
     .filter((name) => name !== "" && !/^\d{3}$/.test(name))

@@ -1,23 +1,23 @@
 /**
- * The wordings by which providers say what went wrong, in families. Each entry is a part of a lower-cased message;
- * where order or several words matter, an expression.
+ * Wordings that providers use in error messages, grouped by meaning. Each entry is a part of a message in lower case,
+ * or a regular expression if several words or their order matter.
  *
  * **Details**
  *
- * The families are data: a provider with a new wording is one more line here and one more row in the table of real
- * errors that the tests replay.
+ * The families are data. A new wording requires one more line here, and one more row in the table of actual errors that
+ * the tests use.
  *
- * Source: `hermes-llm.md` §16.2 to §16.4; what is beyond it comes from the error references of the providers.
+ * Source: `hermes-llm.md` §16.2 to §16.4; additional wordings come from the providers' error references.
  */
 
-/** Wordings that mean one thing. */
+/** Wordings with the same meaning. */
 export type Family = ReadonlyArray<string | RegExp>
 
-/** Returns whether one of the wordings is in a lower-cased text. */
+/** Tests whether a text in lower case contains one of the wordings. */
 export const hasWording = (family: Family, text: string): boolean =>
   family.some((wording) => (typeof wording === "string" ? text.includes(wording) : wording.test(text)))
 
-/** Money or a quota that time does not bring back. */
+/** Missing credit, or an exhausted quota that does not reset by itself. */
 export const billing: Family = [
   "insufficient credits",
   "insufficient balance",
@@ -35,7 +35,7 @@ export const billing: Family = [
   "plan does not include"
 ]
 
-/** Too much in too little time. */
+/** Too many requests or tokens in a short time. */
 export const rateLimit: Family = [
   "rate limit",
   "rate_limit",
@@ -59,10 +59,10 @@ export const rateLimit: Family = [
   "servicequotaexceededexception"
 ]
 
-/** A limit of usage, which may be of either kind. */
+/** A usage limit, which may be either a temporary rate limit or a matter of billing. */
 export const usageLimit: Family = ["usage limit", "quota", "limit exceeded", "key limit exceeded"]
 
-/** Signs that a limit of usage passes by itself. */
+/** Wordings which indicate that a usage limit is temporary. */
 export const passing: Family = [
   "try again",
   "retry",
@@ -74,10 +74,10 @@ export const passing: Family = [
   "window"
 ]
 
-/** The limit of one key or of an account's spending; a 403 with this is about money. */
+/** The spending limit of a key or account. A 403 with such a wording is a billing failure. */
 export const spendingLimit: Family = ["key limit exceeded", "spending limit"]
 
-/** The provider has too much to do for everybody. */
+/** The provider is overloaded. */
 export const overload: Family = [
   "overloaded",
   "at capacity",
@@ -136,7 +136,7 @@ export const tooLargeBody: Family = [
   "request body too large"
 ]
 
-/** A picture that is too heavy or too wide. */
+/** An image has too many bytes or pixels. */
 export const imageTooLarge: Family = [
   "image exceeds",
   "image too large",
@@ -147,7 +147,7 @@ export const imageTooLarge: Family = [
   /image.*exceeds? .*(mb|maximum)/
 ]
 
-/** A model or endpoint that takes text only. */
+/** The model or endpoint accepts only text. */
 export const imageUnsupported: Family = [
   "does not support image",
   "doesn't support image",
@@ -163,7 +163,7 @@ export const imageUnsupported: Family = [
   /image(s| input)? (is|are) not supported/
 ]
 
-/** The endpoint cannot stream. */
+/** The endpoint does not support streaming. */
 export const streamUnsupported: Family = [
   "stream not supported",
   "streaming is not supported",
@@ -173,7 +173,7 @@ export const streamUnsupported: Family = [
   "must be verified to stream"
 ]
 
-/** The model is not there. */
+/** The model does not exist or is not available. */
 export const noModel: Family = [
   "is not a valid model",
   "invalid model",
@@ -194,7 +194,7 @@ export const noModel: Family = [
   /model ['"`]?[\w./:-]+['"`]? not found/
 ]
 
-/** A key or token that is not accepted. */
+/** The key or token is not accepted. */
 export const authentication: Family = [
   "invalid api key",
   "invalid_api_key",
@@ -227,7 +227,7 @@ export const contentPolicy: Family = [
   /flagged (as|for|by)/
 ]
 
-/** The connection was lost on the way, wherever that was noticed. */
+/** The connection was lost, as reported by this process, a proxy or the provider. */
 export const disconnect: Family = [
   "server disconnected",
   "peer closed connection",
@@ -251,7 +251,7 @@ export const timeout: Family = [
   "cannot be reached in time"
 ]
 
-/** TLS failures: a retry may succeed, compression never helps. */
+/** TLS failures. A retry may succeed; a smaller request does not help. */
 export const tls: Family = [
   "ssl alert",
   "tls alert",
@@ -261,7 +261,7 @@ export const tls: Family = [
   "ssl3_read_bytes"
 ]
 
-/** A parser of grammars that does not know regular expressions of JSON Schema. */
+/** The endpoint's grammar parser does not support regular expressions in a JSON Schema. */
 export const grammar: Family = [
   "failed to parse grammar",
   "error parsing grammar",
@@ -272,7 +272,10 @@ export const grammar: Family = [
   /(unsupported|invalid) (pattern|format).*(grammar|schema)/
 ]
 
-/** An unknown parameter is never a problem of the conversation's size, regardless of the rest of the message. */
+/**
+ * A parameter is unknown. Such a failure is never caused by the conversation's size, regardless of the rest of the
+ * message.
+ */
 export const unknownParameter: Family = [
   "unknown parameter",
   "unsupported parameter",

@@ -1,11 +1,11 @@
-/** Charts over days. Each has a table of the same numbers, for readers who cannot see it. */
+/** Charts over days. Each chart also has a table with the same numbers, for readers who cannot see the chart. */
 import uPlot from "uplot"
 import { el, make } from "../../trace/page/Elements.ts"
 
-/** A line or the bars of a chart; `value` writes its numbers. */
+/** A line or the bars of a chart. `value` formats a number. */
 export interface Series {
   readonly label: string
-  /** Name of a colour of the style. */
+  /** Name of a colour in the style sheet. */
   readonly colour: string
   readonly values: ReadonlyArray<number | null>
 }
@@ -13,11 +13,11 @@ export interface Series {
 /** A chart over days. */
 export interface Chart {
   readonly title: string
-  /** `2026-11-22`, ascending. */
+  /** Days in ascending order, as `2026-11-22`. */
   readonly days: ReadonlyArray<string>
   readonly series: ReadonlyArray<Series>
   readonly value: (value: number) => string
-  /** Bars are stacked on each other; lines are not. */
+  /** Kind of chart. Bars are stacked on each other; lines are not. */
   readonly kind: "bars" | "lines"
 }
 
@@ -28,10 +28,10 @@ const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 const readColour = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "gray"
 
-/** Midnight of a day where the reader is, in seconds. */
+/** Returns midnight of a day in the reader's time zone, in seconds since the epoch. */
 const seconds = (day: string): number => new Date(`${day}T00:00:00`).getTime() / 1000
 
-/** Sums of the series up to each, so that the one that is drawn last is the lowest. */
+/** Returns the cumulative sums of the series, so that the last one drawn is the lowest. */
 const stackSeries = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray<number | null>> => {
   const sums: Array<ReadonlyArray<number | null>> = []
   for (const { values } of series) {
@@ -41,13 +41,13 @@ const stackSeries = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray
   return sums
 }
 
-/** Limits of the days, with half a day more on both sides, where the first and the last bar reach to. */
+/** Returns the limits of the time axis, extended by half a day on both sides for the first and the last bar. */
 const limits = (days: ReadonlyArray<string>): [number, number] => [
   seconds(days[0] ?? "1970-01-01") - halfDay,
   seconds(days.at(-1) ?? "1970-01-01") + halfDay
 ]
 
-/** Distances of ticks: whole days. */
+/** Possible distances between ticks, in whole days. */
 const tickDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 2 * halfDay)
 
 const options = ({ days, kind, series, value }: Chart, width: number, order: ReadonlyArray<number>): uPlot.Options => {
@@ -86,7 +86,7 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
           stroke: readColour(colour),
           width: kind === "bars" ? 0 : 2,
           points: { show: kind === "lines" && values.length < 40, size: 5 },
-          // In a stack, the legend shows the part and not the sum.
+          // The legend of stacked bars shows the value of the series, not the cumulative sum.
           value: (_, __, ___, place) => (place === null ? "" : value(values[place] ?? 0)),
           ...(kind === "bars" ? { fill: readColour(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
         }
@@ -135,7 +135,7 @@ const renderNumbers = ({ days, series, title, value }: Chart): HTMLElement =>
     )
   )
 
-/** Shows charts, as wide as they have room. */
+/** Shows charts that fill the available width. */
 export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLElement; readonly close: () => void } => {
   const plots: Array<{ readonly chart: Chart; readonly place: HTMLElement; plot: uPlot | undefined }> = []
   const element = make("div", { class: "charts" })
@@ -154,7 +154,7 @@ export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLEleme
     const { chart, place } = one
     one.plot?.destroy()
     const sums = chart.kind === "bars" ? stackSeries(chart.series) : chart.series.map(({ values }) => values)
-    // The highest sum first, so that the lower ones are drawn over it.
+    // The highest sum is drawn first, so that lower ones are drawn over it.
     const order = chart.series.map((_, index) => (chart.kind === "bars" ? chart.series.length - 1 - index : index))
     const data: uPlot.AlignedData = [chart.days.map(seconds), ...order.map((index) => [...(sums[index] ?? [])])]
     one.plot = new uPlot(options(chart, Math.max(200, place.clientWidth), order), data, place)

@@ -1,4 +1,4 @@
-/** Two runs or sessions side by side: their numbers, their first difference, and every change. */
+/** Comparison of two runs or sessions side by side: their figures, their first difference, and all changes. */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
 import { load } from "../../trace/page/PageState.ts"
@@ -38,7 +38,7 @@ const measures: ReadonlyArray<Measure> = [
   { name: "Errors", of: ({ errors }) => errors, text: exact }
 ]
 
-/** Difference from the left to the right, with its share of the left. */
+/** Shows the difference from the left to the right side, with its percentage of the left value. */
 const change = ({ text }: Measure, left: number | undefined, right: number | undefined): HTMLElement => {
   if (left === undefined || right === undefined || left === right)
     return el("td", "dim", left === right && left !== undefined ? "=" : "")
@@ -106,7 +106,7 @@ const numbers = ({ left, right }: Comparison): HTMLElement => {
   )
 }
 
-/** Height in pixels below which the numbers make room for a change that is shown. */
+/** Window height, in pixels, below which the figures are collapsed when a change is shown. */
 const roomy = 1100
 
 const renderFirstDifference = ({ first, left, right }: Comparison, makeRoom: () => void): HTMLElement => {
@@ -135,7 +135,7 @@ const renderFirstDifference = ({ first, left, right }: Comparison, makeRoom: () 
   )
 }
 
-/** Shows the comparison that the address asks for. */
+/** Shows the comparison in the address. */
 export const comparePage = (): {
   readonly element: HTMLElement
   readonly close: () => void
@@ -191,7 +191,7 @@ export const comparePage = (): {
   }
 }
 
-/** Opens the choice of a session to compare another one with. */
+/** Opens a dialog that selects a session to compare with another one. */
 export const openComparison = (left: string): void => {
   const place = el("div", "", "Reading the list …")
   const dialog = make("dialog", { class: "form", "aria-labelledby": "compareTitle" })

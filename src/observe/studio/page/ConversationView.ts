@@ -1,6 +1,6 @@
 /**
- * A conversation: its messages as text, calls with their results, images and changes of files. Follows the end while it
- * grows.
+ * View of a conversation: its messages as text, calls with their results, images and file changes. The view follows the
+ * end while the conversation grows.
  */
 import { copier, shownText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
@@ -11,28 +11,28 @@ import { diffLines, markdown } from "./MarkdownView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
-/** Maximum number of messages shown at once; a button shows earlier ones. */
+/** Maximum number of messages shown at once. A button shows earlier messages. */
 const window = 150
 
-/** Distance from the end, in pixels, up to which the view follows it. */
+/** Maximum distance from the end, in pixels, at which the view follows the end. */
 const near = 60
 
-/** Actions of a reader. */
+/** Actions available in the conversation. */
 export interface Actions {
-  /** Shows the row of a message. */
+  /** Shows the row of a message in the timeline. */
   readonly toRow: (row: number) => void
-  /** Open the forms of a replay and of a note; absent if the server is read-only. */
+  /** Opens the form of a replay; `note` opens the form of a note. Both are absent if the server is read-only. */
   readonly replay?: ((message: Message, result?: ResultPart) => void) | undefined
   readonly note?: ((position: number) => void) | undefined
 }
 
 export interface ConversationView {
   readonly element: HTMLElement
-  /** Replaces the messages from a place on. */
+  /** Replaces the messages from an index on. */
   readonly update: (tail: Tail<Message>) => void
-  /** Marks the message of a row and brings it into sight; does nothing for a row without a message. */
+  /** Highlights the message of a row and scrolls it into view. Does nothing for a row without a message. */
   readonly mark: (row: number) => void
-  /** Shows the end, and follows it. */
+  /** Scrolls to the end, and follows it. */
   readonly toEnd: () => void
 }
 
@@ -52,7 +52,7 @@ const describeWriter = ({ model, origin, role }: Message): string =>
         ? "Sub-agent"
         : names[role]
 
-/** A part that is made when it is opened. */
+/** Creates a collapsible part whose content is created when it is opened. */
 const makeLazyDetails = (
   className: string,
   head: ReadonlyArray<Node | string>,
@@ -81,7 +81,7 @@ const isGood = (status: string): boolean => !isFailed({ status })
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
 
 const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
-  // Images of other servers are not loaded: a request would reveal that this page was read.
+  // Images of other servers are not loaded, because a request would reveal that this page was read.
   if (!local || !url.startsWith("/api/"))
     return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
   const image = make("img", {
@@ -96,7 +96,7 @@ const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
 const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
   el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
 
-/** Shows messages; `actions` handle the reader's input. */
+/** Creates the view of messages. `actions` handle the reader's input. */
 export const conversation = (actions: Actions): ConversationView => {
   const earlier = button("", () => grow(), { class: "earlier" })
   const box = el("div", "messages")
@@ -110,7 +110,7 @@ export const conversation = (actions: Actions): ConversationView => {
   const element = make("div", { class: "conversation" }, scroller, jump)
 
   let messages: ReadonlyArray<Message> = []
-  /** Place of the first message that is shown. */
+  /** Index of the first message shown. */
   let first = 0
   let isFollowing = true
   /** Shown messages in order: their elements, and a function that removes their results. */
@@ -152,7 +152,9 @@ export const conversation = (actions: Actions): ConversationView => {
     return made
   }
 
-  /** Puts a result into the card of its call; returns what takes it back, or nothing where its call is not shown. */
+  /**
+   * Adds a result to the card of its call. Returns a function that removes it, or `undefined` if the call is not shown.
+   */
   const answerCall = (message: Message, part: ResultPart): (() => void) | undefined => {
     const card = cards.get(part.id)
     if (!(card instanceof HTMLDetailsElement)) return undefined
@@ -164,7 +166,7 @@ export const conversation = (actions: Actions): ConversationView => {
       card.append(result)
     }
     card.addEventListener("toggle", show)
-    // After the arguments, which the same event makes.
+    // The result is shown after the arguments, which the same event creates.
     show()
     card.classList.toggle("failed", !isGood(part.status))
     if (state instanceof HTMLElement) {

@@ -4,17 +4,17 @@ import type { Note, RunSummary, Score, ScoreRequest } from "../StudioApi.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { attempt, button, choice, type Column, field, table, time } from "./Widgets.ts"
 
-/** Scores and notes of a session as they are now. */
+/** Current scores and notes of a session. */
 export interface FeedbackEntries {
   readonly scores: ReadonlyArray<Score>
   readonly notes: ReadonlyArray<Note>
   readonly runs: ReadonlyArray<RunSummary>
 }
 
-/** Explanation where the server accepts nothing. */
+/** Explanation shown if the server is read-only. */
 export const readOnly = "Read-only: start hermes trace serve --write to replay from a step, to score and to take notes."
 
-/** Reads a value as it was typed: a number, yes or no, else a text. */
+/** Parses a value that a user typed: a number, yes or no, otherwise a text. */
 const parseScoreValue = (text: string): number | string | boolean => {
   const typed = text.trim()
   if (/^(yes|true)$/iu.test(typed)) return true
@@ -60,7 +60,7 @@ const form = (
 
 const of = (run: string): { readonly run?: string } => (run === "" ? {} : { run })
 
-/** Shows scores and notes; `changed` is called after one was added or removed. */
+/** Shows scores and notes. `changed` is called after one is added or removed. */
 export const feedback = (
   session: string,
   { notes, runs, scores }: FeedbackEntries,
@@ -144,7 +144,7 @@ export const feedback = (
   return box
 }
 
-/** Opens the form for a note on a message; `changed` is called after it was saved. */
+/** Opens the form for a note on a message. `changed` is called after the note is saved. */
 export const openNote = (session: string, position: number, changed: () => void): void => {
   const text = make("textarea", { required: "", rows: "4", maxlength: "20000" })
   const problem = el("div")

@@ -1,5 +1,5 @@
 /**
- * Sums over the sessions that the filters find: figures, charts over days, and tables of models, tools, agents and
+ * Totals of the sessions that match the filters: figures, charts over days, and tables of models, tools, agents and
  * failures.
  */
 import { el, make } from "../../trace/page/Elements.ts"
@@ -35,7 +35,7 @@ const percentiles = (given: Percentiles | undefined, name: string): ReadonlyArra
         `${name}, p50 / p90 / p99`
       )
 
-/** Errors of the models or tools with most of them, one line each. */
+/** Returns one line per model or tool with the most errors. */
 const errorLines = (days: ReadonlyArray<Day>, shares: ReadonlyArray<Share>): Chart["series"] =>
   shares
     .filter(({ errors }) => errors > 0)
@@ -137,7 +137,7 @@ const failureColumns: ReadonlyArray<Column<ErrorShare>> = [
 
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-/** Names with the number of their model calls. */
+/** A name with the number of its model calls. */
 interface Calls {
   readonly name: string
   readonly calls: number
@@ -196,7 +196,7 @@ const costColumns: ReadonlyArray<Column<ReturnType<typeof costRows>[number]>> = 
   { head: "Amount", cell: ({ cost }) => dollars(cost) }
 ]
 
-/** Largest number of days with something on each, one after another. */
+/** Returns the largest number of consecutive days with activity. */
 const streak = (days: ReadonlyArray<Day>): number =>
   days.reduce(
     ({ best, last, now }, { day }) => {
@@ -207,7 +207,7 @@ const streak = (days: ReadonlyArray<Day>): number =>
     { best: 0, last: 0, now: 0 }
   ).best
 
-/** A table unless it is empty. */
+/** Renders a table unless it is empty. */
 const renderTableUnlessEmpty = <A>(
   name: string,
   rows: ReadonlyArray<A>,
@@ -231,7 +231,7 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
   ...renderTableUnlessEmpty("Busiest hours", peakHours(sums), callColumns("Hour"))
 ]
 
-/** Shows the sums that the address asks for. */
+/** Shows the totals for the filters in the address. */
 export const insights = (filters: SessionFilters): { readonly element: HTMLElement; readonly close: () => void } => {
   const aborter = new AbortController()
   const element = make("section", { class: "panel insights" }, notice("Adding up …"))

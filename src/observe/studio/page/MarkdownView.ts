@@ -1,19 +1,22 @@
 /**
  * Renders Markdown of models and users as elements. The text is untrusted: it is parsed into tokens, and only known
- * tokens become elements. Markup in it stays text, images are named and never loaded, links lead to web and mail
- * addresses only.
+ * tokens become elements. HTML is shown as text, images are shown by name and never loaded, and only web and mail links
+ * are followed.
  */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked"
 import { renderFoldedText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 
-/** Characters up to which a text is read as Markdown: reading takes time by the square of some texts' length. */
+/**
+ * Maximum length of a text that is parsed as Markdown, in characters. The parsing time of some texts is quadratic in
+ * their length.
+ */
 const longest = 40_000
 
-/** Runs of blanks, for which that is worst. */
+/** Long runs of blanks, for which parsing is slowest. */
 const blanks = /[ \t]{500}/u
 
-/** Depth of nested tokens that are shown as elements. */
+/** Maximum depth of nested tokens that are rendered as elements. */
 const deepest = 40
 
 const schemes: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"])
@@ -26,11 +29,11 @@ const entities: Readonly<Record<string, string>> = {
   "&#39;": "'"
 }
 
-/** The characters of the text of a token, without its escapes. */
+/** Returns the characters of a token's text, without escapes. */
 const plain = (text: string): string =>
   text.replace(/&(?:amp|lt|gt|quot|#39);/gu, (entity) => entities[entity] ?? entity)
 
-/** The address of a link, if it is safe to follow. */
+/** Returns the address of a link, or `undefined` if it is not safe to follow. */
 const safeAddress = (address: string): string | undefined => {
   try {
     const url = new URL(plain(address))
@@ -101,7 +104,7 @@ const renderCode = ({ lang, text }: Tokens.Code): HTMLElement => {
 
 const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> => {
   if (depth > deepest) return [token.raw]
-  // Without extensions, marked makes no other tokens than these.
+  // Without extensions, marked produces only these tokens.
   const one = token as MarkedToken
   switch (one.type) {
     case "heading":
@@ -140,12 +143,15 @@ const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> 
     case "def":
       return []
     default:
-      // Markup and everything else stays the text that it is.
+      // HTML and all other tokens are shown as text.
       return [one.raw]
   }
 }
 
-/** Reads a text; undefined for one that is too long, or nested so deeply that the reader's stack ends. */
+/**
+ * Parses a text. Returns `undefined` for a text that is too long, or nested so deeply that the parser's stack
+ * overflows.
+ */
 const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
   if (text.length > longest || blanks.test(text)) return undefined
   try {
@@ -156,7 +162,7 @@ const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
   }
 }
 
-/** Shows Markdown; a text that cannot be read as such is shown as it is. */
+/** Renders Markdown. A text that cannot be parsed is shown unchanged. */
 export const markdown = (text: string): HTMLElement => {
   const tokens = parseTokens(text)
   return make(
@@ -166,7 +172,7 @@ export const markdown = (text: string): HTMLElement => {
   )
 }
 
-/** Shows a unified diff, its lines coloured. */
+/** Shows a unified diff with coloured lines. */
 export const diffLines = (text: string): HTMLElement => {
   const pre = make("pre", { class: "lines", tabindex: "0" })
   for (const line of text.replace(/\n$/u, "").split("\n")) {

@@ -1,15 +1,18 @@
-/** The form of a replay: from a message with another prompt or model, or after a step with another result of a call. */
+/**
+ * The form of a replay: from a message with a different prompt or model, or after a step with a different result of a
+ * call.
+ */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { Message, ReplayRequest, ResultPart } from "../StudioApi.ts"
 import { go, toSession } from "./Router.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { attempt, button, choice, field } from "./Widgets.ts"
 
-/** A replay that may be started. */
+/** Message, and optionally result, from which a replay can start. */
 interface Subject {
   readonly session: string
   readonly message: Message
-  /** The result that is replaced; the message is its own then. */
+  /** The result to replace. `message` is then the message that contains it. */
   readonly result: ResultPart | undefined
   readonly models: ReadonlyArray<string>
 }
@@ -23,7 +26,7 @@ const textArea = (value: string): HTMLTextAreaElement => {
   return made
 }
 
-/** Request from the fields of the form; members that were not changed are left out. */
+/** Builds the request from the fields of the form. Unchanged fields are left out. */
 const buildRequest = ({ message, result }: Subject, text: string, model: string): ReplayRequest => {
   const other = model === "" ? {} : { model }
   if (result !== undefined) return { ...other, result: { callId: result.id, text } }
@@ -47,7 +50,7 @@ const explanations = {
     "Tools run for real."
 } as const
 
-/** Opens the form; the page goes to the new session when it was started. */
+/** Opens the form. After the replay has started, the page navigates to the new session. */
 export const openReplay = (subject: Subject): void => {
   const { message, models, result, session } = subject
   const kind = result !== undefined ? "result" : message.role === "user" ? "user" : "assistant"

@@ -1,13 +1,14 @@
 /**
  * Addresses of the studio's pages, in the URL fragment: `#/?status=error`, `#/insights`,
- * `#/session/ID?tab=totals&row=4`, `#/compare?left=A&right=B`. Links, back and forward use them.
+ * `#/session/ID?tab=totals&row=4`, `#/compare?left=A&right=B`. Links and the browser's back and forward buttons use
+ * these addresses.
  */
 import { el } from "../../trace/page/Elements.ts"
 
 /** A page and its parameters. */
 export interface Route {
   readonly page: string
-  /** Of a session's page; empty of others. */
+  /** Id on a session's page; empty on other pages. */
   readonly id: string
   readonly parameters: URLSearchParams
 }
@@ -20,14 +21,14 @@ const decodeComponent = (text: string): string => {
   }
 }
 
-/** Reads the address. */
+/** Parses the current address. */
 export const route = (): Route => {
   const [path = "", ...rest] = location.hash.replace(/^#\/?/u, "").split("?")
   const [page = "", ...id] = path.split("/")
   return { page, id: decodeComponent(id.join("/")), parameters: new URLSearchParams(rest.join("?")) }
 }
 
-/** Writes an address. */
+/** Formats an address. */
 export const address = (
   page: string,
   parameters?: URLSearchParams | Readonly<Record<string, string>>,
@@ -37,11 +38,11 @@ export const address = (
   return `#/${page}${id === "" ? "" : `/${encodeURIComponent(id)}`}${query === "" ? "" : `?${query}`}`
 }
 
-/** Address of a session. */
+/** Returns the address of a session's page. */
 export const toSession = (id: string, parameters?: Readonly<Record<string, string>>): string =>
   address("session", parameters, id)
 
-/** Goes to an address; `replace` leaves the one before out of the history. */
+/** Navigates to an address. `replace` removes the previous address from the history. */
 export const go = (to: string, replace = false): void => {
   if (replace) {
     history.replaceState(null, "", to)
@@ -59,7 +60,7 @@ export const remember = (changes: Readonly<Record<string, string>>): void => {
   history.replaceState(null, "", address(page, parameters, id))
 }
 
-/** A link to a page of the studio. */
+/** Creates a link to a page of the studio. */
 export const link = (text: string, to: string, className = ""): HTMLAnchorElement => {
   const made = el("a", className, text)
   made.href = to

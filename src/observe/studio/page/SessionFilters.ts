@@ -1,4 +1,4 @@
-/** Filters of sessions: a form over the query of the address, the same for the list and for the insights. */
+/** Filters of sessions: a form for the query in the address, shared by the list and the insights. */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { SessionList, Sort, Status } from "../StudioApi.ts"
 import { address, go, route } from "./Router.ts"
@@ -36,7 +36,7 @@ const sorts: ReadonlyArray<readonly [Sort | "", string]> = [
 
 const dayMillis = 86_400_000
 
-/** Query for the server of the filters in an address. */
+/** Converts the filters in an address to a query for the server. */
 export const toServerQuery = (parameters: URLSearchParams): URLSearchParams => {
   const query = new URLSearchParams()
   for (const name of names) {
@@ -54,7 +54,7 @@ const filtersIn = (parameters: URLSearchParams): number =>
   names.filter((name) => name !== "q" && name !== "sort" && name !== "order" && (parameters.get(name) ?? "") !== "")
     .length
 
-/** Parameters that a page takes along to another one that has the same filters. */
+/** Returns the parameters that are passed to another page with the same filters. */
 export const selectFilterParameters = (parameters: URLSearchParams): URLSearchParams => {
   const found = new URLSearchParams()
   for (const name of names) for (const value of parameters.getAll(name)) if (value !== "") found.append(name, value)
@@ -63,11 +63,11 @@ export const selectFilterParameters = (parameters: URLSearchParams): URLSearchPa
 
 export interface SessionFilters {
   readonly element: HTMLElement
-  /** Offers these values. */
+  /** Offers these values as choices. */
   readonly offer: (known: SessionList["known"]) => void
 }
 
-/** The form; a change goes to the address with it. `sorted` for lists. */
+/** Creates the form. A change navigates to the address with the new filters. `sorted` adds the sort order for lists. */
 export const sessionFilters = (sorted: boolean): SessionFilters => {
   const { page, parameters } = route()
   const at = (name: (typeof names)[number]): string => parameters.get(name) ?? ""
@@ -138,7 +138,7 @@ export const sessionFilters = (sorted: boolean): SessionFilters => {
   let waiting: ReturnType<typeof setTimeout> | undefined
   words.addEventListener("input", () => {
     clearTimeout(waiting)
-    // One step of the history for a search, not one for each letter; none once the reader has gone on.
+    // A search adds one entry to the history, not one per letter, and no entry if the reader has left the page.
     waiting = setTimeout(() => {
       if (form.isConnected) apply(true)
     }, 250)

@@ -1,6 +1,6 @@
 /**
- * A session: its conversation next to the timeline, its totals, its scores and notes. Conversation and timeline follow
- * an active run.
+ * Page of a session: its conversation next to the timeline, its totals, and its scores and notes. Conversation and
+ * timeline follow an active run.
  */
 import type { Data } from "../../trace/PageData.ts"
 import { el, make } from "../../trace/page/Elements.ts"
@@ -72,7 +72,7 @@ const updateData = (before: Data, { pool, rows, sums }: SessionEvent): Data => {
   }
 }
 
-/** The runs of a session, two of which can be compared. */
+/** Creates the table of a session's runs, in which two runs can be selected for comparison. */
 const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElement => {
   const chosen = new Set<string>()
   const compare = button(
@@ -140,7 +140,7 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
     { head: "p99", cell: ({ latency }) => duration(latency?.p99 ?? 0) }
   ])
 
-/** Links to the sessions that this one came from, and that came from it. */
+/** Creates links to the sessions that this session was derived from, and to sessions derived from it. */
 const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArray<Node | string> => [
   ...(parent === undefined ? [] : ["sub-agent of ", link(parent, toSession(parent))]),
   ...(replayOf === undefined
@@ -176,7 +176,7 @@ export const sessionPage = (
   let detail: SessionDetail | undefined
 
   const toTimeline = (row: number): void => {
-    // On a wide screen it is in sight already.
+    // On a wide screen the timeline is already visible.
     if (buttons.some((one) => one.dataset["tab"] === "timeline" && one.checkVisibility())) choose("timeline")
     goToRow(row)
   }
@@ -220,7 +220,7 @@ export const sessionPage = (
     made.addEventListener("keydown", ({ key }) => {
       const step = steps[key]
       if (step === undefined) return
-      // One that is hidden at this width is passed over.
+      // Tabs that are hidden at this width are skipped.
       const seen = buttons.filter((one) => one.checkVisibility())
       const next = seen[(seen.indexOf(made) + step + seen.length) % seen.length] ?? buttons[index]
       next?.click()
@@ -238,7 +238,7 @@ export const sessionPage = (
       one.setAttribute("aria-selected", String(isChosen))
       one.tabIndex = isChosen ? 0 : -1
     }
-    // With both sides in sight, a missing tab means the conversation.
+    // If both sides are visible, the conversation is selected by default.
     const [first] = buttons
     if (first !== undefined && buttons.every((one) => one.tabIndex < 0 || !one.checkVisibility())) first.tabIndex = 0
     remember({ tab: tab === "conversation" ? "" : tab })
@@ -284,7 +284,7 @@ export const sessionPage = (
 
   const drawSides = (shown: SessionDetail): void => {
     const { agents, models, runs } = shown
-    // Runs that are being selected stay selected.
+    // The runs being selected must stay selected.
     if (!panels.totals.contains(document.activeElement))
       panels.totals.replaceChildren(
         make(
@@ -295,7 +295,7 @@ export const sessionPage = (
           ...(models.length === 0 ? [] : [modelsTable(models)])
         )
       )
-    // An active run must not discard text that is being typed.
+    // Updates of an active run must not discard text that is being typed.
     if (!panels.feedback.contains(document.activeElement)) drawFeedback(shown)
   }
   const drawFeedback = (shown: SessionDetail): void =>

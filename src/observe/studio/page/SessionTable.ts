@@ -1,6 +1,6 @@
 /**
- * The list of sessions: searched, filtered and sorted by the server, kept up to date, some of them selected for a
- * comparison or a dataset.
+ * The list of sessions. The server searches, filters and sorts it, events keep it up to date, and sessions can be
+ * selected for a comparison or a dataset.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
@@ -12,7 +12,7 @@ import { button, choice, formatCost, field, describeFailure, notice, statusChip,
 
 const pageSize = 50
 
-/** Time in which changes of sessions that are not in the list are taken together, in milliseconds. */
+/** Time in which changes of sessions outside the list are collected before the list is read again, in milliseconds. */
 const together = 1000
 
 const formats: ReadonlyArray<readonly [ExportFormat, string]> = [
@@ -26,7 +26,7 @@ const forms: ReadonlyArray<readonly [string, string]> = [
   ["archive", "archive"]
 ]
 
-/** Name of a session for people. */
+/** Returns the display name of a session. */
 export const chooseTitle = ({ goal, id, prompt, title }: SessionSummary): string => title ?? goal ?? prompt ?? id
 
 const renderScores = ({ scores }: SessionSummary): ReadonlyArray<HTMLElement> =>
@@ -57,7 +57,7 @@ export interface SessionTable {
   readonly close: () => void
 }
 
-/** Shows the sessions that the address asks for. */
+/** Shows the sessions for the filters in the address. */
 export const sessionTable = (filters: SessionFilters): SessionTable => {
   const { parameters } = route()
   const query = toServerQuery(parameters)
@@ -151,7 +151,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     drawActions()
   }
 
-  /** Changes what is shown of sessions that changed; asks again where a new one may belong between them. */
+  /** Updates the rows of changed sessions. Requests the list again if a new session may belong in it. */
   const applyChanges = (sessions: ReadonlyArray<SessionSummary>, removed: ReadonlyArray<string>): void => {
     const news = new Map(sessions.map((session) => [session.id, session]))
     const isNew = sessions.some(({ id }) => !shown.some((one) => one.id === id))
@@ -164,7 +164,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     shown = shown.map((one) => news.get(one.id) ?? one)
     for (const session of shown) {
       const old = news.has(session.id) ? body.querySelector(`tr[data-id="${CSS.escape(session.id)}"]`) : null
-      // A row with the focus keeps it: it is drawn with the next change.
+      // A row with the focus is not redrawn now, so that it keeps the focus. It is updated with the next change.
       if (old !== null && !old.contains(document.activeElement)) old.replaceWith(renderRow(session))
     }
   }
@@ -174,7 +174,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     total = list.total
     filters.offer(list.known)
     draw()
-    // One stream for the list's life: it continues when the list is read again.
+    // One stream for the lifetime of the list. It continues when the list is read again.
     stop ??= StudioClient.listenToSessions(list.sequence, {
       on: ({ removed, sessions }) => applyChanges(sessions, removed),
       problem: (message) => problem.replaceChildren(notice(message, "bad")),

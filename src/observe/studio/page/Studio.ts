@@ -1,10 +1,10 @@
 /**
- * Entry point of the studio's script: its frame, and the page that the address asks for.
+ * Entry point of the studio's script: the frame, and the page that the address selects.
  *
  * **Details**
  *
- * The timeline, the details and the difference are shared with the one-file page (`trace/page`). Texts are displayed as
- * text: markup never becomes an element, and Markdown is rendered from its tokens (`MarkdownView`).
+ * The timeline, the details and the differences are shared with the one-file page (`trace/page`). Texts are displayed
+ * as text: markup never becomes an element, and Markdown is rendered from its tokens (`MarkdownView`).
  * `npm run build:page` bundles these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"
@@ -23,9 +23,9 @@ import { describeFailure, notice } from "./Widgets.ts"
 interface DisplayedPage {
   readonly element: HTMLElement
   readonly close: () => void
-  /** Told of a row that was selected in the timeline. */
+  /** Called when a row is selected in the timeline. */
   readonly selected?: () => void
-  /** Called when the page's state in the address was changed there. */
+  /** Called when the page changes its state in the address. */
   readonly moved?: () => void
 }
 
@@ -90,7 +90,10 @@ const openPage = async (): Promise<DisplayedPage> => {
   }
 }
 
-/** The part of an address that selects the page; changes that a page makes to its own address are not part of it. */
+/**
+ * Returns the part of an address that identifies the page, without the state that the page itself stores in its
+ * address.
+ */
 const identity = (): string => {
   const { id, page, parameters } = route()
   for (const name of ["row", "view", "tab"]) parameters.delete(name)
@@ -99,7 +102,7 @@ const identity = (): string => {
 
 let current: string | undefined
 
-/** Puts the focus back into the search when the list was drawn again by it. */
+/** Restores the focus of the search field after the search redrew the list. */
 const keepTyping = (id: string | undefined, from: number | null): void => {
   const field = id === undefined ? null : document.getElementById(id)
   if (!(field instanceof HTMLInputElement)) return
@@ -133,7 +136,7 @@ const show = async (): Promise<void> => {
   else if (!isFirst) main.focus({ preventScroll: true })
 }
 
-// The viewer stores its place in the address of the studio's page.
+// The viewer stores its state in the address of the studio's page.
 place.read = () => {
   const { page, parameters } = route()
   const row = parameters.get("row")
@@ -177,7 +180,7 @@ const drawHome = async (): Promise<void> => {
     const { home: directory, unread, version, write } = await about
     const leftOut = unread === 0 ? "" : `${unread === 1 ? "1 entry" : `${unread} entries`} left out · `
     home.textContent = `${leftOut}${version} · ${directory}${write ? "" : " · read-only"}`
-    // Shown on a narrow screen too, where the rest of it is not.
+    // The warning is also shown on narrow screens, where the other information is hidden.
     home.classList.toggle("incomplete", unread > 0)
   } catch (error) {
     home.textContent = describeFailure(error)

@@ -1,4 +1,4 @@
-/** Requests of the studio's page to its server, and the streams of events that it sends. */
+/** Requests from the studio's page to its server, and the event streams from the server. */
 import type {
   About,
   Comparison,
@@ -16,12 +16,12 @@ import type {
 } from "../StudioApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
 
-/** A request that failed; the message is for the user. */
+/** A failed request. The message is for the user. */
 export class RequestFailed extends Error {}
 
 const readProblem = async (response: Response): Promise<string> => {
   try {
-    // The server answers failures by this type; another program in its place is caught below.
+    // The server reports failures with this type. A response of another program is handled by the `catch` below.
     const { error }: Problem = await response.json()
     return error
   } catch {
@@ -67,7 +67,9 @@ export const replay = (id: string, request: ReplayRequest): Promise<Replayed> =>
 export const score = (id: string, request: ScoreRequest): Promise<Score> => send(`${session(id)}/scores`, request)
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
 
-/** Receiver of events; `lost` is called when the stream breaks off (true) and when it is restored (false). */
+/**
+ * Receiver of events. `lost` is called with true when the stream is interrupted, and with false when it is restored.
+ */
 interface Receiver<A> {
   readonly on: (event: A) => void
   readonly problem: (message: string) => void
@@ -84,22 +86,22 @@ const listen = <A>(
   source.addEventListener("error", () => lost(true))
   source.addEventListener(name, (event) => on(JSON.parse(event.data)))
   source.addEventListener("problem", (event) => {
-    // The events of this name carry this type.
+    // Events with this name have data of this type.
     const { error }: Problem = JSON.parse(event.data)
     problem(error)
   })
   return () => source.close()
 }
 
-/** Listens to the list of sessions; returns what ends it. */
+/** Listens to the list of sessions. Returns a function that stops listening. */
 export const listenToSessions = (after: number, receiver: Receiver<SessionsEvent>): (() => void) =>
   listen("sessions", { after: String(after) }, receiver)
 
-/** Listens to a session; returns what ends it. */
+/** Listens to a session. Returns a function that stops listening. */
 export const listenToSession = (id: string, after: number, receiver: Receiver<SessionEvent>): (() => void) =>
   listen("session", { session: id, after: String(after) }, receiver)
 
-/** Address of a file with sessions: the sessions with these ids, or the sessions that a query finds. */
+/** Returns the address of an export: the sessions with these ids, or all sessions that match a query. */
 export const exportAddress = (
   { form, format }: { readonly format: string; readonly form: string },
   ids: ReadonlyArray<string>,

@@ -4,21 +4,21 @@ import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
 import type { Status, Tokens, Totals } from "../StudioApi.ts"
 import { RequestFailed } from "./StudioClient.ts"
 
-/** Sum of all tokens. */
+/** Returns the sum of all tokens. */
 export const allTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
   input + output + cacheRead + cacheWrite
 
-/** Writes tokens, prompt → answer. */
+/** Formats token counts as prompt → answer. */
 export const tokenFlow = (tokens: Tokens): string => {
   const prompt = tokens.input + tokens.cacheRead + tokens.cacheWrite
   return prompt + tokens.output === 0 ? "" : `${short(prompt)} → ${short(tokens.output)}`
 }
 
-/** Share of the prompt that came from the cache, in percent; empty for none. */
+/** Formats the percentage of prompt tokens that were read from the cache. Empty if there is nothing to show. */
 export const cacheShare = ({ cacheRead, cacheWrite, input }: Tokens): string =>
   cacheRead === 0 ? "" : `${Math.round((cacheRead / Math.max(1, input + cacheRead + cacheWrite)) * 100)} %`
 
-/** Writes a cost; a lower bound where the price of some calls is unknown. */
+/** Formats a cost. It is marked as a lower bound if the price of some calls is unknown. */
 export const formatCost = ({
   cost,
   unpriced
@@ -35,7 +35,7 @@ export const formatCost = ({
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false })
 
-/** Shows a time: the hour of today, the day of others; the whole of it as a title. */
+/** Shows a time: the time of day for today, the date for other days. The title has the full date and time. */
 export const time = (at: number): HTMLElement => {
   const date = new Date(at)
   const isToday = date.toDateString() === new Date().toDateString()
@@ -58,14 +58,14 @@ const statusWords: Readonly<Record<Status, string>> = {
   running: "running"
 }
 
-/** Shows the state of a run. */
+/** Shows the status of a run. */
 export const statusChip = (status: Status): HTMLElement => el("span", `state ${status}`, statusWords[status])
 
-/** A number with its unit or name. */
+/** Shows a number with its unit or name. */
 export const figure = (value: string, name: string, isBad = false): ReadonlyArray<HTMLElement> =>
   value === "" ? [] : [make("span", { class: isBad ? "sum bad" : "sum" }, el("b", "", value), ` ${name}`)]
 
-/** Figures of totals. */
+/** Shows the figures of totals. */
 export const figures = (totals: Totals & { readonly duration?: number }): ReadonlyArray<HTMLElement> => [
   ...figure(exact(totals.modelCalls), totals.modelCalls === 1 ? "model call" : "model calls"),
   ...figure(exact(totals.toolCalls), totals.toolCalls === 1 ? "tool call" : "tool calls"),
@@ -76,21 +76,21 @@ export const figures = (totals: Totals & { readonly duration?: number }): Readon
   ...figure(duration(totals.duration ?? 0), "")
 ]
 
-/** A notice that assistive technology reads; a notice of a failure has its remedy. */
+/** Creates a notice that assistive technology announces. A notice of a failure includes its remedy. */
 export const notice = (text: string, kind: "info" | "bad" = "info"): HTMLElement =>
   make("p", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)
 
-/** Text of a failure for the user. */
+/** Returns the text of a failure for the user. */
 export const describeFailure = (error: unknown): string =>
   error instanceof RequestFailed
     ? error.message
     : `The page failed: ${error instanceof Error ? error.message : String(error)}. Reload it.`
 
-/** A labelled field of a form. */
+/** Creates a labelled form field. */
 export const field = <Control extends HTMLElement>(label: string, control: Control): HTMLElement =>
   make("label", { class: "field" }, el("span", "", label), control)
 
-/** A list of choices; the first one is chosen unless `chosen` names another. */
+/** Creates a list of choices. The first choice is selected unless `chosen` names another. */
 export const choice = (
   values: ReadonlyArray<readonly [value: string, label: string]>,
   chosen = "",
@@ -106,7 +106,7 @@ export const choice = (
   return made
 }
 
-/** A button with its action. */
+/** Creates a button with an action. */
 export const button = (
   text: string,
   action: () => void,
@@ -117,14 +117,17 @@ export const button = (
   return made
 }
 
-/** A column of a table: its head, and the cell of an entry. `left` for texts; numbers are aligned to the right. */
+/**
+ * A column of a table: its head, and a function that returns the cell of an entry. `left` aligns texts to the left;
+ * numbers are aligned to the right.
+ */
 export interface Column<A> {
   readonly head: string
   readonly cell: (entry: A) => string | HTMLElement
   readonly left?: boolean
 }
 
-/** A table that scrolls sideways if it is too wide; columns without any value are left out. */
+/** Creates a table that scrolls horizontally if it is too wide. Columns without any value are left out. */
 export const table = <A>(
   caption: string,
   entries: ReadonlyArray<A>,
@@ -155,7 +158,7 @@ export const table = <A>(
   )
 }
 
-/** Runs something that a user started; says in `place` what failed. */
+/** Runs an action of the user. If it fails, shows the reason in `place`. */
 export const attempt = async (place: HTMLElement, what: () => Promise<void>): Promise<void> => {
   place.replaceChildren()
   try {

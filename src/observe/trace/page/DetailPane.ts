@@ -1,5 +1,5 @@
 /**
- * The pane of the details: the selected row or change, else the totals. On narrow screens it opens over a part of the
+ * The details pane: shows the selected row or change, or else the totals. On narrow screens it covers a part of the
  * timeline.
  */
 import { changeDetails } from "./DiffView.ts"
@@ -20,12 +20,12 @@ const open = (on: boolean): void => {
 const empty = (): HTMLElement =>
   isDiff() ? el("p", "dim", "Select a change to compare both sides. Press ? for the keys.") : totals(rows())
 
-/** Draws the selection; stays at the same place if the selection is the same as before. */
+/** Draws the selection. Keeps the scroll position if the selection has not changed. */
 export const drawDetails = (): void => {
   const change = isDiff() ? changes[state.selected] : undefined
   const row = rows()[state.selected]
   const shown = change ?? row
-  // An active run has the same rows again: open parts of the details stay open.
+  // Updates of an active run repeat the same rows. Redrawing only changes keeps expanded details open.
   if (shown !== undefined && JSON.stringify(shown) === drawn) return
   drawn = shown && JSON.stringify(shown)
   const at = detail.scrollTop
@@ -36,7 +36,7 @@ export const drawDetails = (): void => {
 /** Opens the pane for a selection if it is closed. */
 export const openDetails = (): void => open(state.selected >= 0)
 
-/** Closes the pane if it covers something. */
+/** Closes the pane if it covers the timeline. */
 export const closeDetails = (): void => {
   open(false)
 }

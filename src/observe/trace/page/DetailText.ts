@@ -1,23 +1,26 @@
-/** Texts of the details: JSON as a tree, long texts folded, and a button that copies. */
+/** Texts in the details pane: JSON as a tree, long texts collapsed, and a copy button. */
 import { el } from "./Elements.ts"
 import { exact } from "./Figures.ts"
 import { holdsQuery, appendMarked, query } from "./PageSearch.ts"
 
-/** Bounds from which on a text is folded. */
+/** Length from which a text is collapsed, in lines and characters. */
 const longLines = 24
 const longText = 3000
 
-/** Characters from which on a string of a JSON tree is a block. */
+/** Length from which a string in a JSON tree is shown as a block, in characters. */
 const longString = 160
 
-/** Characters up to which a text is read as JSON. */
+/** Maximum length of a text that is parsed as JSON, in characters. */
 const longestJson = 400_000
 
-/** Entries of one JSON value that are shown, and that are shown at once. */
+/**
+ * Maximum number of entries of a JSON value that are shown, and maximum number of entries of a value that is expanded
+ * at first.
+ */
 const mostEntries = 500
 const openEntries = 30
 
-/** Reads a text that is a JSON object or array. */
+/** Parses a text as a JSON object or array, if it is one. */
 export const parseJsonText = (text: string): unknown => {
   if (text.length > longestJson || !/^\s*[[{]/u.test(text)) return undefined
   try {
@@ -27,7 +30,7 @@ export const parseJsonText = (text: string): unknown => {
   }
 }
 
-/** Shows a text; a button shows the rest of a long one. */
+/** Shows a text. A button reveals the rest of a long text. */
 export const renderFoldedText = (text: string): HTMLElement => {
   const lines = text.split("\n")
   const pre = el("pre")
@@ -66,11 +69,11 @@ const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
   return line
 }
 
-/** Shows a JSON value as a tree; folded parts are made when they are opened. */
+/** Shows a JSON value as a tree. Collapsed parts are created when they are opened. */
 const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLElement => {
   if (value === null || typeof value !== "object") return scalarLine(key, value)
   const [open, close] = Array.isArray(value) ? (["[", "]"] as const) : (["{", "}"] as const)
-  // Of an array, too, with the places as keys.
+  // This also works for an array, whose keys are its indexes.
   const entries: ReadonlyArray<readonly [string, unknown]> = Object.entries(value)
   if (entries.length === 0) {
     const line = el("div", "j-line")
@@ -99,13 +102,13 @@ const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLE
   return box
 }
 
-/** Shows a text: as a tree when it is JSON. */
+/** Shows a text, as a tree if it is JSON. */
 export const shownText = (text: string): HTMLElement => {
   const value = parseJsonText(text)
   return value === undefined ? renderFoldedText(text) : jsonTree(undefined, value, 0)
 }
 
-/** A button that copies a text. */
+/** Creates a button that copies a text. */
 export const copier = (text: string): HTMLElement => {
   const button = el("button", "copy", "copy")
   const copy = async (): Promise<void> => {

@@ -1,10 +1,10 @@
-/** New elements, and the colours that the style of the page defines. */
+/** Creates elements, and reads the colours defined in the page's style sheet. */
 import type { Kind } from "../Row.ts"
 
 /** Height of a row of the timeline, in pixels. */
 export const rowHeight = 26
 
-/** Creates an element. Its text is never read as markup. */
+/** Creates an element. Its text is never interpreted as markup. */
 export const el = <Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   className = "",
@@ -16,7 +16,7 @@ export const el = <Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** Creates an element with attributes and contents; texts are never read as markup. */
+/** Creates an element with attributes and contents. Texts are never interpreted as markup. */
 export const make = <Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Readonly<Record<string, string>> = {},
@@ -28,7 +28,7 @@ export const make = <Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** Sets the attribute of a button that is on or off. */
+/** Sets the pressed state of a toggle button. */
 export const setPressed = (button: Element, on: boolean): void => button.setAttribute("aria-pressed", String(on))
 
 /** Kinds of rows, in the order of their filters. */
@@ -67,10 +67,10 @@ const read = (): Colours => {
   }
 }
 
-/** CSS colours of the scheme in use, light or dark. */
+/** CSS colours of the current colour scheme, light or dark. */
 export let colours = read()
 
-/** Reads the colours again, after the scheme changed. */
+/** Reads the colours again after the colour scheme has changed. */
 export const readColours = (): void => {
   colours = read()
 }

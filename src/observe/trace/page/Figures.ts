@@ -3,10 +3,10 @@ import type { Row } from "../Row.ts"
 
 const format = new Intl.NumberFormat("en")
 
-/** Writes a count with separators: `5,001`. */
+/** Formats a count with separators: `5,001`. */
 export const exact = (count: number): string => format.format(count)
 
-/** Writes a count in few characters: `12.3k`, `1.5M`. */
+/** Formats a count in few characters: `12.3k`, `1.5M`. */
 export const short = (count: number): string =>
   count < 10_000
     ? exact(count)
@@ -14,7 +14,7 @@ export const short = (count: number): string =>
       ? `${(count / 1000).toFixed(count < 1e5 ? 1 : 0)}k`
       : `${(count / 1e6).toFixed(1)}M`
 
-/** Writes a duration in milliseconds with a fitting unit; empty for none. */
+/** Formats a duration in milliseconds with a suitable unit. Empty for 0. */
 export const duration = (millis: number): string => {
   if (!(millis > 0)) return ""
   if (millis < 1) return "<1 ms"
@@ -26,12 +26,12 @@ export const duration = (millis: number): string => {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Writes the duration of a row. */
+/** Formats the duration of a row. */
 export const formatRowDuration = (row: Row): string => duration(row.end - row.start)
 
-/** Writes a cost in US dollars; empty for none. */
+/** Formats a cost in US dollars. Empty for 0. */
 export const dollars = (cost: number): string => (cost > 0 ? `$${cost.toFixed(4)}` : "")
 
-/** Writes the tokens of a row, prompt → completion; empty for none. */
+/** Formats the tokens of a row as prompt → completion. Empty if there is nothing to show. */
 export const tokens = (row: Row): string =>
   row.promptTokens > 0 || row.completionTokens > 0 ? `${short(row.promptTokens)} → ${short(row.completionTokens)}` : ""

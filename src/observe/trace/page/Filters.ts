@@ -1,4 +1,4 @@
-/** Filters: which entries of the view are shown, and the toolbar that says so. */
+/** Filters: select the entries of the view to show, and the toolbar that controls them. */
 import type { Kind, Row } from "../Row.ts"
 import { el, glyphs, kinds, rowHeight, setPressed } from "./Elements.ts"
 import { exact, short } from "./Figures.ts"
@@ -16,7 +16,7 @@ const labels: Readonly<Record<Kind, string>> = {
   mark: "Marks"
 }
 
-/** Keys of changes with a side that passes. */
+/** Returns the keys of changes with at least one side that passes the filters. */
 const shownChanges = (passes: (row: Row) => boolean): ReadonlyArray<number> =>
   changes.flatMap((change, key) =>
     !(state.changes && change.state === "same") && sides(change).some((row) => row !== undefined && passes(row))
@@ -25,8 +25,8 @@ const shownChanges = (passes: (row: Row) => boolean): ReadonlyArray<number> =>
   )
 
 /**
- * Keys of rows that pass. Rows inside folded ones are left out, unless the query or the filter of failures looks for
- * them.
+ * Returns the keys of rows that pass the filters. Rows inside collapsed rows are left out, unless a query or the
+ * failure filter is active.
  */
 const shownRows = (passes: (row: Row) => boolean): ReadonlyArray<number> => {
   const folded = new Set<number>()
@@ -40,7 +40,7 @@ const shownRows = (passes: (row: Row) => boolean): ReadonlyArray<number> => {
   return found
 }
 
-/** Applies filters, folds and query to the view. */
+/** Applies the filters, collapsed rows and query to the view. */
 export const choose = (): void => {
   const matches = matcher()
   const passes = (row: Row): boolean => !state.hidden.has(row.kind) && (!state.failed || isBad(row)) && matches(row)
@@ -80,7 +80,7 @@ export const clearQuery = (): void => {
   choose()
 }
 
-/** Shows everything again. */
+/** Removes all filters. */
 export const clearFilters = (): void => {
   state.hidden.clear()
   for (const { chip } of chips) setPressed(chip, true)
@@ -88,7 +88,10 @@ export const clearFilters = (): void => {
   clearQuery()
 }
 
-/** Counts the kinds and the failures of the view on their buttons, and hides buttons that do not apply to it. */
+/**
+ * Shows the number of rows of each kind and of failures on the filter buttons, and hides buttons that do not apply to
+ * the view.
+ */
 export const drawFilters = (): void => {
   byId("changes").hidden = !isDiff()
   byId("failed").hidden = isDiff()
@@ -104,7 +107,7 @@ export const drawFilters = (): void => {
   if (bad === 0) press("failed", false)
 }
 
-/** Folds or unfolds a row. */
+/** Collapses or expands a row. */
 export const fold = (row: Row, closed: boolean): void => {
   if (!isParent(row)) return
   if (closed) state.folded.add(row.id)
@@ -113,8 +116,8 @@ export const fold = (row: Row, closed: boolean): void => {
 }
 
 /**
- * Unfolds everything; with nothing folded, folds everything below the top, or the top if no other row has rows
- * inside.
+ * Expands all rows. If no row is collapsed, collapses all rows below the top level, or the top-level rows if no other
+ * row has children.
  */
 const foldAll = (): void => {
   const inside = state.folded.size > 0 ? [] : rows().filter(isParent)
@@ -123,7 +126,7 @@ const foldAll = (): void => {
   choose()
 }
 
-/** Shows the state of filters and query that were set elsewhere. */
+/** Shows the state of filters and query after another module changed them. */
 export const drawChoice = (): void => {
   search.value = state.query
   for (const { chip, kind } of chips) setPressed(chip, !state.hidden.has(kind))
@@ -131,7 +134,7 @@ export const drawChoice = (): void => {
   byId("scale").textContent = `by ${state.scale}`
 }
 
-/** Fills the toolbar, and listens to it. */
+/** Fills the toolbar, and listens to its events. */
 export const startFilters = (): void => {
   byId("kinds").append(...chips.map(({ chip }) => chip))
   byId("clear").addEventListener("click", clearFilters)

@@ -1,6 +1,6 @@
 /**
- * The map above the timeline: always the whole run, parallel rows in lanes, and the zoomed part of it. Dragging zooms
- * and moves the zoom.
+ * The map above the timeline. It always shows the whole run, with parallel rows in lanes and the zoomed part
+ * highlighted. Dragging sets or moves the zoomed part.
  */
 import type { Row } from "../Row.ts"
 import { colours, el } from "./Elements.ts"
@@ -15,13 +15,13 @@ const laneHeight = 7
 const axisHeight = 16
 const lanes = 10
 
-/** Room of a tick of the axis, in pixels. */
+/** Width reserved for a tick of the axis, in pixels. */
 const tickWidth = 52
 
-/** A movement in pixels from which on a click is a drag. */
+/** Movement from which a click counts as a drag, in pixels. */
 const dragFrom = 6
 
-/** Round amounts between 0 and the length of an interval, about as many as asked for. */
+/** Returns round amounts between 0 and the length of an interval, approximately `most` of them. */
 const ticks = ({ from, to }: Extent, most: number): ReadonlyArray<number> => {
   const raw = (to - from) / most
   const power = Math.pow(10, Math.floor(Math.log10(raw)))
@@ -31,7 +31,7 @@ const ticks = ({ from, to }: Extent, most: number): ReadonlyArray<number> => {
   return found
 }
 
-/** Draws the axis in the head of the timeline. */
+/** Draws the axis in the header of the timeline. */
 const drawAxis = (): void => {
   const { from, to } = visible()
   const marks = ticks(visible(), Math.max(1, Math.min(5, byId("axis").clientWidth / tickWidth))).filter(
@@ -46,7 +46,7 @@ const drawAxis = (): void => {
   )
 }
 
-/** Tests whether a row has its own bar; the top agent would span the whole map. */
+/** Tests whether a row has its own bar. The bar of the top agent would span the whole map. */
 const isOnMap = (row: Row): boolean => row.kind !== "agent" || row.depth > 0
 
 const computeLane = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)
@@ -56,7 +56,7 @@ const shownRows = (): ReadonlyArray<Row> => {
   return state.shown.flatMap((key) => all[key] ?? [])
 }
 
-/** A drag over the map, in pixels; of the zoomed part when it began inside of it. */
+/** A drag over the map, in pixels. It moves the zoomed part if it began inside that part. */
 interface Drag {
   readonly from: number
   to: number
@@ -102,7 +102,7 @@ const toPixels = (zoom: Extent): Extent => {
   return { from: (zoom.from - from) * scale, to: (zoom.to - from) * scale }
 }
 
-/** Veils what is outside of the zoomed part, and frames it. */
+/** Dims the map outside the zoomed part, and draws a frame around that part. */
 const drawZoom = (pen: CanvasRenderingContext2D, zoom: Extent, width: number, height: number): void => {
   const { from, to } = toPixels(zoom)
   pen.fillStyle = colours.panel
@@ -117,7 +117,7 @@ const drawZoom = (pen: CanvasRenderingContext2D, zoom: Extent, width: number, he
   pen.fillRect(to - 1, 0, 2, height)
 }
 
-/** Draws the map and the axis; the difference has neither. */
+/** Draws the map and the axis. The difference view has neither. */
 export const drawMinimap = (): void => {
   viewer.classList.toggle("diff", isDiff())
   byId("unzoom").hidden = isDiff() || state.zoom === undefined
@@ -133,7 +133,7 @@ export const drawMinimap = (): void => {
   pen.clearRect(0, 0, width, height)
   drawTicks(pen, width, height)
   for (const row of shownRows()) drawBar(pen, row, width)
-  // Once more, above the others.
+  // The selected row is drawn again above the others.
   const selected = rows()[state.selected]
   if (selected !== undefined) drawBar(pen, selected, width)
   if (dragged !== undefined && dragged.moves === undefined) {
@@ -145,13 +145,13 @@ export const drawMinimap = (): void => {
   if (state.zoom !== undefined) drawZoom(pen, state.zoom, width, height)
 }
 
-/** The time or the tokens at a place of the map. */
+/** Returns the time or the tokens at a horizontal position on the map. */
 const amountAt = (x: number): number => {
   const { from, to } = whole()
   return from + Math.max(0, Math.min(1, x / map.clientWidth)) * (to - from)
 }
 
-/** Place of the shown row that is nearest to a point of the map; -1 when none has a bar. */
+/** Returns the index of the shown row that is nearest to a point of the map, or -1 if no row has a bar. */
 const nearest = (x: number, y: number): number => {
   const at = amountAt(x)
   const { from, to } = whole()
@@ -161,7 +161,7 @@ const nearest = (x: number, y: number): number => {
   shownRows().forEach((row, place) => {
     const where = extent(row)
     if (where === undefined || !isOnMap(row)) return
-    // Among rows around the point the shortest wins.
+    // If several rows contain the point, the shortest one is selected.
     const away = at < where.from ? where.from - at : at > where.to ? at - where.to : (where.to - where.from) / 1e6
     const off = away / (to - from) + Math.abs(computeLane(row) - lane) * 0.02
     if (off < distance) {
@@ -193,7 +193,7 @@ const onMove = (x: number, y: number): void => {
   zoomTo({ from: moves.from + by, to: moves.to + by })
 }
 
-/** Listens to the map and to the buttons of its scale. */
+/** Listens to the events of the map and of its scale buttons. */
 export const startMinimap = (): void => {
   map.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * Text of a run gets to the screen as text, never as markup. `npm run build:page` bundles these modules into
+ * Text of a run is shown as text, never as markup. `npm run build:page` bundles these modules into
  * `dist/pages/trace.js`; `test/tsconfig.page.json` checks them against the types of a browser.
  */
 import type { Data } from "../PageData.ts"
@@ -16,7 +16,7 @@ const embedded = document.getElementById("data")
 if (embedded === null) throw new Error("the page has no data")
 document.body.append(viewer)
 start()
-// JSON.parse returns `any`: `TraceView` wrote this element from a value of the type.
+// `JSON.parse` returns `any`, but `TraceView` wrote this element from a value of the type.
 const data: Data = JSON.parse(embedded.textContent)
 load(data)
 restore()

@@ -1,4 +1,4 @@
-/** Keys of the viewer; the dialog that lists them is in `Skeleton`. */
+/** Keyboard shortcuts of the viewer. The dialog that lists them is in `Skeleton`. */
 import { rowHeight } from "./Elements.ts"
 import { clearQuery, fold } from "./Filters.ts"
 import { extent, isDiff, isParent, findPlace, rezoom, rows, state, zoomTo } from "./PageState.ts"
@@ -8,7 +8,7 @@ import { byId, detail, help, list, search, viewer } from "./Skeleton.ts"
 
 const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey
 
-/** Place that a key moves the selection to, before it is clamped to the list. */
+/** Returns the index that a key moves the selection to, before it is clamped to the list. */
 const computeTarget = (key: string, from: number, last: number): number | undefined => {
   const page = Math.max(1, Math.floor(list.clientHeight / rowHeight) - 1)
   switch (key) {
@@ -31,7 +31,10 @@ const computeTarget = (key: string, from: number, last: number): number | undefi
   }
 }
 
-/** Right unfolds a row, then goes in; left folds it, then goes out. */
+/**
+ * Handles the arrow keys: right expands a row, then selects its first child; left collapses it, then selects its
+ * parent.
+ */
 const foldOrStep = (event: KeyboardEvent, place: number): void => {
   const row = rows()[state.selected]
   if (row === undefined) return
@@ -70,7 +73,7 @@ const onSearch = (event: KeyboardEvent): void => {
 
 const isTyping = (): boolean => document.activeElement?.matches("input, textarea, select") ?? false
 
-/** Zooms in on the selected row if it has an extent, else on the middle of the visible part. */
+/** Zooms in on the selected row if its extent is known, or else on the middle of the visible part. */
 const zoomIn = (): void => {
   const row = rows()[state.selected]
   const where = row === undefined ? undefined : extent(row)

@@ -1,12 +1,12 @@
-/** Search: which rows hold the query, and texts with its hits marked. */
+/** Search: finds the rows that contain the query, and highlights its matches in texts. */
 import type { Row } from "../Row.ts"
 import { el } from "./Elements.ts"
 import { data, state } from "./PageState.ts"
 
-/** Hits that are marked in one text, at most. */
+/** Maximum number of matches that are highlighted in one text. */
 const mostMarks = 100
 
-/** The query in lower case; empty without one. */
+/** Returns the query in lower case, or an empty text if it is absent. */
 export const query = (): string => state.query.trim().toLowerCase()
 
 const haystacks = new WeakMap<Row, string>()
@@ -21,7 +21,7 @@ const haystack = (row: Row): string => {
   return text
 }
 
-/** Returns a test for rows that hold the query. */
+/** Returns a test for rows that contain the query. */
 export const matcher = (): ((row: Row) => boolean) => {
   const asked = query()
   if (asked === "") return () => true
@@ -33,16 +33,16 @@ export const matcher = (): ((row: Row) => boolean) => {
     haystack(row).includes(asked) || row.details.some((one) => one.parts?.some((part) => hits.has(part)) ?? false)
 }
 
-/** Tests whether a value, written as JSON, holds the query. */
+/** Tests whether a value, serialized as JSON, contains the query. */
 export const holdsQuery = (value: unknown): boolean =>
   query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
 
-/** Appends a text to an element, with the hits of the query marked, and returns the element. */
+/** Appends a text to an element, with the matches of the query highlighted, and returns the element. */
 export const appendMarked = <E extends HTMLElement>(node: E, text: string): E => {
   const asked = query()
   const lower = asked === "" ? "" : text.toLowerCase()
   let from = 0
-  // Positions would not fit where lower case has another length.
+  // If the lower-case text has a different length, the positions of matches would be wrong.
   const most = asked === "" || lower.length !== text.length ? 0 : mostMarks
   for (let found = 0; found < most; found++) {
     const at = lower.indexOf(asked, from)

@@ -4,18 +4,18 @@
  *
  * **Details**
  *
- * A view is a run, by its number, or the difference, which comes after the runs. A key identifies one entry of a view:
- * the `id` of a row, or the index of a change in the difference.
+ * A view is a run, identified by its index, or the difference, which comes after the runs. A key identifies one entry
+ * of a view: the `id` of a row, or the index of a change in the difference.
  */
 import type { Change } from "../Diff.ts"
 import type { Data, Run } from "../PageData.ts"
 import type { Kind, Row } from "../Row.ts"
 import { duration, short } from "./Figures.ts"
 
-/** The runs that are shown; set by {@link load}. */
+/** The runs that are shown. Set by {@link load}. */
 export let data: Data = { runs: [], pool: [] }
 
-/** An interval of the scale in use: milliseconds since the epoch, or tokens used before. */
+/** An interval on the current scale: milliseconds since the epoch, or tokens used so far. */
 export interface Extent {
   readonly from: number
   readonly to: number
@@ -26,14 +26,14 @@ interface State {
   readonly hidden: Set<Kind>
   folded: Set<number>
   query: string
-  /** Only rows that failed. */
+  /** True if only failed rows are shown. */
   failed: boolean
-  /** Only changes, in the difference. */
+  /** True if only changed entries are shown, in the difference. */
   changes: boolean
   scale: "time" | "tokens"
-  /** Key of the selected entry; -1 without one. */
+  /** Key of the selected entry, or -1 if no entry is selected. */
   selected: number
-  /** Keys that pass the filters, in order. */
+  /** Keys of the entries that pass the filters, in order. */
   shown: ReadonlyArray<number>
   zoom: Extent | undefined
 }
@@ -61,24 +61,24 @@ const signal = () => {
   }
 }
 
-/** Rows, selection or zoom look different now. */
+/** Signals that rows, selection or zoom must be drawn again. */
 export const redraw = signal()
-/** Another entry was selected. */
+/** Signals that another entry was selected. */
 export const selected = signal()
-/** Another view was chosen. */
+/** Signals that another view was opened. */
 export const viewed = signal()
-/** Other data were loaded, or the same run with more rows. */
+/** Signals that other data was loaded, or the same run with more rows. */
 export const loaded = signal()
 
 export const isDiff = (): boolean => state.view === data.runs.length
 
-/** Changes from the first run to the second; empty for one run. */
+/** Changes from the first run to the second. Empty for a single run. */
 export let changes: ReadonlyArray<Change> = []
 
-/** Rows of the run in view; none in the difference. */
+/** Returns the rows of the run in view, or an empty list in the difference. */
 export const rows = (): ReadonlyArray<Row> => data.runs[state.view]?.rows ?? []
 
-/** Number of entries of the view, before filters. */
+/** Returns the number of entries in the view, before filters. */
 export const total = (): number => (isDiff() ? changes.length : rows().length)
 
 /** Returns both sides of a change. */
@@ -87,12 +87,12 @@ export const sides = (change: Change): readonly [left: Row | undefined, right: R
   data.runs[1]?.rows[change.right]
 ]
 
-/** Place of a key among the shown ones; -1 when it is hidden. */
+/** Returns the index of a key among the shown keys, or -1 if it is hidden. */
 export const findPlace = (key: number): number => state.shown.indexOf(key)
 
 interface RunExtents {
   readonly parents: ReadonlySet<number>
-  /** Number of earlier attempts of a model call that was retried, by its row. */
+  /** Number of earlier attempts of each retried model call, by the id of its row. */
   readonly retries: ReadonlyMap<number, number>
   readonly tokens: ReadonlyArray<Extent>
   readonly limits: Readonly<Record<"time" | "tokens", Extent>>
@@ -102,15 +102,18 @@ let insides: ReadonlyArray<RunExtents> = []
 
 const inside = (): RunExtents | undefined => insides[state.view]
 
-/** Tests whether a row of the run in view has rows inside. */
+/** Tests whether a row of the run in view has children. */
 export const isParent = (row: Row): boolean => inside()?.parents.has(row.id) ?? false
 
-/** Number of attempts that a model call needed before; they are inside of it. */
+/** Returns the number of earlier attempts of a model call, which are below its row. */
 export const countRetries = (row: Row): number => inside()?.retries.get(row.id) ?? 0
 
 export { isFailed as isBad } from "../Row.ts"
 
-/** Extents of the rows in tokens: from the sum used before a row to the end of everything inside it. */
+/**
+ * Returns the extents of the rows in tokens, from the total used before a row to the total at the end of all its
+ * descendants.
+ */
 const tokenExtents = (run: Run): ReadonlyArray<Extent> => {
   let used = 0
   const ends = new Float64Array(run.rows.length)
@@ -120,7 +123,7 @@ const tokenExtents = (run: Run): ReadonlyArray<Extent> => {
     ends[index] = used
     return from
   })
-  // Rows come after their parents: backwards, a row is complete before its parent looks at it.
+  // Rows come after their parents, so iterating backwards completes every row before its parent is updated.
   for (let index = run.rows.length - 1; index >= 0; index--) {
     const parent = run.rows[index]?.parent ?? -1
     if (parent >= 0) ends[parent] = Math.max(ends[parent] ?? 0, ends[index] ?? 0)
@@ -160,16 +163,16 @@ const take = (given: Data): void => {
   insides = given.runs.map(computeRunExtents)
 }
 
-/** Keys of rows that are folded at first: earlier attempts of a model call. */
+/** Returns the keys of rows that are collapsed at first: model calls with earlier attempts. */
 const foldedFirst = (): Set<number> => new Set(inside()?.retries.keys())
 
-/** Goes to a view, from its beginning. */
+/** Opens a view at its beginning. */
 export const enter = (view: number): void => {
   Object.assign(state, { view, selected: -1, zoom: undefined })
   state.folded = foldedFirst()
 }
 
-/** Shows other runs. The view, the filters and the query are as at first. */
+/** Shows other runs. The view, the filters and the query are reset. */
 export const load = (given: Data): void => {
   take(given)
   state.hidden.clear()
@@ -178,10 +181,12 @@ export const load = (given: Data): void => {
   loaded.emit()
 }
 
-/** Identifies a row in two states of an active run: its id is its place, which rows before it may change. */
+/**
+ * Identifies a row in two states of an active run. Its id is its index and changes when rows are inserted before it.
+ */
 const identity = (row: Row): string => `${row.kind} ${row.start} ${row.depth} ${row.lane}`
 
-/** Shows the run in view with more rows: the selection, folds, filters and the zoom stay. */
+/** Shows the run in view with more rows. The selection, collapsed rows, filters and the zoom are preserved. */
 export const update = (given: Data): void => {
   const before = rows()
   const known = new Set(inside()?.retries.keys())
@@ -198,19 +203,21 @@ export const update = (given: Data): void => {
   loaded.emit()
 }
 
-/** Extent of the whole run in view; of the first run in the difference. */
+/** Returns the extent of the whole run in view, or of the first run in the difference. */
 export const whole = (): Extent => insides[isDiff() ? 0 : state.view]?.limits[state.scale] ?? { from: 0, to: 1 }
 
-/** Extent that the bars show: the zoom, else the whole run. */
+/** Returns the extent that the bars show: the zoomed part, or else the whole run. */
 export const visible = (): Extent => state.zoom ?? whole()
 
-/** Extent of a row; none when its times are unknown. */
+/** Returns the extent of a row, or `undefined` if its times are unknown. */
 export const extent = (row: Row): Extent | undefined => {
   if (state.scale === "tokens") return inside()?.tokens[row.id]
   return row.start > 0 ? { from: row.start, to: Math.max(row.start, row.end) } : undefined
 }
 
-/** Shows a part of the run, within its limits; the whole run for `undefined` or a part that is not smaller. */
+/**
+ * Zooms to a part of the run, within its limits. Shows the whole run for `undefined` or for a part that is not smaller.
+ */
 export const zoomTo = (zoom: Extent | undefined): void => {
   const { from, to } = whole()
   const width = Math.min(to - from, zoom === undefined ? to - from : Math.max(zoom.to - zoom.from, (to - from) / 1e6))
@@ -219,7 +226,10 @@ export const zoomTo = (zoom: Extent | undefined): void => {
   redraw.emit()
 }
 
-/** Shows another part of the run: `by` times as much of it around a middle, moved by a share of the visible part. */
+/**
+ * Changes the zoom: multiplies the visible part by `by` around `middle`, and moves it by the fraction `move` of the
+ * visible part.
+ */
 export const rezoom = (by: number, move = 0, middle?: number): void => {
   const { from, to } = visible()
   const center = (middle ?? (from + to) / 2) + (to - from) * move
@@ -227,6 +237,6 @@ export const rezoom = (by: number, move = 0, middle?: number): void => {
   zoomTo({ from: center - half, to: center + half })
 }
 
-/** Writes an amount of the scale in use. */
+/** Formats an amount on the current scale. */
 export const inScale = (amount: number): string =>
   state.scale === "time" ? duration(amount).replace(/\.0+ s$/u, " s") || "0" : short(Math.round(amount))

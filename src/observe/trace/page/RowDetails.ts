@@ -1,4 +1,4 @@
-/** Details of a row: the rows around it, its numbers, and everything that it holds, as text. */
+/** Details of a row: its ancestors, its figures, and all its contents as text. */
 import type { Detail, Row } from "../Row.ts"
 import { copier, parseJsonText, shownText } from "./DetailText.ts"
 import { el } from "./Elements.ts"
@@ -9,7 +9,7 @@ import { go } from "./Selection.ts"
 import { totalTables } from "./Subtotals.ts"
 import { renderKind } from "./Timeline.ts"
 
-/** Role and beginning of a message of a request. */
+/** Returns the role and the beginning of a message of a request. */
 const summarizeMessage = (text: string, index: number): string => {
   const value = parseJsonText(text)
   const { content, role }: { readonly content?: unknown; readonly role?: unknown } =
@@ -18,7 +18,7 @@ const summarizeMessage = (text: string, index: number): string => {
   return `${role ? String(role) : `message ${index + 1}`}${begin === "" ? "" : `: ${begin}`}`
 }
 
-/** A message of a request, made when it is opened; the last one is open. */
+/** Shows a message of a request. Its content is created when it is opened; the last message is open. */
 const messageBox = (text: string, index: number, isOpen: boolean): HTMLElement => {
   const box = el("details", "message")
   box.append(el("summary", "", summarizeMessage(text, index)))
@@ -32,7 +32,7 @@ const messageBox = (text: string, index: number, isOpen: boolean): HTMLElement =
   return box
 }
 
-/** A titled part that is made when it is opened. */
+/** Creates a collapsible part with a title. Its content is created when it is opened. */
 const foldedBox = (title: string, make: () => ReadonlyArray<HTMLElement>): HTMLElement => {
   const box = el("details", "folded")
   box.append(el("summary", "", title))
@@ -61,7 +61,7 @@ const formatCachedTokens = (row: Row): string =>
     ? `${exact(row.cachedTokens)} (${Math.round((row.cachedTokens / Math.max(1, row.promptTokens)) * 100)} % of the prompt)`
     : ""
 
-/** Numbers of a row, without those that are unknown. */
+/** Shows the known figures of a row. */
 export const facts = (row: Row): HTMLElement => {
   const start = row.start > 0 ? new Date(row.start).toISOString().replace("T", " ").replace("Z", " UTC") : ""
   const found: ReadonlyArray<readonly [name: string, value: string]> = [
@@ -81,7 +81,7 @@ export const facts = (row: Row): HTMLElement => {
   return box
 }
 
-/** Links to the rows around a row, from the outermost to the nearest. */
+/** Creates links to the ancestors of a row, from the outermost to the nearest. */
 const trail = (row: Row): HTMLElement => {
   const nav = el("nav", "trail")
   nav.setAttribute("aria-label", "Around this")
@@ -95,14 +95,14 @@ const trail = (row: Row): HTMLElement => {
   return nav
 }
 
-/** Rows inside of a row, of all depths. */
+/** Returns all descendants of a row. */
 const inside = (row: Row): ReadonlyArray<Row> => {
   const all = rows()
   const end = all.findIndex(({ depth }, place) => place > row.id && depth <= row.depth)
   return all.slice(row.id + 1, end < 0 ? all.length : end)
 }
 
-/** Shows all of a row. */
+/** Shows all details of a row. */
 export const rowDetails = (row: Row): HTMLElement => {
   const box = el("div")
   if (row.parent >= 0) box.append(trail(row))

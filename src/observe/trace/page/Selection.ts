@@ -1,4 +1,4 @@
-/** Selection: the entry that the details show, and the ways to another one. */
+/** Selection: the entry that the details pane shows, and functions that select another entry. */
 import { rowHeight } from "./Elements.ts"
 import { choose, clearFilters } from "./Filters.ts"
 import { query } from "./PageSearch.ts"
@@ -11,11 +11,11 @@ export const select = (key: number): void => {
   selected.emit()
 }
 
-/** Selects the entry at a place of the shown ones, and scrolls to it. */
+/** Selects the entry at an index of the shown entries, and scrolls to it. */
 export const reveal = (place: number): void => {
   const key = state.shown[place]
   if (key === undefined) return
-  // First, because the details may open and make the list smaller.
+  // Must come first, because the details pane may open and make the list smaller.
   select(key)
   const top = place * rowHeight
   if (top >= list.scrollTop && top + rowHeight <= list.scrollTop + list.clientHeight) return
@@ -23,7 +23,7 @@ export const reveal = (place: number): void => {
   redraw.emit()
 }
 
-/** Selects an entry wherever it is: unfolds the rows around it, and clears the filters that hide it. */
+/** Selects an entry even if it is hidden: expands its ancestors, and clears the filters that hide it. */
 export const go = (key: number): void => {
   if (!isDiff()) {
     const all = rows()
@@ -41,13 +41,13 @@ const isNotable = (key: number): boolean => {
   return row !== undefined && isBad(row)
 }
 
-/** Keys among which the next failure is looked for: those in folded rows too. */
+/** Returns the keys among which the next failure is searched, including keys of rows inside collapsed rows. */
 const listSearchedKeys = (): ReadonlyArray<number> =>
   isDiff() || query() !== "" || state.failed
     ? state.shown
     : rows().flatMap((row) => (state.hidden.has(row.kind) ? [] : [row.id]))
 
-/** Selects the next failure or change in a direction, around the end. */
+/** Selects the next failure or change in a direction, wrapping around at the ends. */
 export const nextFailure = (step: 1 | -1): void => {
   const keys = listSearchedKeys()
   const selected = keys.indexOf(state.selected)

@@ -1,12 +1,12 @@
 /**
- * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page chooses the place of
- * {@link viewer}.
+ * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page inserts {@link viewer} where it
+ * needs it.
  */
 import { el, make } from "./Elements.ts"
 
 const parts = new Map<string, HTMLElement>()
 
-/** Creates an element that other modules find by its id, also before it is in the document. */
+/** Creates an element that other modules can find by its id, even before it is in the document. */
 const part = <Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   id: string,
@@ -75,9 +75,9 @@ export const search = part("input", "search", {
   spellcheck: "false"
 })
 export const map = part("canvas", "map", { "aria-hidden": "true" })
-/** Holds the drawn rows, and is as tall as all of them. */
+/** Container of the drawn rows, with the height of all rows. */
 export const room = part("div", "room", { role: "presentation" })
-/** Scrolls the timeline. */
+/** Scroll container of the timeline. */
 export const list = part(
   "div",
   "list",
@@ -125,7 +125,7 @@ const axisRow = part(
   el("span", "time", "time")
 )
 
-/** The viewer whole. */
+/** The whole viewer. */
 export const viewer = part(
   "div",
   "viewer",

@@ -1,13 +1,16 @@
-/** Totals of a run: for each agent including its children, for each model, for each tool. */
+/** Totals of a run for each agent, for each model and for each tool. */
 import { isFailed, type Row } from "../Row.ts"
 import { el } from "./Elements.ts"
 import { dollars, duration, exact, short } from "./Figures.ts"
 import { go } from "./Selection.ts"
 
-/** Sums of some rows. `millis` adds up calls, parallel ones separately; of an agent, it is its own duration. */
+/**
+ * Totals of several rows. `millis` is the sum of the call durations, including parallel calls; for an agent, it is the
+ * agent's own duration.
+ */
 interface Sums {
   readonly name: string
-  /** Row that the name leads to; none where several rows have it. */
+  /** Row that the name links to. `undefined` if several rows have this name. */
   readonly row: number | undefined
   readonly depth: number
   calls: number
@@ -44,10 +47,10 @@ const add = (to: Sums, row: Row): void => {
   to.cost += row.cost
 }
 
-/** Sums of each agent over its own calls, in the order of the tree. */
+/** Returns the totals of each agent's own calls, in tree order. */
 const ofAgents = (rows: ReadonlyArray<Row>): ReadonlyArray<Sums> => {
   const agents = new Map<number, Sums>()
-  /** The agent that each row belongs to, by its id; rows come after their parents. */
+  /** Agent of each row, by row id. Rows come after their parents. */
   const owners = new Map<number, number>()
   for (const row of rows) {
     const parent = owners.get(row.parent) ?? -1
@@ -65,7 +68,7 @@ const ofAgents = (rows: ReadonlyArray<Row>): ReadonlyArray<Sums> => {
   return [...agents.values()]
 }
 
-/** Sums of the rows of a kind by a name of them, those with most calls first. */
+/** Returns the totals of the rows of a kind by name, most calls first. */
 const by = (rows: ReadonlyArray<Row>, kind: Row["kind"], name: (row: Row) => string): ReadonlyArray<Sums> => {
   const found = new Map<string, Sums>()
   for (const row of rows) {
@@ -112,7 +115,7 @@ const nameCell = (one: Sums): HTMLElement => {
   return cell
 }
 
-/** A table of sums; columns that are empty in all rows are left out. */
+/** Creates a table of totals. Columns that are empty in all rows are left out. */
 const table = (title: string, all: ReadonlyArray<Sums>, columns: ReadonlyArray<Column>): ReadonlyArray<HTMLElement> => {
   if (all.length === 0) return []
   const used = columns.filter(([, value]) => all.some((one) => value(one) !== ""))
@@ -133,7 +136,7 @@ const table = (title: string, all: ReadonlyArray<Sums>, columns: ReadonlyArray<C
   return [box]
 }
 
-/** Tables of the totals of rows, which come in the order of the tree. */
+/** Creates the tables of totals for rows in tree order. */
 export const totalTables = (rows: ReadonlyArray<Row>): ReadonlyArray<HTMLElement> => [
   ...table("agent", ofAgents(rows), [calls, tools, failed, used, cached, cost, time]),
   ...table("model", ofModels(rows), [calls, failed, used, cached, cost, time]),

@@ -1,10 +1,10 @@
-/** Tabs: the runs and their difference, the totals of the one in view, and the place in the address. */
+/** Tabs: the runs and their difference, the totals of the current run, and the state in the page's address. */
 import { el } from "./Elements.ts"
 import { data, enter, isDiff, state, total, viewed } from "./PageState.ts"
 import { go } from "./Selection.ts"
 import { byId, list } from "./Skeleton.ts"
 
-/** Shows a view from its beginning. */
+/** Opens a view at its beginning. */
 const show = (view: number): void => {
   enter(view)
   list.scrollTop = 0
@@ -35,7 +35,7 @@ const makeTab = (name: string, view: number): HTMLElement => {
   return tab
 }
 
-/** Draws tabs, totals, and the parts that a view has. */
+/** Draws the tabs, the totals, and the parts of the current view. */
 export const drawTabs = (): void => {
   const sums = (isDiff() ? data.changes : data.runs[state.view]?.sums) ?? []
   byId("sums").replaceChildren(
@@ -54,19 +54,19 @@ export const drawTabs = (): void => {
   byId("sideNames").replaceChildren(el("span", "sign"), ...data.runs.map((run) => el("b", "half", run.name)))
 }
 
-/** The place of the view and the selection: in the address of the page, or in a part of it. */
+/** Functions that read and write the view and the selection in the page's address. Another page may override them. */
 export const address = {
   read: (): URLSearchParams => new URLSearchParams(location.hash.slice(1)),
   write: (place: URLSearchParams): void => {
     try {
       history.replaceState(null, "", `#${place}`)
     } catch {
-      // A page without an address works without it.
+      // A page whose address cannot be changed works without it.
     }
   }
 }
 
-/** Puts view and selection into the address. */
+/** Stores the view and the selection in the address. */
 export const remember = (): void => {
   const place = new URLSearchParams({ view: String(state.view) })
   if (state.selected >= 0) place.set("row", String(state.selected))
@@ -75,7 +75,7 @@ export const remember = (): void => {
 
 const readNumber = (place: URLSearchParams, name: string): number => Number(place.get(name) ?? NaN)
 
-/** Shows the view and the entry that the address names; false when it names none of this page. */
+/** Shows the view and the entry in the address. Returns false if the address does not identify a view of this page. */
 export const restore = (): boolean => {
   const place = address.read()
   const view = readNumber(place, "view")
@@ -86,7 +86,7 @@ export const restore = (): boolean => {
   return true
 }
 
-/** Makes the tabs of the loaded runs. */
+/** Creates the tabs of the loaded runs. */
 export const makeTabs = (): void => {
   tabs = names().map(makeTab)
   byId("views").replaceChildren(...tabs)

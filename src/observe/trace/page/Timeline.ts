@@ -1,4 +1,4 @@
-/** The timeline: a tree of rows, or the rows of two runs side by side. Only rows in sight exist. */
+/** The timeline: a tree of rows, or the rows of two runs side by side. Only visible rows exist in the DOM. */
 import type { Change } from "../Diff.ts"
 import type { Row } from "../Row.ts"
 import { colours, el, glyphs, rowHeight } from "./Elements.ts"
@@ -21,16 +21,16 @@ import {
 import { select } from "./Selection.ts"
 import { list, room } from "./Skeleton.ts"
 
-/** Rows that are drawn above and below the ones in sight. */
+/** Number of rows that are drawn above and below the visible ones. */
 const margin = 8
 
-/** Depth from which on rows are not indented further. */
+/** Maximum depth at which rows are indented further. */
 const deepest = 24
 
-/** Colour of a row's bar. */
+/** Returns the colour of a row's bar. */
 export const getBarColour = (row: Row): string => (isBad(row) ? colours.bad : colours[row.kind])
 
-/** The glyph of a row's kind. */
+/** Renders the icon of a row's kind. */
 export const renderKind = (row: Row): HTMLElement => {
   const mark = el("span", "kind", glyphs[row.kind])
   mark.style.color = getBarColour(row)
@@ -57,7 +57,7 @@ const renderBar = (row: Row): HTMLElement => {
 
 const hasNotableStatus = (row: Row): boolean => row.status !== "" && row.status !== "ok"
 
-/** An entry of the list, with its attributes for assistive technology. */
+/** Creates an entry of the list, with its attributes for assistive technology. */
 const entry = (className: string, key: number, place: number): HTMLElement => {
   const node = el("div", `row${className}${state.selected === key ? " on" : ""}`)
   node.id = `row-${key}`
@@ -100,7 +100,7 @@ const rowEntry = (row: Row, place: number): HTMLElement => {
 
 const signs: Readonly<Record<Change["state"], string>> = { same: "=", changed: "~", removed: "−", added: "+" }
 
-/** One side of a change; empty when the run has no such row. */
+/** Renders one side of a change. It is empty if the run does not contain the row. */
 const half = (row: Row | undefined): HTMLElement => {
   const node = el("span", "half")
   if (row === undefined) return node
@@ -131,7 +131,7 @@ const entryAt = (place: number): ReadonlyArray<HTMLElement> => {
 
 let isScheduled = false
 
-/** Draws the rows in sight. */
+/** Draws the visible rows. */
 export const drawTimeline = (): void => {
   isScheduled = false
   const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - margin)
@@ -143,7 +143,7 @@ export const drawTimeline = (): void => {
   else list.removeAttribute("aria-activedescendant")
 }
 
-/** Draws the rows again when the list scrolls, once for each frame. */
+/** Redraws the rows when the list scrolls, once per frame. */
 export const startTimeline = (): void =>
   list.addEventListener("scroll", () => {
     if (isScheduled) return

@@ -9,7 +9,7 @@ import { help, viewer } from "./Skeleton.ts"
 import { drawTabs, makeTabs, remember } from "./Tabs.ts"
 import { drawTimeline, startTimeline } from "./Timeline.ts"
 
-/** Listens to the viewer and to its state; once for a page. */
+/** Starts listening to the viewer and to its state. Must be called once per page. */
 export const start = (): void => {
   redraw.listen(drawTimeline, drawMinimap)
   selected.listen(drawDetails, openDetails, redraw.emit, remember)
@@ -29,5 +29,5 @@ export const start = (): void => {
   })
 }
 
-/** Closes the dialog of the keys. */
+/** Closes the dialog that lists the keyboard shortcuts. */
 export const closeHelp = (): void => help.close()

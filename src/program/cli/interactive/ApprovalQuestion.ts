@@ -1,6 +1,6 @@
 /**
- * The question whether a tool call may run, in words. Whatever is no clear yes is a no; words of the user go to the
- * model as the reason.
+ * The question whether a tool call may run, as text. Any reply that is not a clear yes is a denial; other text of the
+ * user is sent to the model as the reason.
  *
  * Source: `hermes-product.md` §1.10.
  */
@@ -33,7 +33,7 @@ interface Offer {
 type OfferedQuestion = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
 
 /**
- * Makes the offer of a permanent approval, with the rule to write and its file, or an allow-list entry if no rule can
+ * Creates the offer of a permanent approval: the rule to write and its file, or an allow-list entry if no rule can
  * express it.
  */
 const makeStandingOffer = (
@@ -50,10 +50,7 @@ const makeStandingOffer = (
   reply
 })
 
-/**
- * The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for
- * it.
- */
+/** Lists the offered answers, narrowest first. Their labels name the allowed calls and the rule that is written. */
 const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestion): ReadonlyArray<Offer> => {
   const describeScope = (target: Target): string => describeTarget(target, command)
   const names = targets.map(describeScope).join(" and ")
@@ -93,7 +90,7 @@ const words: ReadonlyMap<string, Choice> = new Map([
   ["deny", "deny"]
 ])
 
-/** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
+/** Parses a reply as a choice. A choice that was not offered is a denial, and a typed word never selects the prefix. */
 const readReply = (question: OfferedQuestion, answer: string): Reply => {
   const offer = listOffers(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())
@@ -102,7 +99,7 @@ const readReply = (question: OfferedQuestion, answer: string): Reply => {
   return { choice: "deny", reason: answer }
 }
 
-/** An approval as a question with choices, and the reply that an answer means. */
+/** An approval as a question with choices, and the function that parses a reply. */
 export interface ApprovalText {
   readonly question: string
   readonly choices: ReadonlyArray<string>
@@ -113,7 +110,7 @@ export interface ApprovalText {
 export const describeRequest = ({ command, tool }: Pick<Question, "command" | "tool">): string =>
   tool === "terminal" ? `Run this command? \`$ ${command}\`` : `Allow this call? ${command}`
 
-/** Makes the question, the choices and the reader of replies for an approval in plain text. */
+/** Creates the question, the choices and the parser of replies for an approval, as plain text. */
 export const toApprovalText = (question: Question): ApprovalText => ({
   question: `${describeRequest(question)} (${question.description})`,
   choices: listOffers(question).map(({ label }) => label),

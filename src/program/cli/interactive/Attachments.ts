@@ -2,8 +2,8 @@
  * Files that a message names with `@path`, or `@path:10-20` for a range of lines: their contents follow the message,
  * and images are attached. A word that does not name a file stays text; a file that is too large is named in a note,
  * and the agent can read it. Files that the file tools refuse to read (credentials) are not attached, and secrets in a
- * text are masked as in tool results. A picture that is dragged into the terminal, or whose absolute path is pasted, is
- * attached without the `@`. A file counts as an image only if its first bytes identify it as one.
+ * text are masked as in tool results. A picture dragged into the terminal, or pasted as an absolute path, is attached
+ * without `@`. A file counts as an image only if its first bytes identify it as one.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -19,7 +19,7 @@ import * as Fence from "../../../tools/builtin/file/Fence.ts"
 import * as PathRoots from "../../../tools/builtin/file/PathRoots.ts"
 import { type Dialog, showNote } from "./Dialog.ts"
 
-/** Bytes of one file, and files of one message, at most. */
+/** Maximum size of one attached file in bytes, and maximum number of files in a message. */
 const mostBytes = 262_144
 const mostFiles = 20
 
@@ -32,10 +32,10 @@ export const imageTypes: Readonly<Record<string, string>> = {
   ".webp": "image/webp"
 }
 
-/** A message with its files. */
+/** A message with the contents of its files. */
 interface MessageWithFiles {
   readonly prompt: RunInput["prompt"]
-  /** Files that are not attached, and why. */
+  /** Notes about files that are not attached, with the reasons. */
   readonly notes: ReadonlyArray<string>
 }
 
@@ -62,8 +62,8 @@ const findNamedFiles = (text: string): ReadonlyArray<NamedFile> => {
 }
 
 /**
- * Absolute paths of pictures as terminals paste what is dragged into them: in quotes, with escaped blanks, as an
- * address.
+ * Finds absolute paths of pictures in the forms that terminals paste for dragged files: quoted, with escaped spaces, or
+ * as a URL.
  */
 const findPictures = (text: string): ReadonlyArray<NamedFile> =>
   Array.from(
@@ -74,7 +74,7 @@ const findPictures = (text: string): ReadonlyArray<NamedFile> =>
     .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path))
     .map((path) => ({ path, from: undefined, to: undefined }))
 
-/** Decodes the path of an address; returns the address itself if it cannot be decoded. */
+/** Decodes the path of a file URL; returns the URL itself if it cannot be decoded. */
 const decodeAddress = (address: string): string => {
   try {
     return decodeURIComponent(address)
@@ -120,7 +120,7 @@ const readAttachment = Effect.fnUntraced(function* (
   return { text: `<file path=${JSON.stringify(path)}${range}>\n${lines.join("\n").replace(/\n?$/, "\n")}</file>` }
 })
 
-/** A message with the files that it names, relative to the working directory. */
+/** Attaches the files named in a message, relative to the working directory. */
 const attachFiles = Effect.fnUntraced(function* (
   text: string,
   cwd: string,
@@ -141,7 +141,7 @@ const attachFiles = Effect.fnUntraced(function* (
 
 const nowhere: PathRoots.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
 
-/** The prompt of a message with the files that it names; says what is not attached. */
+/** Creates the prompt of a message with its attached files, and prints notes about files that are not attached. */
 export const attachNamedFiles = Effect.fnUntraced(function* (
   dialog: Dialog,
   text: string

@@ -1,5 +1,5 @@
 /**
- * Commands for background work: sub-agents, processes, and messages that wait for their turn.
+ * Commands for background work: sub-agents, processes and queued messages.
  *
  * Source: `hermes-product.md` §1.8 and §6.
  */
@@ -14,7 +14,7 @@ import * as Width from "../render/Width.ts"
 import { type Dialog, type DialogCommand, makeArgumentWords, type SessionServices, showNote } from "./Dialog.ts"
 import { type Next, stay } from "./SlashCommands.ts"
 
-/** Prints lines, between the parts of an answer where one is being written. */
+/** Prints lines. While an answer is being written, the lines appear between its parts. */
 const printNotes = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
   for (const line of lines) showNote(dialog, line)
 }
@@ -65,7 +65,7 @@ const stopAll = Effect.fnUntraced(function* (dialog: Dialog) {
   )
 })
 
-/** A command that says something and ends at the prompt. */
+/** Creates a command that prints text and ends at the prompt. */
 const makeReportCommand =
   (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] =>
   (argument, dialog) =>
@@ -77,7 +77,7 @@ const makeReportCommand =
       stay
     )
 
-/** At the prompt a message for later is one for now. */
+/** Creates the action of a command that sends a message. At the prompt, a message for later is sent immediately. */
 const makeSendCommand =
   (name: string): DialogCommand["run"] =>
   (argument, dialog) =>

@@ -4,10 +4,9 @@
  * `/clear` also starts a new session, because the screen is then empty; nothing is lost, and both sessions can be
  * resumed. `/retry` sends the same prompt again in the same session: stored messages are never removed.
  *
- * Commands about what works beside the conversation, and about messages to an agent that is busy, do the same while it
- * works and at the prompt, as far as there is something to do. `/stop` ends the turn that is under way, with its
- * children. At the prompt it ends what works in the background; with the beginning of an id it ends that one, at any
- * time.
+ * Commands for background work, and for messages to a busy agent, behave the same during a turn and at the prompt, if
+ * they have something to act on. `/stop` ends the current turn with its sub-agents. At the prompt it ends the
+ * background work. With the beginning of an id it ends the item with that id, at any time.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -47,7 +46,7 @@ import { type Next, stay } from "./SlashCommands.ts"
 
 const leave: Next = { _tag: "Leave", code: 0 }
 
-/** Sessions that `/sessions` lists. */
+/** Number of sessions that `/sessions` lists. */
 const listed = 15
 
 const help = makeCommandAction((_, dialog) =>
@@ -182,7 +181,7 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (a
   return stay
 })
 
-/** Sessions that can be chosen. */
+/** Maximum number of sessions offered in the picker. */
 const pickable = 200
 
 const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {

@@ -2,11 +2,11 @@
  * The prompt while the agent or a user command is working: the current activity is shown, Ctrl+C stops it, and typed
  * input waits for its turn.
  *
- * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the
- * work to end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes
- * back into the prompt.
+ * The first Ctrl+C asks the work to stop, and a second Ctrl+C within two seconds exits the program. The exit waits for
+ * the work to end, but no longer than {@link graceMillis}. After work is stopped, waiting input does not start: it
+ * returns to the prompt.
  *
- * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first
+ * Input sent in the meantime is processed afterwards (`display.busy_input_mode: queue`), or stops the work first
  * (`interrupt`), or reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`,
  * `/steer`, `/agents`, …) are never kept waiting.
  *
@@ -32,39 +32,39 @@ import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 import * as StatusLine from "./StatusLine.ts"
 
-/** Time that leaving waits for the work to end. */
+/** Time limit for the work to end when the user leaves, in milliseconds. */
 const graceMillis = 1500
 
-/** A pause in typing after which a question was seen. */
+/** Pause in typing, in milliseconds, after which a question counts as seen. */
 const pauseMillis = 700
 
-/** True for a line that is for the shell or for the memory, and no message. */
+/** Returns true if a line is a shell command or a memory note instead of a message. */
 const isShell = (line: string): boolean => /^!+\s*[^!\s]/.test(line) || /^#\s*\S[^\n]*$/.test(line)
 
-/** A message is never taken for a command. */
+/** Adds a space before a message that would otherwise be parsed as a command. */
 const toPlainMessage = (text: string): string => (/^[/!#]/.test(text) ? ` ${text}` : text)
 
-/** Effect of a key on the line that it edits. */
+/** Effect of a key on the edited line. */
 interface KeyEffect {
   readonly action: Editor.Action
   readonly question: Questions.Pending | undefined
 }
 
-/** Something that takes its time. */
+/** Work that takes time, such as a turn or a user command. */
 interface Work<A, E, R> {
   readonly run: Effect.Effect<A, E, R>
-  /** Asks it to end; false when that cannot be asked, and it is interrupted. */
+  /** Asks the work to end. Returns false if it cannot be asked, in which case it is interrupted. */
   readonly stop: Effect.Effect<boolean>
   /** Lines about the current activity. */
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
 
-/** Result of the work: ended, or left with the program. */
+/** Result of the work: it ended, or the user left the program. */
 type WorkResult<A, E> =
   | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E>; readonly stopped: boolean }
   | { readonly _tag: "Leave"; readonly code: number }
 
-/** The lines above what is typed, which is a line for the session or the answer to a question. */
+/** Creates the view above the typed text, which is a line for the session or the answer to a question. */
 const makeView =
   (
     dialog: Dialog,
@@ -96,14 +96,14 @@ const makeView =
     }
   }
 
-/** Interrupts what may not end, and waits a while for it to end. */
+/** Interrupts work that may not end, and waits a limited time for its end. */
 const interruptWork = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
     return Effect.raceFirst(Effect.interruptible(Fiber.await(fiber)), Effect.interruptible(Effect.sleep(graceMillis)))
   })
 
-/** Watches work that is under way until it ends, or the user leaves. */
+/** Watches running work until it ends or the user leaves. */
 const watchWork = Effect.fnUntraced(function* <A, E>(
   dialog: Dialog,
   work: Pick<Work<A, E, never>, "stop" | "view">,
@@ -111,15 +111,15 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
 ): Effect.fn.Return<WorkResult<A, E>, never, SessionServices> {
   const context = yield* Effect.context<SessionServices>()
   const { live, options, screen } = dialog
-  /** Held as long as the conversation is gone through. */
+  /** Held while the user scrolls through the conversation. */
   const viewed = yield* Semaphore.make(1)
   let stopped = false
   let typedAt = -Infinity
   let burstAt = -Infinity
 
   /**
-   * The question that typed input answers now. A user who was typing when it appeared has not seen it yet, so that
-   * input is not an answer.
+   * Returns the question that typed input currently answers. Input typed when the question appeared is not an answer,
+   * because the user has not seen the question yet.
    */
   const findAskedQuestion = (now: number): Questions.Pending | undefined => {
     const { asked } = dialog
@@ -139,9 +139,9 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
     if (!(yield* work.stop)) yield* Effect.forkDetach(Fiber.interrupt(fiber))
   })
 
-  /** Stops the work, and puts what waits behind it back into the prompt. */
+  /** Stops the work, and returns the waiting input to the prompt. */
   const stop = Effect.gen(function* () {
-    // Before the work ends, which would begin what is next.
+    // Messages are taken back before the work ends, because its end would start the next message.
     const messages = yield* live.takeBack
     const lines = [
       ...messages.map(
@@ -158,8 +158,8 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
   })
 
   /**
-   * Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were
-   * typed.
+   * Queues a line for later; a message may be added to the current turn instead. Lines stay in the order in which they
+   * were typed.
    */
   const queueLine = Effect.fnUntraced(function* (line: TypedLine, busy: "queue" | "steer") {
     const isMessage = SlashCommands.parse(line.text) === undefined && !isShell(line.text)
@@ -195,13 +195,13 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
       dialog,
       PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", ")))
     )
-    // Another client may have answered first, or the turn is over.
+    // Another client may have answered first, or the turn may be over.
     yield* Effect.catchTag(live.answer(pending.id, pending.parseAnswer(answers)), "AnswerRejected", ({ message }) =>
       Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim")))
     )
   })
 
-  /** A key goes to the question that is asked, else to the line that is typed. */
+  /** Passes a key to the open question if there is one, otherwise to the typed line. */
   const applyKey = (key: Keys.Key, now: number): KeyEffect => {
     const question = findAskedQuestion(now)
     if (now - typedAt >= pauseMillis) burstAt = now
@@ -257,7 +257,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
     _tag: "Leave",
     code
   }))
-  // A user who goes through the conversation is not taken out of it by the end of the turn.
+  // The end of a turn does not interrupt a user who is scrolling through the conversation.
   const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
     viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped }))
   )
@@ -266,13 +266,13 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })
 
-/** Does the work with the keyboard watched. */
+/** Runs the work while watching the keyboard. */
 export const runWork = <A, E, R>(
   dialog: Dialog,
   work: Work<A, E, R>
 ): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
   Effect.acquireUseRelease(
-    // Detached, so that work that does not end when interrupted is not awaited.
+    // Detached, so that work that ignores its interruption is not awaited.
     Effect.forkDetach(work.run),
     (fiber) => watchWork(dialog, work, fiber),
     (fiber, exit) => (Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interruptWork(fiber))

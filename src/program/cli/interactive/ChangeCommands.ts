@@ -1,15 +1,15 @@
 /**
- * Commands of a session about the files that its turns changed: `/diff`, `/undo`, `/redo` and `/checkpoints`.
+ * Session commands for the files changed by its turns: `/diff`, `/undo`, `/redo` and `/checkpoints`.
  *
  * **Details**
  *
- * A turn that is undone is left behind: the conversation continues in a new session with the messages before it, and
- * the files are put back. `files` or `conversation` do one of both. Nothing is lost: `/redo` goes forward again, and
- * `/resume` finds the session that was left.
+ * Undoing a turn continues the conversation in a new session with the messages before that turn, and restores the
+ * files. `files` or `conversation` undoes only one of the two. Nothing is lost: `/redo` reverts the undo, and `/resume`
+ * finds the previous session.
  *
  * **Gotchas**
  *
- * After `/undo files` the model is not told; its file tools notice files that are no longer what they showed.
+ * The model is not informed of `/undo files`; its file tools detect files that changed since they were read.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -37,13 +37,13 @@ import {
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 
-/** Makes a command during which no turn begins. */
+/** Creates a command during which no turn starts. */
 const makeHeldAction = (
   work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
 ): DialogCommand["run"] =>
   makeCommandAction((argument, dialog) => Effect.scoped(Effect.andThen(dialog.live.hold, work(argument, dialog))))
 
-/** Lines of `/diff`. */
+/** Maximum number of lines printed by `/diff`. */
 const diffLines = 2_000
 
 const makeRoom = ({ screen }: Dialog, most: number): DiffText.Room => ({
@@ -105,11 +105,11 @@ interface UndoRequest {
   readonly files: boolean
   readonly conversation: boolean
   readonly conflicts: "ask" | "force" | "keep"
-  /** Run to go back to the beginning of. */
+  /** Number of the run whose beginning is restored. */
   readonly number: number | undefined
 }
 
-/** Reads arguments; undefined for words that mean nothing. */
+/** Parses the arguments; returns `undefined` if they are invalid. */
 const parseArguments = (argument: string): UndoRequest | undefined => {
   const given = argument
     .toLowerCase()
@@ -140,7 +140,7 @@ const describeUsage = (name: "undo" | "redo"): string =>
   `/${name} takes files or conversation for one of both, force or keep for files that were changed ` +
   `since${name === "undo" ? ", and a number of /checkpoints to go back to" : ""}.`
 
-/** Asks about files that were changed since; undefined leaves everything as it is. */
+/** Asks about files that were changed since the run. Returns `undefined` if nothing may be changed. */
 const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Plan) => {
   const [them, rest] = [conflicts.length === 1 ? "it" : "them", steps.length]
   return Picker.choose<"force" | "keep" | undefined>(dialog, {
@@ -160,7 +160,7 @@ const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Pl
   })
 }
 
-/** Changes the files of a run; false where the user decides to change nothing. */
+/** Undoes or redoes the file changes of a run. Returns false if the user decides to change nothing. */
 export const moveFiles = Effect.fnUntraced(function* (
   dialog: Dialog,
   set: ChangeSets.ChangeSet,
@@ -186,7 +186,7 @@ export const moveFiles = Effect.fnUntraced(function* (
   return true
 })
 
-/** Goes on in a session with the messages of another one before a position. */
+/** Continues in a new session that has the messages of another session before a position. */
 export const forkAt = Effect.fnUntraced(function* (
   dialog: Dialog,
   from: ChangeSets.ChangeSet["sessionId"],
@@ -236,7 +236,7 @@ const undo = makeHeldAction(
       if (wanted.files && !(yield* moveFiles(dialog, set, "undo", wanted.conflicts))) return
     }
     if (!wanted.conversation || target.position === undefined) return printLines(dialog, "")
-    // Turns that are left with their files as they are count as undone too.
+    // Turns whose files are left unchanged also count as undone.
     if (!wanted.files) for (const set of sets) yield* FileUndo.use((undo) => undo.leave(set))
     yield* forkAt(dialog, target.sessionId, target.position)
   })

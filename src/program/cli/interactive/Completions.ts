@@ -1,6 +1,6 @@
 /**
  * Completions of the typed text: commands after `/`, words of their arguments, files after `@`. Files ignored by
- * `.gitignore` are left out. A file that is named in a message is attached to it (`Attachments`).
+ * `.gitignore` are left out. A file named in a message is attached to it (`Attachments`).
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -16,22 +16,22 @@ import * as FuzzyMatch from "./FuzzyMatch.ts"
 import type { Choice } from "./PromptLine.ts"
 import { type ArgumentWord, listNames } from "./SlashCommands.ts"
 
-/** A text in place of a part of the line. */
+/** A text that replaces a part of the line. */
 export interface Completion {
   readonly from: number
   readonly text: string
-  /** True if the line is complete with it: a command that needs no argument. */
+  /** True if the line is complete after the replacement: a command that needs no argument. */
   readonly isComplete: boolean
 }
 
 /** Word at the cursor that can be completed. */
 export interface Token {
   readonly kind: "argument" | "command" | "file"
-  /** Offset of its sign. */
+  /** Offset of the sign before the word. */
   readonly from: number
-  /** Text behind its sign. */
+  /** Text after the sign. */
   readonly query: string
-  /** Command of an argument; empty for others. */
+  /** Name of the command whose argument is completed; `undefined` for other words. */
   readonly name?: string
 }
 
@@ -46,10 +46,10 @@ export const findToken = ({ cursor, text }: Pick<Editor.State, "cursor" | "text"
   return file === null ? undefined : { kind: "file", from: cursor - (file[1] ?? "").length - 1, query: file[1] ?? "" }
 }
 
-/** Rows of a list at most. */
+/** Maximum number of rows of a list. */
 const mostListed = 50
 
-/** Names that begin with the query come first, so that the list matches the command that Enter would run. */
+/** Names that start with the query come first, so that the first row is the command that Enter would run. */
 const matchCommands = (
   commands: ReadonlyArray<DialogCommand>,
   { from, query }: Token
@@ -95,7 +95,7 @@ interface Sources {
   readonly words?: ReadonlyArray<ArgumentWord> | undefined
 }
 
-/** The choices for a word, the best first. */
+/** Lists the choices for a word, best first. */
 export const listCompletions = (
   token: Token,
   { commands, files, words = [] }: Sources
@@ -104,17 +104,17 @@ export const listCompletions = (
   return token.kind === "file" ? matchFiles(files, token) : matchArguments(words, token)
 }
 
-/** Files below the working directory. */
+/** List of the files below the working directory. */
 export interface FileList {
   readonly files: () => ReadonlyArray<string>
-  /** Reads them, unless that was done just now. */
+  /** Reads the files, unless they were read recently. */
   readonly load: (cwd: string) => Effect.Effect<void>
 }
 
-/** Files that are listed. */
+/** Maximum number of files in the list. */
 const mostFiles = 20_000
 
-/** Time for which a list is used again. */
+/** Time for which a list is reused, in milliseconds. */
 const freshMillis = 5000
 
 export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Path.Path> = Effect.map(
@@ -133,7 +133,7 @@ export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Pa
           place = cwd
           readAt = now
           const FileWalk = yield* Effect.promise(() => import("../../../places/FileWalk.ts"))
-          // A name with a blank would end at it.
+          // Names with white space are left out, because the word would end there.
           files = yield* FileWalk.walkFiles(cwd, { unreadable: 0, exhausted: false }).pipe(
             Stream.map(({ relative }) => relative),
             Stream.filter((relative) => !/[\s@]/.test(relative)),

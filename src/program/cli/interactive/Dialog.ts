@@ -58,7 +58,7 @@ export type SessionServices =
   | SessionStore
   | ToolRegistry
 
-/** Header lines about the program. */
+/** Facts about the program, shown in the header. */
 export interface About {
   readonly version: string
   readonly provider: string
@@ -66,74 +66,75 @@ export interface About {
   readonly cwd: string
 }
 
-/** Values of a session; its services come from the Context. */
+/** Values of a session. Its services come from the Context. */
 export interface InteractiveOptions {
   readonly terminal: Terminal
   readonly history: History
   readonly display: Values["display"]
   readonly about: About
-  /** The session to begin with; `known` is what is stored of one that is resumed. */
+  /** The first session. `known` is the stored session if it is resumed. */
   readonly session: { readonly id: SessionId; readonly known: Session | undefined }
-  /** The folder that `latest` is about; all of them when absent. */
+  /** Folder in which `latest` is searched; `undefined` for all folders. */
   readonly folder?: SessionFolder | undefined
-  /** The id of the next new session. */
+  /** Creates the id of the next new session. */
   readonly newSession: Effect.Effect<SessionId>
   /** Run options besides the prompt: tools, source, limits. */
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
-  /** Adds to the first prompt of each session what the user chose for all of them. */
+  /** Adds the content that the user selected for all sessions to the first prompt of each session. */
   readonly preload?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /** Directories of the user and of the agent, whose credentials are not attached to messages. */
   readonly places?: Places | undefined
-  /** Commands of plugins, after the program's own. */
+  /** Commands of plugins, listed after the program's own commands. */
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
-  /** The user's own commands (`quick_commands`). */
+  /** Custom commands of the user (`quick_commands`). */
   readonly quickCommands?: Values["quickCommands"] | undefined
-  /** Takes what plugins and libraries print while the session lasts, without secrets, in pieces of any cut. */
+  /**
+   * Passes text printed by plugins and libraries to a function while the session lasts, without secrets and split at
+   * arbitrary positions.
+   */
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
-  /** Lets the user's editor change a text; none when absent. */
+  /** Opens a text in the user's editor; `undefined` if no editor is available. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
   /** The initial mode. Default: the mode of the approvals. */
   readonly mode?: PermissionMode | undefined
   /** Runs commands of the program. */
   readonly program?: ProgramCall | undefined
-  /** The agent's home directory, for files written by commands. */
+  /** The agent's home directory, in which commands write files. */
   readonly home?: string | undefined
   /** Stores a note of the user in the memory and returns its location. */
   readonly remember?: ((text: string) => Effect.Effect<string, ConfigError | MemoryRefused>) | undefined
   /** The clipboard of this machine. */
   readonly clipboard?: Clipboard | undefined
-  /** Themes to choose from; the dark one when absent. */
+  /** Available themes; `undefined` for only the dark theme. */
   readonly theme?: ThemeOptions | undefined
-  /** Models to choose from; none when absent. */
+  /** Available models; `undefined` if the model cannot be changed. */
   readonly models?: ModelChoices | undefined
-  /** Notifications and the title of the window; none when absent. */
+  /** Notifications and the window title; `undefined` for neither. */
   readonly notify?: NotifyOptions | undefined
-  /** The status line; none when absent. */
+  /** Settings of the status line; `undefined` for no status line. */
   readonly status?: Pick<StatusLine, "compactAt" | "home"> | undefined
-  /** Lets plugins speak in this conversation as long as it lasts. */
+  /** Connects plugins to this conversation until the scope closes, so that they can send messages. */
   readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
 }
 
 /** A command of this session. */
 export type DialogCommand = Command<Dialog, SessionServices>
 
-/** A line that was sent: as shown on the screen, with marks for long pastes, and as full text. */
+/** A sent line: as shown on the screen, with marks for long pastes, and as full text. */
 export interface TypedLine {
   readonly shown: string
   readonly text: string
 }
 
-/**
- * Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts.
- */
+/** Prints lines from other sources: below the shown text or, while an answer is being written, between its parts. */
 export interface Feed {
   put: (block: Block) => void
 }
 
-/** A question that a turn waits for. */
+/** A question that a turn is waiting for. */
 export type TurnQuestion = Exclude<OpenQuestion, { readonly _tag: "Plan" }>
 
-/** Mutable state is changed by the terminal's own fiber, and by the one that shows a turn. */
+/** State of the terminal client. It is changed by the terminal's fiber and by the fiber that shows a turn. */
 export interface Dialog {
   readonly options: InteractiveOptions
   readonly live: LiveSession
@@ -144,43 +145,46 @@ export interface Dialog {
   readonly commands: ReadonlyArray<DialogCommand>
   readonly feed: Feed
   readonly statusLine: StatusLine | undefined
-  /** Files that `@` names. */
+  /** Files that can be named after `@`. */
   readonly files: FileList
-  /** Words that the argument of a command may be. */
+  /** Returns the words that complete the argument of a command. */
   readonly argumentWords: (command: DialogCommand) => Effect.Effect<ReadonlyArray<ArgumentWord>>
   verbosity: Verbosity
-  /** Themes; `undefined` if the terminal is not painted. */
+  /** Themes; `undefined` if the terminal has no colours. */
   readonly themes: ThemeChoice | undefined
   /** State of the vi keys; `undefined` with Emacs keys. */
   vi: ViState | undefined
-  /** Shell commands of the user with their output, which are sent with the next message. */
+  /** Shell commands of the user with their output, sent with the next message. */
   shared: ReadonlyArray<string>
-  /** The plan that is to be decided on. */
+  /** The plan that waits for the user's decision. */
   plan: Extract<OpenQuestion, { readonly _tag: "Plan" }> | undefined
-  /** Typed text, also during a turn. */
+  /** Typed text, at the prompt and during a turn. */
   editor: Editor.State
   /** Time of the last Ctrl+C. */
   interruptedAt: number
-  /** Lines that were sent while something was under way and are no messages, and all lines behind them. */
+  /** Lines sent while work was in progress that are not messages, and all lines after them. */
   readonly waiting: Array<TypedLine>
-  /** Lines of the messages that wait for their turn, by the ids of the messages. */
+  /** Lines of the queued messages, by the ids of the messages. */
   readonly sent: Map<string, TypedLine>
   /** Messages that are already on the screen. */
   readonly echoed: Set<string>
-  /** Questions of the turn that wait, the oldest first. */
+  /** Open questions of the turn, oldest first. */
   questions: ReadonlyArray<TurnQuestion>
-  /** The question that is asked now, as it is shown. */
+  /** The question that is currently shown. */
   asked: Pending | undefined
 }
 
-/** Shows a line of the program's own; while an answer is being written, between its parts. */
+/** Shows a line of the program. While an answer is being written, the line appears between its parts. */
 export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void =>
   feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
-/** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
+/**
+ * Maximum length of a text that the history stores completely, in characters. A longer text is stored with its paste
+ * marks.
+ */
 const mostRemembered = 10_000
 
-/** Adds a line to the history. A command for the shell is remembered as long as the session, and no longer. */
+/** Adds a line to the history. A shell command is remembered only until the session ends. */
 export const rememberLine = ({ options }: Pick<Dialog, "options">, { shown, text }: TypedLine): Effect.Effect<void> =>
   options.history.add(text.length > mostRemembered ? shown : text, { keep: !text.startsWith("!") })
 
@@ -196,10 +200,10 @@ export const printError = (dialog: Pick<Dialog, "screen">, error: unknown): void
     ""
   )
 
-/** The command line that resumes a session. */
+/** Formats the command line that resumes a session. */
 export const formatResumeCommand = (id: SessionId): string => `hermes --resume ${id}`
 
-/** Makes a command that ends at the prompt. A failure is printed as a line. */
+/** Creates a command that ends at the prompt. A failure is printed as a line. */
 export const makeCommandAction =
   (
     work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>
@@ -210,7 +214,7 @@ export const makeCommandAction =
       Effect.as(stay)
     )
 
-/** Makes the words of an argument, with their meanings. */
+/** Creates the words that complete an argument, with their descriptions. */
 export const makeArgumentWords =
   (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
   () =>

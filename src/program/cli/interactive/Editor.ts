@@ -1,6 +1,6 @@
 /**
- * The text that a user types, of one or more lines, and the effect of each key on it. Pure: a state and a key produce a
- * new state and an action.
+ * The editor for typed text of one or more lines, and the effect of each key. Pure: a state and a key produce a new
+ * state and an action.
  *
  * The keys follow readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter if the terminal reports it, Ctrl+J, and
  * Enter after a backslash start a new line. Up and down move through the lines and, from the first and the last line,
@@ -22,23 +22,23 @@ export interface State {
   readonly cursor: number
   /** Text cut last, for Ctrl+Y. */
   readonly killed: string
-  /** Index of the shown history line, counted from the newest; 0 is the typed text. */
+  /** Index of the shown history line, counted from the newest; 0 for the typed text. */
   readonly back: number
-  /** Text typed before history navigation. */
+  /** Text that was typed before the user moved through the history. */
   readonly draft: string
-  /** Pasted texts that are folded, by the numbers of their marks. */
+  /** Folded pastes, by the numbers of their marks. */
   readonly pastes: ReadonlyArray<string>
 }
 
-/** Action of a key beyond the text. */
+/** Action of a key other than editing the text. */
 export type Action =
-  /** `pastes` are there where the text has marks for them. */
+  /** `pastes` is set if the text contains paste marks. */
   | { readonly _tag: "Submit"; readonly text: string; readonly pastes?: ReadonlyArray<string> }
-  /** A paste that is too large, with its number of characters. */
+  /** A paste that is too large, with its length in characters. */
   | { readonly _tag: "TooLarge"; readonly characters: number }
   | { readonly _tag: Request }
 
-/** Keys that ask for something besides the text. */
+/** Requests of keys that do not edit the text. */
 type Request =
   | "Leave"
   | "Interrupt"
@@ -52,18 +52,18 @@ type Request =
   | "SearchHistory"
   | "None"
 
-/** Result of a key. */
+/** Result of pressing a key. */
 export interface KeyResult {
   readonly state: State
   readonly action: Action
 }
 
-/** Nothing typed. */
+/** Editor state without text. */
 export const empty: State = { text: "", cursor: 0, killed: "", back: 0, draft: "", pastes: [] }
 
 const none: Action = { _tag: "None" }
 
-/** Characters that are examined for one character as a user sees it. */
+/** Maximum number of code units that are examined to find one grapheme. */
 const reach = 64
 
 const findPreviousCursor = ({ cursor, pastes, text }: State): number => {
@@ -121,7 +121,7 @@ const findLineEnd = ({ cursor, text }: State): number => {
 
 const moveCursor = (state: State, cursor: number): State => ({ ...state, cursor })
 
-/** The text with a part of it replaced, and the cursor behind what is new. */
+/** Replaces a part of the text, and places the cursor after the new part. */
 const replaceText = (state: State, from: number, to: number, text: string): State => ({
   ...state,
   text: state.text.slice(0, from) + text + state.text.slice(to),
@@ -134,7 +134,7 @@ const insertText = (state: State, text: string): State => replaceText(state, sta
 const killText = (state: State, from: number, to: number): State =>
   from === to ? state : { ...replaceText(state, from, to, ""), killed: state.text.slice(from, to) }
 
-/** The state with another text, the cursor at its end. */
+/** Returns the state with another text and the cursor at its end. */
 export const withText = (state: State, text: string): State => ({ ...state, text, cursor: text.length })
 
 const showHistory = (state: State, back: number, history: ReadonlyArray<string>): State => {
@@ -143,7 +143,7 @@ const showHistory = (state: State, back: number, history: ReadonlyArray<string>)
   return text === undefined ? state : { ...withText(state, text), back, draft }
 }
 
-/** The place in another line under or above the cursor. */
+/** Returns the cursor position in the line above or below. */
 const moveVertically = (state: State, start: number): State => {
   const column = Width.measure(state.text.slice(findLineStart(state), state.cursor))
   const line = state.text.slice(start, findLineEnd(moveCursor(state, start)))
@@ -163,7 +163,7 @@ const moveDown = (state: State, history: ReadonlyArray<string>): State => {
   return state.back === 0 ? state : showHistory(state, state.back - 1, history)
 }
 
-/** Returns whether an unescaped backslash precedes the cursor. */
+/** Returns true if an unescaped backslash precedes the cursor. */
 const isContinued = ({ cursor, text }: State): boolean => {
   const slashes = /\\*$/.exec(text.slice(0, cursor))?.[0].length ?? 0
   return cursor === text.length && slashes % 2 === 1
@@ -260,14 +260,14 @@ const applyNamedKey = (state: State, name: string, history: ReadonlyArray<string
   return { state: edit === undefined ? state : edit(state, history), action: none }
 }
 
-/** The text after a key that edits it or moves in it. */
+/** Returns the state after a key that edits the text or moves the cursor. */
 export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State =>
   applyNamedKey(state, name, history).state
 
 /** Converts pasted or typed input to text, with the editor's line ends and without control sequences. */
 const cleanInput = (text: string): string => SafeText.sanitise(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
-/** `history` is what was sent before, the newest last. */
+/** Applies a key. `history` contains the lines sent before, newest last. */
 export const apply = (state: State, key: Key, history: ReadonlyArray<string>): KeyResult => {
   switch (key._tag) {
     case "Text":
@@ -283,13 +283,13 @@ export const apply = (state: State, key: Key, history: ReadonlyArray<string>): K
   }
 }
 
-/** Prefix of the first line. */
+/** Appearance of the editor. */
 interface Look {
-  /** Before the first line, painted. */
+  /** Painted text before the first line. */
   readonly prompt: string
-  /** Columns of it; the lines that follow are indented by as many. */
+  /** Width of the prompt in columns; the following lines are indented by the same width. */
   readonly indent: number
-  /** Under the text, painted, no wider than the terminal. */
+  /** Painted lines below the text, no wider than the terminal. */
   readonly below: ReadonlyArray<string>
 }
 
@@ -297,11 +297,11 @@ const tab = "    "
 
 interface Row {
   readonly text: string
-  /** Offset of its begin in the typed text. */
+  /** Offset of the row's start in the typed text. */
   readonly from: number
 }
 
-/** The rows that one line of the text takes. */
+/** Breaks one line of the text into rows. */
 const breakRows = (line: string, from: number, columns: number): ReadonlyArray<Row> => {
   const rows: Array<Row> = []
   let text = ""
@@ -322,11 +322,11 @@ const breakRows = (line: string, from: number, columns: number): ReadonlyArray<R
     at += grapheme.text.length
   }
   rows.push({ text, from: begin })
-  // The cursor after a full row is on the next row.
+  // After a full row the cursor is on the next row.
   return width >= columns ? [...rows, { text: "", from: at }] : rows
 }
 
-/** Lays the text out: lines cut to the rows that the terminal has, around the cursor. */
+/** Renders the text with the rows around the cursor that fit the terminal. */
 export const render = (state: State, look: Look, { columns, rows }: Size): Lines => {
   const room = Math.max(4, columns - look.indent - 1)
   const all: Array<Row> = []

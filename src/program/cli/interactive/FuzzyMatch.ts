@@ -7,7 +7,7 @@
 
 const isBoundary = (text: string, index: number): boolean => index === 0 || /[\s/._-]/.test(text.charAt(index - 1))
 
-/** Scores a text against a query, both in lower case; `undefined` if it does not match. */
+/** Scores a text against a query, both in lower case; returns `undefined` if the text does not match. */
 const scoreMatch = (query: string, text: string): number | undefined => {
   if (query === "") return 0
   const base = text.lastIndexOf("/") + 1

@@ -1,9 +1,9 @@
 /**
- * Esc Esc: back to an earlier message of the conversation. It continues in a copy of the session that ends before that
- * message, which is there to be changed and sent again. Where turns since then changed files, the user chooses if these
- * are undone, too.
+ * Esc Esc: goes back to an earlier message of the conversation. The conversation continues in a copy of the session
+ * that ends before that message, and the message can be edited and sent again. If later turns changed files, the user
+ * chooses whether to undo those changes too.
  *
- * The session that is left stays as it is; `/redo` and `/resume` find it.
+ * The original session is unchanged; `/redo` and `/resume` find it.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -17,13 +17,13 @@ import { printError, type Dialog, printLines, type SessionServices } from "./Dia
 import * as Editor from "./Editor.ts"
 import * as Picker from "./Picker.ts"
 
-/** Text of a message as it was typed: without what was added to it. */
+/** Returns the text of a message as it was typed, without the text added to it. */
 const extractTypedText = (text: string): string => text.split(/\n\n<(?:user_shell|file|stdin) ?/, 1)[0] ?? text
 
-/** An earlier message, and the place of it. */
+/** An earlier message and its position. */
 interface EarlierMessage {
   readonly text: string
-  /** Messages before it. */
+  /** Number of messages before this message. */
   readonly position: number
 }
 
@@ -76,7 +76,7 @@ const rewindConversation = Effect.fnUntraced(function* (dialog: Dialog) {
   dialog.editor = Editor.withText(Editor.empty, SafeText.sanitise(chosen.text))
 })
 
-/** Goes back, where the user chooses a message; no turn begins meanwhile. */
+/** Lets the user choose a message and goes back to it. No turn starts in the meantime. */
 export const goBack = (dialog: Dialog): Effect.Effect<void, never, SessionServices> =>
   Effect.scoped(Effect.andThen(dialog.live.hold, rewindConversation(dialog))).pipe(
     Effect.catch((error) => Effect.sync(() => printError(dialog, error)))

@@ -1,9 +1,9 @@
 /**
  * History of sent lines, kept from session to session in a file that only the user can read.
  *
- * One line of JSON for each text, so that texts of several lines are kept, added at the end, so that two sessions at
- * the same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same
- * text twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
+ * Each text is stored as one line of JSON, so that it may contain line breaks. Lines are appended, so that concurrent
+ * sessions do not overwrite each other. Secrets recognized by their format are not stored, and the same text is not
+ * stored twice in a row. The file is reduced to its newest {@link maxEntries} entries when it has twice as many.
  *
  * A file that cannot be read or written is reported in one warning; the session continues without it.
  *
@@ -18,15 +18,15 @@ import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import * as SafeText from "../render/SafeText.ts"
 
-/** Texts that are kept. */
+/** Maximum number of stored texts. */
 export const maxEntries = 1000
 
 const ownerOnly = 0o600
 
 export interface History {
-  /** The newest last. */
+  /** Texts of the history, newest last. */
   readonly entries: () => ReadonlyArray<string>
-  /** Adds a text; without `keep`, for this session alone. */
+  /** Adds a text. If `keep` is false, the text is remembered only for this session. */
   readonly add: (text: string, options: { readonly keep: boolean }) => Effect.Effect<void>
 }
 
@@ -44,10 +44,10 @@ const parse = (content: string): ReadonlyArray<string> =>
 
 const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
 
-/** Content of the file; empty without a file. */
+/** Reads the content of the file; empty if the file does not exist. */
 const readEntries = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, path: string) {
   if (!(yield* fs.exists(path))) return []
-  // A file that others could read was not made here.
+  // The mode is set again, because a file that others can read was not created here.
   yield* fs.chmod(path, ownerOnly)
   const entries = parse(yield* fs.readFileString(path))
   if (entries.length < 2 * maxEntries) return entries.slice(-maxEntries)
@@ -58,7 +58,7 @@ const readEntries = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, path
   return kept
 })
 
-/** The history in a file. */
+/** Opens the history in a file. */
 export const openHistory = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<History, never, FileSystem.FileSystem | Path.Path> {

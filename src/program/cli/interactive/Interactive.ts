@@ -2,15 +2,15 @@
  * The interactive session of `hermes chat`: a prompt, the agent's work on it, and the next prompt.
  *
  * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output is sent with the next
- *   message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never any
- *   of them.
+ *   message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is always a
+ *   message.
  * - Ctrl+C stops the current work; the output so far and the session remain. A second Ctrl+C within two seconds exits
  *   with 130; at the prompt it clears the line. Ctrl+D exits with 0.
  * - Log lines of the runtime are written between the lines of the session, never inside them.
  * - On every exit, `on_session_finalize` is emitted and the command that resumes the session is shown.
  *
- * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether
- * there is one is the caller's to know.
+ * Settings and the terminal are passed as values; services come from the Context. The session uses the terminal
+ * exclusively. The caller must ensure that a terminal is available.
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
  */
@@ -63,13 +63,13 @@ import { makeKeyboard } from "./TerminalDevice.ts"
 import * as Turn from "./Turn.ts"
 import * as ViKeys from "./ViKeys.ts"
 
-/** Returns the line that a quick command expands to, or `undefined` if it does not define one. */
+/** Returns the line to which a quick command expands, or `undefined` if the command does not define a line. */
 const formatQuickLine = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
   if (type === "exec") return command === undefined ? undefined : `!${command}`
   return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
 }
 
-/** Makes the commands of `quick_commands`: a line for the shell, or another name for a line. */
+/** Creates the commands of `quick_commands`: each runs a shell line or is an alias of another line. */
 const makeQuickCommands = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
   Object.entries(quickCommands).flatMap(([name, quick]) => {
     const line = formatQuickLine(quick)
@@ -85,13 +85,16 @@ const makeQuickCommands = (quickCommands: Values["quickCommands"]): ReadonlyArra
 
 export type { About, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
 
-/** A quick command may name another one; so many lines in one are a circle. */
+/**
+ * Maximum number of expansions of quick commands in one line. Because a quick command may name another quick command, a
+ * higher number indicates a cycle.
+ */
 const maxTyped = 10
 
-/** The code to leave with, or undefined to go on. */
+/** Exit code, or `undefined` to continue the session. */
 type Outcome = number | undefined
 
-/** A reader whose events others take along. */
+/** Wraps a reader so that each event it returns is also passed to `follow`. */
 const followReader = (
   { arrived, poll, take }: LiveSession.Reader,
   follow: (event: HostEvent) => void
@@ -105,7 +108,7 @@ const followReader = (
   take: Effect.tap(take, (event) => Effect.sync(() => follow(event)))
 })
 
-/** Looks up the status from time to time, and shows it. */
+/** Reads the status periodically and shows it. */
 const keepStatus = (
   { refresh }: LiveStatus.LiveStatus,
   screen: Transcript.Transcript
@@ -118,7 +121,7 @@ const keepStatus = (
     Effect.asVoid
   )
 
-/** Begins the live session, and shows it from now on. */
+/** Opens the live session and starts to show it. */
 const make = Effect.fnUntraced(function* (
   options: InteractiveOptions,
   screen: Transcript.Transcript,
@@ -133,7 +136,7 @@ const make = Effect.fnUntraced(function* (
     mode: options.mode,
     prepare: preload
   })
-  // The terminal is written by this process: turns wait for it, and it is never cut off.
+  // This process writes to the terminal, so turns wait for the reader and it is never disconnected.
   const reader = yield* live.subscribe({ whenBehind: "wait" })
   const statusLine =
     options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
@@ -185,17 +188,17 @@ const make = Effect.fnUntraced(function* (
   return dialog
 })
 
-/** Logs are lines of the session. */
+/** Creates a logger that prints log entries as lines of the session. */
 const makeLogger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
     showNote({ feed }, screen.asidePaint.text(SafeText.toLine(LogLine.render(logLevel, message)), "yellow"))
   })
 
-/** Shows what plugins print, line by line. */
+/** Returns a function that shows the output of plugins line by line. */
 const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): ((text: string) => void) => {
   let rest = ""
   return (text) => {
-    // Nothing more comes behind an empty piece.
+    // An empty piece marks the end of the output.
     const lines = SafeText.toPlainText(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
     rest = lines.pop() ?? ""
     for (const line of lines) showNote({ feed }, asidePaint.text(line, "dim"))
@@ -222,7 +225,7 @@ const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage):
     return undefined
   })
 
-/** Keeps a note of the user's in the memory. */
+/** Stores a note of the user in the memory. */
 const storeNote = (
   dialog: Dialog,
   text: string,
@@ -238,7 +241,7 @@ const storeNote = (
       )
   })
 
-/** Performs a line. Turns wait while the terminal itself is working. */
+/** Executes a line. Turns wait while the terminal is busy. */
 const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> =
   Effect.fnUntraced(function* (dialog, { shown, text: line }, depth) {
     const holdTurns = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
@@ -273,7 +276,7 @@ const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.E
     }
   })
 
-/** Shows an event that is not part of a turn that is shown already, or the turn that it begins. */
+/** Shows an event outside of a shown turn, or the turn that starts with it. */
 const handleEvent = Effect.fnUntraced(function* (
   dialog: Dialog,
   event: HostEvent
@@ -301,8 +304,8 @@ const handleEvent = Effect.fnUntraced(function* (
 })
 
 /**
- * Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event
- * came first.
+ * Waits for the next line: a line typed while work was in progress, or a line typed at the prompt. Returns `undefined`
+ * if an event comes first.
  */
 const waitForLine = Effect.fnUntraced(function* (
   dialog: Dialog
@@ -315,12 +318,12 @@ const waitForLine = Effect.fnUntraced(function* (
   const prompted = Effect.map(PromptLine.prompt(dialog), (line) => {
     typed = line
   })
-  // A line that was sent in the same moment as an event came is kept all the same.
+  // A line sent at the same moment as an event is not lost.
   yield* Effect.raceFirst(prompted, reader.arrived)
   return typed
 })
 
-/** Lets the user choose a line that was sent before, the newest first. */
+/** Lets the user choose a previously sent line, newest first. */
 const searchHistory = Effect.fnUntraced(function* (dialog: Dialog) {
   const entries = Array.from(new Set(dialog.options.history.entries().toReversed()))
   const choices = entries.map((value) => ({ label: SafeText.toLine(redactText(value)), value }))
@@ -365,13 +368,13 @@ const runDialog = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return
   }
 })
 
-/** Shows what reviews of the conversation did. */
+/** Shows the results of reviews of the conversation. */
 const printNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
   if (notices.length > 0)
     printLines(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.toLine(notice), "dim")), "")
 }
 
-/** Gives a review of the conversation a little time before the program is left. */
+/** Waits a short time for a review of the conversation before the program exits. */
 const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
   const { background } = dialog.live
   if ((yield* background.list).some(({ kind }) => kind === "review")) {
@@ -407,7 +410,7 @@ const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
   )
 })
 
-/** Talks until the user leaves. Gives the exit code. */
+/** Runs the conversation until the user leaves. Returns the exit code. */
 export const run = (options: InteractiveOptions): Effect.Effect<number, never, SessionServices> =>
   Effect.suspend(() => {
     const { terminal } = options
@@ -430,7 +433,7 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
       if (options.attach !== undefined) yield* options.attach(dialog.live.conversation)
       return yield* openDialog(dialog).pipe(
         Effect.andThen(runDialog(dialog)),
-        // Ctrl+C leaves at once.
+        // Ctrl+C exits without waiting.
         Effect.tap((code) => (code === 0 ? awaitReview(dialog) : Effect.void)),
         Effect.ensuring(SessionSwitch.leave(dialog))
       )

@@ -1,19 +1,19 @@
 /**
  * Decoder of terminal input into keys. Pure.
  *
- * Input arrives in arbitrary chunks: the beginning of a sequence waits for its end. A paste (bracketed paste) is a
- * single key, so that its line ends do not send the line. Keys with several encodings (xterm, rxvt, the Linux console,
- * the kitty protocol, `modifyOtherKeys`) have one name.
+ * Input arrives in arbitrary chunks: the beginning of a sequence is held until the sequence is complete. A paste
+ * (bracketed paste) is a single key, so that its line ends do not send the line. Keys with several encodings (xterm,
+ * rxvt, the Linux console, the kitty protocol, `modifyOtherKeys`) have one name.
  *
- * A report of the terminal about itself (OSC) is not a key; the decoder passes it to its owner.
+ * A report of the terminal about itself (OSC) is not a key; the decoder passes it to a callback.
  *
  * **Gotchas**
  *
- * Only the following input distinguishes a lone escape from the beginning of a sequence: {@link Decoder.flush} returns
- * it if no input followed.
+ * A lone escape can be distinguished from the beginning of a sequence only by the following input:
+ * {@link Decoder.flush} returns it as a key if no input followed.
  */
 
-/** Typed input: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
+/** Typed input: characters, a pasted text, or the name of a key, prefixed with `ctrl-` and `alt-` for modifiers. */
 export type Key =
   | { readonly _tag: "Text"; readonly text: string }
   | { readonly _tag: "Paste"; readonly text: string }
@@ -21,7 +21,7 @@ export type Key =
 
 /** Sequence that turns bracketed paste on. */
 export const pasteOn = "\u001b[?2004h"
-/** Sequence that turns it off. */
+/** Sequence that turns bracketed paste off. */
 export const pasteOff = "\u001b[?2004l"
 
 const pasteEnd = "\u001b[201~"
@@ -65,14 +65,14 @@ const controls: Readonly<Record<string, string>> = {
 const formatControlName = (char: string): string =>
   controls[char] ?? `ctrl-${String.fromCharCode(char.charCodeAt(0) + 96)}`
 
-/** Shift is included only if it makes a different key. */
+/** Formats the name of a key with modifiers. Shift is included only if it makes a different key. */
 const formatModifiedName = (name: string, modifier: number): string => {
   const bits = Math.max(0, modifier - 1)
   const shift = (bits & 1) !== 0 && name === "enter" ? "shift-" : ""
   return `${(bits & 4) === 0 ? "" : "ctrl-"}${(bits & 2) === 0 ? "" : "alt-"}${shift}${name}`
 }
 
-/** Names a key that is reported by its character (the kitty protocol). */
+/** Returns the name of a key that is reported by its character (the kitty protocol). */
 const toKeyName = (code: number): string => {
   if (code === 13 || code === 57414) return "enter"
   const char = String.fromCodePoint(Math.min(code, 0x10ffff))
@@ -92,11 +92,11 @@ const findSequenceName = (parameters: string, final: string): string | undefined
   return name === undefined ? undefined : formatModifiedName(name, modifier)
 }
 
-/** Body of a sequence after its escape, and the beginnings of it. */
+/** Matches the body of a sequence after its escape, or the beginning of a body. */
 const sequence = /^(?:\[([\d;:<=>?]*)([A-Za-z~^$@])|O([A-Za-z]))/u
 const sequenceBegun = /^(?:\[[\d;:<=>?]*|O)?$/u
 
-/** Rxvt writes a modifier as another final character. */
+/** Final characters with which rxvt encodes a modifier. */
 const rxvt: Readonly<Record<string, number>> = { "^": 5, $: 2, "@": 6 }
 
 /** Consumes input and returns the complete keys. */
@@ -104,7 +104,7 @@ interface Decoder {
   readonly push: (input: string) => ReadonlyArray<Key>
   /** True while a lone escape waits for further input. */
   readonly isEscape: () => boolean
-  /** Returns the waiting escape if no input follows it. */
+  /** Returns the waiting escape as a key if no input follows it. */
   readonly flush: () => ReadonlyArray<Key>
 }
 
@@ -114,7 +114,7 @@ interface Step {
   readonly report?: string
 }
 
-/** A report of the terminal, and the beginnings of one; no report is longer. */
+/** Matches a report of the terminal, or the beginning of one. Longer text is not a report. */
 const report = new RegExp(String.raw`^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)`, "u")
 const reportBegun = new RegExp(String.raw`^\](?:\d[^\u0007\u001b]*\u001b?)?$`, "u")
 const longestReport = 200
@@ -123,7 +123,7 @@ const makeKeyStep = (name: string, length: number): Step => ({ key: { _tag: "Key
 
 const decodeEscape = (input: string): Step | undefined => {
   const rest = input.slice(1)
-  // Two presses, unless a sequence follows.
+  // Two escapes are two key presses, unless a sequence follows.
   if (rest === "\u001b") return undefined
   if (sequenceBegun.test(rest) || (rest.length < longestReport && reportBegun.test(rest))) return undefined
   const told = report.exec(rest)
@@ -158,7 +158,7 @@ const decodeStep = (input: string): Step | undefined => {
   return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : makeKeyStep(formatControlName(first), 1)
 }
 
-/** `told` takes the reports of the terminal. */
+/** Creates a decoder. `told` receives the reports of the terminal. */
 export const make = (told: (report: string) => void = () => undefined): Decoder => {
   let input = ""
   let pasted: string | undefined
@@ -166,7 +166,7 @@ export const make = (told: (report: string) => void = () => undefined): Decoder 
   const readPaste = (): Key | undefined => {
     const begun = pasted ?? ""
     const text = begun + input
-    // The end may lie over the border of two pieces, and nowhere before it.
+    // The end marker may be split between two pieces, but cannot start earlier.
     const end = text.indexOf(pasteEnd, Math.max(0, begun.length - pasteEnd.length))
     input = ""
     if (end < 0) {

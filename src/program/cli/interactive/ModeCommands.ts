@@ -1,6 +1,7 @@
 /**
- * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan` the
- * user is asked if it is carried out, and in which mode; other words are the next message, and planning goes on.
+ * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan`,
+ * the user is asked whether to carry out the plan, and in which mode. Other text is the next message, and planning
+ * continues.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).
  */
@@ -50,7 +51,7 @@ const runModeCommand = Effect.fnUntraced(function* (argument: string, dialog: Di
 
 type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
 
-/** Keeps planning, with nothing to say. */
+/** Answer that continues planning without a message. */
 const undecided: PlanAnswer = { _tag: "Plan", mode: "plan" }
 
 const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
@@ -68,7 +69,7 @@ const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
     nothing: "Press Enter to send this and continue planning."
   })
 
-/** Asks if the plan that was presented is carried out, unless the user went on already. */
+/** Asks whether to carry out the presented plan, unless the user has already continued. */
 export const askForPlan = Effect.fnUntraced(function* (
   dialog: Dialog,
   { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>
@@ -76,7 +77,7 @@ export const askForPlan = Effect.fnUntraced(function* (
   const hasGoneOn = dialog.waiting.length > 0 || dialog.editor.text !== ""
   const answer = hasGoneOn ? undecided : ((yield* chooseForPlan(dialog, question)) ?? undecided)
   if (answer.mode !== "plan") printLines(dialog, formatMode(answer.mode), "")
-  // It was taken back, or another client answered it.
+  // The question may have been withdrawn, or another client may have answered it.
   yield* Effect.ignore(dialog.live.answer(id, answer))
 })
 

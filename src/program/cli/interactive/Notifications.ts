@@ -1,12 +1,12 @@
 /**
- * Tells a user who looks elsewhere: a bell or a notification of the terminal when a long turn ends or a question waits,
- * and a window title that says what the session is at.
+ * Notifies a user who is not watching the terminal: a bell or a terminal notification when a long turn ends or a
+ * question is open, and a window title that shows the state of the session.
  *
  * **Details**
  *
  * Sequences are OSC 9 (iTerm2, WezTerm, ConEmu, Windows Terminal, …) and OSC 777 (rxvt, foot, VTE); a terminal that
- * does not know them shows nothing. The title that was there before is put on the terminal's own stack and taken back
- * at the end.
+ * does not support them shows nothing. The previous title is pushed on the terminal's title stack and restored at the
+ * end.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -20,19 +20,19 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
 import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 
-/** Way to notify. */
+/** Method of notification. */
 export type Method = "off" | "bell" | "osc9" | "osc777"
 
-/** Settings of notifications. */
+/** Options of notifications. */
 export interface NotifyOptions {
   readonly method: Method
-  /** Time that a turn takes, or a question waits, before anybody is notified. */
+  /** Duration of a turn, or of an open question, after which the user is notified. */
   readonly after: Duration.Duration
-  /** The name of the window while the session lasts; undefined leaves it as it is. */
+  /** Window title during the session; `undefined` leaves the title unchanged. */
   readonly title: string | undefined
 }
 
-/** Follows the events of a session. */
+/** Sends notifications for the events of a session. */
 export interface Notifications {
   readonly follow: (event: HostEvent, now: number) => void
 }
@@ -42,11 +42,11 @@ const saveTitle = "\u001b[22;0t"
 const restoreTitle = "\u001b[23;0t"
 const longest = 120
 
-/** A text that ends no sequence and begins none. */
+/** Removes characters that end or start a control sequence. */
 const toPlainText = (text: string): string =>
   Width.cut(SafeText.toLine(Redaction.redactText(SafeText.toPlainText(text))).replaceAll(";", ","), longest)
 
-/** Sequence of a notification. */
+/** Creates the escape sequence of a notification. */
 export const makeSequence = (method: Method, text: string): string => {
   switch (method) {
     case "off":
@@ -60,22 +60,24 @@ export const makeSequence = (method: Method, text: string): string => {
   }
 }
 
-/** Sequence that sets the title of the window. */
+/** Creates the escape sequence that sets the window title. */
 const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
 
-/** The question's text, shortened; `undefined` for a plan, which is reported by the end of its turn. */
+/**
+ * Formats the text of a question, shortened; returns `undefined` for a plan, which is reported at the end of its turn.
+ */
 const formatQuestion = (question: OpenQuestion): string | undefined => {
   if (question._tag === "Plan") return undefined
   return question._tag === "Approval" ? ApprovalQuestion.describeRequest(question.question) : question.question.question
 }
 
-/** Sends notifications while the scope is open; `write` writes to the terminal. */
+/** Creates notifications that are sent until the scope closes. `write` writes to the terminal. */
 export const make = Effect.fnUntraced(function* (
   { after, method, title }: NotifyOptions,
   write: (text: string) => void
 ): Effect.fn.Return<Notifications, never, Scope.Scope> {
   const patience = Duration.toMillis(after)
-  /** Open questions that were not reported yet. */
+  /** Open questions that were not yet reported. */
   const waiting = new Map<string, { readonly text: string; readonly since: number }>()
   let isWorking = false
   const notify = (text: string): void => {

@@ -1,5 +1,5 @@
 /**
- * Lines about a session: at its beginning, at its end, and by `/status`, `/sessions`, `/context` and `/usage`.
+ * Lines about a session, shown at its beginning, at its end, and by `/status`, `/sessions`, `/context` and `/usage`.
  *
  * Source: `hermes-product.md` §1.7 to §1.9.
  */
@@ -14,7 +14,7 @@ import { formatQuantity, renderPairs, abbreviateCount } from "../render/UsageTex
 import * as Width from "../render/Width.ts"
 import type { About } from "./Dialog.ts"
 
-/** The lines that a session begins with. */
+/** Renders the lines shown at the beginning of a session. */
 export const renderBanner = (about: About, id: string, { paint }: { readonly paint: Paint }): ReadonlyArray<string> => {
   const title = `hermes ${about.version}`
   return [
@@ -24,7 +24,7 @@ export const renderBanner = (about: About, id: string, { paint }: { readonly pai
   ]
 }
 
-/** A time as it is spoken of: `5 min ago`. */
+/** Formats an age in words: `5 min ago`. */
 export const formatAgo = (millis: number): string => {
   const minutes = Math.floor(millis / 60_000)
   if (minutes < 1) return "just now"
@@ -92,12 +92,12 @@ export const renderFarewell = (
   ])
 ]
 
-/** The line over the recap of a session. */
+/** Formats the line above the recap of a session. */
 export const formatResumeLine = ({ id, title }: Session, exchanges: number, when: string): string =>
   `Resumed ${title === undefined ? id : `"${SafeText.toLine(title)}"`} · ` +
   `${formatQuantity(exchanges, "exchange")} · last used ${when}`
 
-/** A list of sessions, the newest first. */
+/** Renders a list of sessions, newest first. */
 export const renderSessions = (
   list: ReadonlyArray<Session>,
   current: string,
@@ -113,7 +113,7 @@ export const renderSessions = (
     return Width.cut(`${head}  ${SafeText.toLine(session.title ?? "")}`.trimEnd(), columns - 1)
   })
 
-/** Sign and colour of each kind in the grid. */
+/** Sign and colour of each kind of context in the grid. */
 const looks: Readonly<Record<ContextPart["kind"], readonly [string, Attribute]>> = {
   system: ["S", "magenta"],
   tools: ["T", "yellow"],
@@ -125,7 +125,7 @@ const looks: Readonly<Record<ContextPart["kind"], readonly [string, Attribute]>>
 
 const formatPercent = (part: number, whole: number): string => `${((part / whole) * 100).toFixed(1)}%`
 
-/** The fill in one line. */
+/** Formats the fill of the context window in one line. */
 export const formatContext = ({ tokens, window }: ContextFill): string =>
   window === undefined
     ? `about ${abbreviateCount(tokens)} tokens; the model's window is unknown`
@@ -156,7 +156,7 @@ const renderGrid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray
   ]
 }
 
-/** The lines of `/context`. */
+/** Renders the lines of `/context`. */
 export const renderContext = (fill: ContextFill, paint: Paint): ReadonlyArray<string> => {
   const { parts, tokens, window } = fill
   return [

@@ -1,20 +1,23 @@
 /**
- * Pasted texts of many lines, folded to a mark in the line that is typed: `[paste #1, 200 lines]`. The text takes the
- * mark's place when the line is sent. A mark that is changed is a text like any other. Pure.
+ * Pasted texts of many lines, folded to a mark in the typed line: `[paste #1, 200 lines]`. The text replaces the mark
+ * when the line is sent. An edited mark is treated as ordinary text. Pure.
  *
  * Source: `hermes-product.md` §1.8.
  */
 
-/** Lines up to which a paste stays as it is. */
+/** Maximum number of lines of a paste that is not folded. */
 const mostLines = 10
 
-/** Characters of a paste at most. */
+/** Maximum length of a paste, in characters. */
 export const mostCharacters = 1_048_576
 
 const formatMark = (pastes: ReadonlyArray<string>, index: number): string =>
   `[paste #${index + 1}, ${(pastes[index] ?? "").split("\n").length} lines]`
 
-/** Folds a long paste into a mark. Returns the text for the line, and the pastes including a folded one. */
+/**
+ * Folds a long paste into a mark. Returns the text to insert into the line, and the pastes, including the new one if it
+ * was folded.
+ */
 export const fold = (
   pastes: ReadonlyArray<string>,
   text: string
@@ -30,7 +33,7 @@ export const expand = (line: string, pastes: ReadonlyArray<string>): string => {
   return line.replaceAll(/\[paste #\d+, \d+ lines\]/g, (mark) => texts.get(mark) ?? mark)
 }
 
-/** Returns the length of the mark that ends before an offset, or begins at it; 0 without such a mark. */
+/** Returns the length of the mark that ends or begins at an offset; 0 if there is no mark. */
 export const measureMark = (
   line: string,
   offset: number,

@@ -1,7 +1,6 @@
 /**
- * A list to choose from, with fuzzy search: below the line that is typed, or in place of it. Up and down go through it,
- * Enter and Tab take what is marked, Esc takes nothing. Where a list takes words of the user's own, they are what fits
- * none of its rows.
+ * A list with fuzzy search, shown below the typed line or instead of it. Up and Down move the selection, Enter and Tab
+ * choose the selected row, and Esc cancels. If a list accepts free text, text that matches no row is the answer.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -16,17 +15,17 @@ import * as FuzzyMatch from "./FuzzyMatch.ts"
 import type { Key } from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 
-/** A list to choose from in place of the prompt. */
+/** Options of a list shown instead of the prompt. */
 interface PickerOptions<A> {
   readonly title: string
   readonly choices: ReadonlyArray<PromptLine.Choice<A>>
-  /** Answer that words mean which fit no choice; absent where only choices count. */
+  /** Converts text that matches no choice to an answer; `undefined` if only choices are accepted. */
   readonly ofWords?: ((words: string) => A) | undefined
   /** Row shown instead of the choices if no choice matches. */
   readonly nothing?: string | undefined
 }
 
-/** Choices that are ranked. */
+/** Maximum number of ranked choices. */
 const mostRanked = 200
 
 const rankChoices = <A>(
@@ -35,7 +34,7 @@ const rankChoices = <A>(
 ): ReadonlyArray<PromptLine.Choice<A>> =>
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
-/** Lets the user choose; returns `undefined` if the choice was cancelled. */
+/** Lets the user choose a row; returns `undefined` if the user cancelled. */
 export const choose = Effect.fnUntraced(function* <A>(
   dialog: Dialog,
   {

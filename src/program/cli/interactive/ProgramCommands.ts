@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Settings that are changed here apply from the next start; `/mode`, `/model`, `/theme` and `/effort` apply at once.
+ * Settings changed here take effect at the next start; `/mode`, `/model`, `/theme` and `/effort` apply at once.
  *
  * `/bug` writes a directory for a report about this program: versions, the findings of `hermes doctor`, the settings
  * and the session, without secrets. Nothing is sent.
@@ -28,14 +28,14 @@ import { type Dialog, type DialogCommand, printLines, type SessionServices } fro
 import * as Picker from "./Picker.ts"
 import { stay } from "./SlashCommands.ts"
 
-/** Prints what a command of the program printed. */
+/** Prints the output of a program command. */
 const printResult = (dialog: Dialog, { text }: CalledProgram): void =>
   printLines(dialog, ...(text === "" ? "Done." : text).split("\n"), "")
 
 const callProgram = (dialog: Dialog, argv: ReadonlyArray<string>): Effect.Effect<CalledProgram> =>
   dialog.options.program?.(argv) ?? Effect.succeed({ code: 1, text: "This client cannot run program commands." })
 
-/** A command that is one of the program, with its arguments behind it. */
+/** Creates a slash command that runs a program command with its arguments. */
 const makeProgramCommand =
   (name: string, otherwise: ReadonlyArray<string>, split = splitWords): DialogCommand["run"] =>
   (argument, dialog) =>
@@ -44,12 +44,12 @@ const makeProgramCommand =
       const argv = [name, ...(words.length === 0 ? otherwise : words)]
       const called = callProgram(dialog, argv)
       const { lend } = dialog.options.terminal
-      // The editor of `/config edit` needs the terminal.
+      // The terminal is lent to the editor of `/config edit`.
       printResult(dialog, yield* words[0] === "edit" && lend !== undefined ? lend(called) : called)
       return stay
     })
 
-/** The call behind `test` is one word, as it was typed. */
+/** Parses the arguments of `test`: the call after `test` is one word, exactly as typed. */
 const parseTestCall = (argument: string): ReadonlyArray<string> => {
   const [, call = ""] = /^test\s+(.+)$/s.exec(argument) ?? []
   return call === "" ? splitWords(argument) : ["test", call]
@@ -94,7 +94,7 @@ const exportSession = Effect.fnUntraced(function* (argument: string, dialog: Dia
   )
 })
 
-/** Parts of a report, by the commands that print them. */
+/** Lists the parts of a report with the commands that print them. */
 const listReportParts = (
   session: string | undefined
 ): ReadonlyArray<readonly [file: string, argv: ReadonlyArray<string>]> => [

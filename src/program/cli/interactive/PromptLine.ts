@@ -1,5 +1,5 @@
 /**
- * The prompt: a line is typed, edited and sent.
+ * The prompt, at which a line is typed, edited and sent.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -19,31 +19,31 @@ import * as Pastes from "./Pastes.ts"
 import * as StatusLine from "./StatusLine.ts"
 import * as ViKeys from "./ViKeys.ts"
 
-/** Two Ctrl+C within this time leave. */
+/** Time within which a second Ctrl+C exits, in milliseconds. */
 export const leaveMillis = 2000
 
-/** Two Esc within this time go back to an earlier message. */
+/** Time within which a second Esc goes back to an earlier message, in milliseconds. */
 const againMillis = 800
 
-/** The exit code of leaving by Ctrl+C. */
+/** Exit code after leaving with Ctrl+C. */
 export const interruptedCode = 130
 
 /** Result of the prompt. */
 export type PromptResult =
-  /** `shown` is the line as it was typed, with marks for long pastes, and `text` what it means. */
+  /** `shown` is the line as typed, with marks for long pastes, and `text` is the full text. */
   | { readonly _tag: "Line"; readonly text: string; readonly shown: string }
   | { readonly _tag: "Leave"; readonly code: number }
-  /** The history is to be searched for a line. */
+  /** The user wants to search the history for a line. */
   | { readonly _tag: "Search" }
   /** The user wants to go back to an earlier message. */
   | { readonly _tag: "GoBack" }
-  /** The conversation is to be gone through. */
+  /** The user wants to browse the conversation. */
   | { readonly _tag: "Transcript" }
 
-/** Mark before user text. */
+/** Renders the mark before user text. */
 export const renderMark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
-/** Makes the view of the text being typed, with other lines below it. */
+/** Creates the view of the typed text, with other lines below it. */
 export const makeView =
   (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View =>
   (size) => {
@@ -63,10 +63,10 @@ export const makeView =
     )
   }
 
-/** Leaves what was sent on the screen, as the user typed it. */
+/** Prints a sent line on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => screen.put({ _tag: "User", text })
 
-/** Suspends the program and continues when it is in the foreground again. */
+/** Suspends the program, and continues when it is in the foreground again. */
 export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">): Effect.Effect<void> =>
   Effect.andThen(
     Effect.sync(() => {
@@ -76,19 +76,19 @@ export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">)
     options.terminal.suspend
   )
 
-/** Something to choose from a list. */
+/** An item of a list to choose from. */
 export interface Choice<out A> {
   readonly label: string
-  /** More about it, in one line. */
+  /** Additional information in one line. */
   readonly detail?: string | undefined
   readonly value: A
 }
 
-/** Rows of a list at most, and columns of its labels. */
+/** Maximum number of rows of a list, and maximum width of its labels in columns. */
 const mostRows = 8
 const widestLabel = 32
 
-/** The rows of a list around the one that is marked. */
+/** Renders the rows of a list around the selected row. */
 export const renderRows = (
   choices: ReadonlyArray<Choice<unknown>>,
   selected: number,
@@ -108,7 +108,7 @@ export const renderRows = (
   })
 }
 
-/** Completes what is typed; the names that it could become are shown under it. */
+/** Completes the typed text. Returns the possible names, which are shown below it. */
 export const complete = (dialog: Dialog): ReadonlyArray<string> => {
   const { line, names } = SlashCommands.complete(dialog.commands, dialog.editor.text)
   dialog.editor = Editor.withText(dialog.editor, line)
@@ -118,7 +118,7 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
     : [dialog.screen.asidePaint.text(Width.cut(names.map((name) => `/${name}`).join("  "), columns - 1), "dim")]
 }
 
-/** The line that was sent. */
+/** Returns the result of the prompt for a sent line. */
 export const toLine = ({
   pastes = [],
   text
@@ -128,7 +128,7 @@ export const toLine = ({
   shown: text
 })
 
-/** Puts lines that were not sent before what is typed; long ones are folded as pastes are. */
+/** Inserts unsent lines before the typed text. Long lines are folded like pastes. */
 export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<string>): void => {
   let { pastes } = dialog.editor
   const folded = lines.map((line) => {
@@ -140,7 +140,7 @@ export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<str
   dialog.editor = Editor.withText({ ...dialog.editor, pastes }, [...folded, ...typed].join("\n"))
 }
 
-/** Says that a paste was not taken. */
+/** Describes a paste that was rejected because of its size. */
 export const describeLargePaste = (paint: Paint, characters: number): string =>
   paint.text(
     `The paste is too large (${Math.ceil(characters / 1_048_576)} MiB, at most 1 MiB). Save it in a file ` +
@@ -148,7 +148,7 @@ export const describeLargePaste = (paint: Paint, characters: number): string =>
     "yellow"
   )
 
-/** Opens the prompt in the user's editor and returns a message to display, if any. */
+/** Opens the prompt in the user's editor. Returns lines to display if the editor cannot be used. */
 const editInEditor = (
   { editor, options, ...rest }: Dialog,
   set: (state: Editor.State) => void
@@ -161,7 +161,7 @@ const editInEditor = (
   if (editText === undefined || lend === undefined)
     return Effect.succeed([screen.asidePaint.text("No editor can be opened here.", "dim")])
   screen.live(Screen.renderNothing)
-  // An event that comes meanwhile does not throw away the text in the editor.
+  // An event that arrives in the meantime does not discard the text in the editor.
   return Effect.uninterruptible(lend(editText(Pastes.expand(editor.text, editor.pastes)))).pipe(
     Effect.match({
       onFailure: (error) => [screen.asidePaint.text(SafeText.toLine(error.message), "yellow")],
@@ -173,16 +173,16 @@ const editInEditor = (
   )
 }
 
-/** Goes to the next mode; from `yolo` to the narrowest. */
+/** Switches to the next mode; after `yolo` comes the most restrictive mode. */
 export const switchMode = Effect.fnUntraced(function* ({ live }: Pick<Dialog, "live">) {
   const { mode } = yield* live.state
   const { cycled } = PermissionMode
   const next = cycled[(cycled.findIndex((one) => one === mode) + 1) % cycled.length]
-  // A mode that this program may not take leaves it at the one it has.
+  // If the program may not use the mode, the current mode remains.
   if (next !== undefined) yield* Effect.ignore(live.setMode(next))
 })
 
-/** Shows the whole conversation until the user goes back. */
+/** Shows the whole conversation until the user returns to the prompt. */
 export const showTranscript = (dialog: Dialog): Effect.Effect<void> =>
   Effect.flatMap(
     Effect.promise(() => import("./TranscriptView.ts")),
@@ -206,23 +206,23 @@ export const readKeys = <A, R>(
         if (answer !== undefined) return answer
       }
       if (keyboard.pending()) continue
-      // A window that is being resized reports many sizes; the last one counts.
+      // A window reports many sizes while it is resized; only the last size is used.
       if (resized) screen.redraw()
       resized = false
       yield* show
     }
-    // The keyboard fails with its end alone.
+    // The only failure of the keyboard is the end of its input.
   }).pipe(Effect.catch(() => Effect.succeed(ended)))
 
-/** The list below the line, as long as there is a word to complete. */
+/** The list below the line, shown while a word can be completed. */
 interface Popup {
   readonly token: Completions.Token
   readonly selected: number
-  /** True if the user went through the list. */
+  /** True if the user moved the selection. */
   readonly isMoved: boolean
 }
 
-/** Updates the list for the typed text. A dismissed list reappears with another word. */
+/** Updates the list for the typed text. A dismissed list reappears when another word is typed. */
 const followPopup = (
   editor: Editor.State,
   before: Popup | undefined,
@@ -234,19 +234,19 @@ const followPopup = (
   return isSame ? { ...before, token } : { token, selected: 0, isMoved: false }
 }
 
-/** Reads a line. */
+/** Reads a line at the prompt. */
 export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<PromptResult> {
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
   /** Time of the last Esc. */
   let escapedAt = -Infinity
-  /** Words of the command whose argument is typed. */
+  /** Argument words of the command that is being typed. */
   let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = {
     command: undefined,
     list: []
   }
-  /** The line whose list was put away. */
+  /** The line for which the user closed the list. */
   let hidden: string | undefined
   const listChoices = (): ReadonlyArray<Choice<Completions.Completion>> =>
     popup === undefined
@@ -272,7 +272,7 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     return undefined
   })
 
-  /** Inserts the selected completion into the line and returns the line if this completes it. */
+  /** Inserts the selected completion into the line. Returns the line if the completion completes it. */
   const acceptCompletion = ({ from, isComplete, text }: Completions.Completion): PromptResult | undefined => {
     const { editor } = dialog
     const rest = editor.text.slice(editor.cursor)
@@ -283,7 +283,7 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     return { _tag: "Line", text: line, shown: line }
   }
 
-  /** Passes a key to the list; returns `undefined` if the key is for the line. */
+  /** Passes a key to the list; returns `undefined` if the list does not handle the key. */
   const pressInPopup = (key: Key): { readonly line: PromptResult | undefined } | undefined => {
     if (popup === undefined || key._tag !== "Key") return undefined
     const choices = listChoices()
@@ -306,7 +306,7 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
         return { line: acceptCompletion({ ...chosen.value, isComplete: false }) }
       case "enter": {
         const isExact = token.kind === "file" && choices.some(({ label }) => label === token.query)
-        // A command is what was typed, unless the user went to another one.
+        // The typed command is executed, unless the user selected another one.
         return isMoved || (token.kind === "file" && !isExact) ? { line: acceptCompletion(chosen.value) } : undefined
       }
       default:

@@ -1,10 +1,10 @@
 /**
- * Questions that a tool puts to the user while the agent works, one after the other.
+ * Questions that a tool asks the user while the agent works, one at a time.
  *
  * A question is a block of the session, shown in full regardless of its length; its choices are shown below it until it
- * is answered. An answer is the number of a choice, several numbers if several choices are allowed, or the user's own
- * words. Text that was being typed when the question appeared is restored afterwards. A question whose run is stopped
- * no longer needs an answer.
+ * is answered. An answer is the number of a choice, several numbers if several choices are allowed, or free text. Text
+ * that was being typed when the question appeared is restored afterwards. A question whose run is stopped no longer
+ * needs an answer.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -19,22 +19,22 @@ import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as Dialog from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 
-/** A question that waits for its answer. */
+/** An open question. */
 export interface Pending {
   readonly id: string
-  /** The question and its choices as they are shown: without secrets. */
+  /** The question and its choices without secrets, as shown. */
   readonly shown: Question
-  /** Line below the choices that says what may be typed. */
+  /** Line below the choices that describes the possible input. */
   readonly hint: string
-  /** Time since when it is shown. */
+  /** Time at which the question was first shown. */
   readonly shownAt: number
   /** Text typed as its answer. */
   editor: Editor.State
-  /** The answer that choices or other words mean. */
+  /** Converts choices or free text to an answer. */
   readonly parseAnswer: (answers: ReadonlyArray<string>) => Answer
 }
 
-/** A question as it is shown from now on. */
+/** Creates the open question that is shown from now on. */
 const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
   const secrets = yield* Secrets
   const shownAt = yield* Clock.currentTimeMillis
@@ -64,7 +64,7 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
   }
 })
 
-/** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
+/** Processes an asked or withdrawn question, and shows the question that is now current. */
 export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog, event: HostEvent) {
   if (event._tag === "QuestionAsked" && event.question._tag !== "Plan")
     dialog.questions = [...dialog.questions, event.question]
@@ -76,13 +76,13 @@ export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
   dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
-  // Choices are live lines, which a linear terminal does not show.
+  // Choices are live lines, which a linear terminal does not show, so they are printed.
   if (dialog.options.terminal.isLinear)
     for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint))
       Dialog.showNote(dialog, line)
 })
 
-/** Numbers of choices, as a hint names them: `1–4`. */
+/** Formats the range of choice numbers for the hint: `1–4`. */
 const formatNumbers = (count: number): string => (count === 1 ? "1" : `1–${count}`)
 
 const formatHint = ({ choices, multiple }: Question): string =>
@@ -90,7 +90,7 @@ const formatHint = ({ choices, multiple }: Question): string =>
     ? "Type your answer"
     : `${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
 
-/** Reads a typed line as an answer; undefined for an empty line. */
+/** Parses a typed line as an answer; returns `undefined` for an empty line. */
 export const readAnswer = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
   const words = line.trim()
   if (words === "") return undefined
@@ -116,7 +116,7 @@ const prefixLines = (
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
 
-/** Returns the choices of a question and the hint below them. */
+/** Renders the choices of a question and the hint below them. */
 export const renderChoices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
   ...shown.choices.flatMap((choice, index) =>
     prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)

@@ -1,5 +1,5 @@
 /**
- * A conversation in short: its last exchanges, each cut to a few lines, tool calls counted.
+ * A summary of a conversation: its last exchanges, each shortened to a few lines, with tool calls counted.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -44,20 +44,20 @@ export const toExchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyAr
     const current = found.at(-1)
     if (current === undefined || message.role !== "assistant") continue
     const said = Conversation.readText(message).trim()
-    // The last text is the answer; intermediate text is not.
+    // Only the last text of an exchange is the answer.
     if (said !== "") current.answer = said
     current.tools.push(...Conversation.listToolCalls(message).map(({ name }) => name))
   }
   return found
 }
 
-/** The beginning of a text, without its secrets: those that a user typed are stored as typed. */
+/** Returns the beginning of a text with secrets masked, because user messages are stored as typed. */
 const cutText = (text: string, chars: number): string => {
   const all = Array.from(Redaction.redactText(text))
   return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : all.join("")
 }
 
-/** Lines of at most so many columns, and as many as are allowed. */
+/** Wraps a text to the given width, up to a maximum number of lines. */
 const wrapLines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
   const all = text
     .split("\n")
@@ -67,7 +67,7 @@ const wrapLines = (text: string, columns: number, most: number, paint: Paint): R
   return all.length > most ? [...all.slice(0, most - 1), `${all[most - 1] ?? ""}${paint.text(" …", "dim")}`] : all
 }
 
-/** `3 tool calls: read_file ×2, terminal`. */
+/** Formats the tool calls of an exchange: `3 tool calls: read_file ×2, terminal`. */
 const formatTools = (tools: ReadonlyArray<string>): string => {
   const counts = new Map<string, number>()
   for (const tool of tools) counts.set(tool, (counts.get(tool) ?? 0) + 1)
@@ -75,7 +75,7 @@ const formatTools = (tools: ReadonlyArray<string>): string => {
   return `${formatQuantity(tools.length, "tool call")}: ${SafeText.toLine(names.join(", "))}`
 }
 
-/** The last exchanges, as lines of a terminal. */
+/** Renders the last exchanges as lines for a terminal. */
 export const render = (
   messages: ReadonlyArray<Prompt.Message>,
   bounds: Bounds,

@@ -19,7 +19,7 @@ import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
 
-/** Shows a tool that the user picks: its description and its arguments. */
+/** Shows the description and the arguments of a tool selected by the user. */
 const pickTool = Effect.fnUntraced(function* (dialog: Dialog, offered: ReadonlyArray<SessionReports.OfferedTools>) {
   const { definitions } = yield* ToolRegistry.use(({ snapshot }) => snapshot(dialog.options.input.tools ?? {}))
   const choices = offered.flatMap(({ names, toolset }) =>
@@ -118,7 +118,7 @@ const expand = makeCommandAction(
         ""
       )
     const { asidePaint, size } = dialog.screen
-    // Answers to a question that stayed are shown below a mark in its place.
+    // If the first answer's question was not compacted, a mark is shown in its place.
     const shown =
       found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
     const filter = isFiltered
@@ -134,7 +134,7 @@ const expand = makeCommandAction(
   })
 )
 
-/** Commands that report on the session. */
+/** Commands that show information about the session. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "tools",

@@ -1,5 +1,5 @@
 /**
- * Going from one session to another, and out of the last one, as the terminal shows it.
+ * Switches between sessions and leaves the last one, as shown on the terminal.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -37,7 +37,7 @@ export const resume = Effect.fnUntraced(function* (
 /** Ends the last session: shows its summary and closes it. */
 export const leave = Effect.fnUntraced(function* (dialog: Dialog) {
   const { live } = dialog
-  // No message of the queue begins a turn any more.
+  // Queued messages no longer start a turn.
   yield* live.hold
   yield* live.interrupt
   const session = yield* Effect.catch(live.known, (error) =>

@@ -1,5 +1,5 @@
 /**
- * `/copy` and `/fork`: an answer on the clipboard, and the conversation as a second session.
+ * `/copy` and `/fork`: copies an answer to the clipboard, and copies the conversation to a new session.
  *
  * The text is written to the terminal (OSC 52), which also sets the clipboard over ssh, and to the clipboard program of
  * this machine, if available.
@@ -16,7 +16,7 @@ import * as Title from "../../../store/Title.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Dialog, type DialogCommand, makeCommandAction, printLines } from "./Dialog.ts"
 
-/** Texts of answers, the newest first; without those that only call tools. */
+/** Returns the texts of answers, newest first. Messages that only call tools are skipped. */
 const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
   messages
     .flatMap((message) => {
@@ -29,14 +29,17 @@ const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<str
     })
     .toReversed()
 
-/** The last block of code of a text. */
+/** Returns the last code block of a text. */
 const findCodeBlock = (text: string): string | undefined =>
   Array.from(text.matchAll(/^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)^\1[ \t]*$/gm)).at(-1)?.[2]
 
-/** Bytes that terminals take for the clipboard at most. */
+/** Maximum number of bytes that terminals accept for the clipboard. */
 const mostForTerminal = 74_994
 
-/** Sequence that puts a text on the clipboard; in `tmux` it has to pass through it. */
+/**
+ * Creates the sequence that copies a text to the clipboard. In `tmux` the sequence is wrapped so that it reaches the
+ * outer terminal.
+ */
 const makeClipboardSequence = (text: string, isInTmux: boolean): string => {
   const sequence = `\u001b]52;c;${Base64.encode(text)}\u0007`
   return isInTmux ? `\u001bPtmux;\u001b${sequence}\u001b\\` : sequence

@@ -1,8 +1,8 @@
 /**
- * `!command`: the user's own command, run in the shell without the model. Its output and its result are shown.
+ * `!command`: a command of the user, run in the shell without the model. Its output and its exit code are shown.
  *
- * It does not receive input. Its output is sent with the next message, so that "what does this mean?" can be answered;
- * with `!!` it is not. Secrets in its output are masked, as everywhere. Ctrl+C ends it and all processes that it
+ * It does not receive input. Its output is sent with the next message, so that the model can answer questions about it;
+ * with `!!` it is not sent. Secrets in its output are masked, as everywhere. Ctrl+C ends it and all processes that it
  * started. It does not need an approval, because the user typed it; commands that are always blocked are also blocked
  * here.
  *
@@ -25,14 +25,14 @@ import * as Dialogs from "./Dialog.ts"
 import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 
-/** Characters of an output that are shared: its beginning and its end. */
+/** Maximum number of characters of a shared output, taken from its beginning and its end. */
 const mostShared = 20_000
 
-/** Characters of each end of an output that are kept, and commands whose output is. */
+/** Number of characters stored from each end of an output, and maximum number of stored outputs. */
 const mostOutput = 100_000
 const mostCommands = 10
 
-/** A command with its output, for the model. */
+/** Formats a command with its output for the model. */
 const formatSharedText = (command: string, output: string, ending: string): string => {
   const half = mostShared / 2
   const shown =
@@ -45,7 +45,7 @@ const formatSharedText = (command: string, output: string, ending: string): stri
   )
 }
 
-/** A message, and behind it the output of the commands before it, which are taken. */
+/** Appends the output of earlier commands to a message. The output is removed from the dialog. */
 export const withShared = (dialog: Dialog, prompt: RunInput["prompt"]): RunInput["prompt"] => {
   const { shared } = dialog
   if (shared.length === 0) return prompt
@@ -54,7 +54,7 @@ export const withShared = (dialog: Dialog, prompt: RunInput["prompt"]): RunInput
   return typeof prompt === "string" ? `${prompt}\n\n${after}` : [...prompt, Prompt.textPart({ text: after })]
 }
 
-/** Runs a line with its marks. Gives the exit code with which the program is left, if it is. */
+/** Runs a line, including its `!` marks. Returns the exit code if the user leaves the program. */
 export const run = Effect.fnUntraced(function* (
   dialog: Dialog,
   line: string

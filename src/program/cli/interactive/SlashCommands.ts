@@ -1,8 +1,8 @@
 /**
- * Commands of a session: lines that begin with a slash. They are data, so that plugins can bring some.
+ * Commands of a session: lines that begin with a slash. They are data, so that plugins can provide commands.
  *
- * A command is found by its name or one of its other names, in any case, or by the beginning of exactly one command. Of
- * two commands with one name the first in the list is meant.
+ * A command is found by its name or an alias, ignoring case, or by an unambiguous prefix. If two commands have the same
+ * name, the first in the list is used.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -14,44 +14,44 @@ import { findClosest } from "../../../base/domain/Similarity.ts"
 export type Next =
   | { readonly _tag: "Stay" }
   | { readonly _tag: "Leave"; readonly code: number }
-  /** Asks the agent. */
+  /** Sends a prompt to the agent. */
   | { readonly _tag: "Send"; readonly prompt: RunInput["prompt"] }
-  /** Does what the user could have typed. */
+  /** Executes a line as if the user had typed it. */
   | { readonly _tag: "Type"; readonly line: string }
 
 /** The session waits for the next line. */
 export const stay: Next = { _tag: "Stay" }
 
-/** A word that an argument may be. */
+/** A word that completes an argument. */
 export interface ArgumentWord {
   readonly label: string
   readonly detail?: string | undefined
   readonly value: string
 }
 
-/** A command. `Session` is what it may use of the session, `R` the services that it needs. */
+/** A command. `Session` is the part of the session that it uses, and `R` the services that it needs. */
 export interface Command<in Session, out R = never> {
-  /** Without the slash. */
+  /** Name without the slash. */
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
-  /** Arguments for the help: `[NAME]`. */
+  /** Arguments shown in the help: `[NAME]`. */
   readonly usage?: string | undefined
-  /** One line. */
+  /** Description in one line. */
   readonly help: string
-  /** Words that its argument may be, for the list below the line. */
+  /** Words that complete its argument, for the list below the line. */
   readonly words?: ((session: Session) => Effect.Effect<ReadonlyArray<ArgumentWord>, never, R>) | undefined
   readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
-  /** Behaviour during a turn; without it the command waits for the end of the turn. */
+  /** Action of the command during a turn; `undefined` if the command waits for the end of the turn. */
   readonly meanwhile?:
     | ((argument: string, session: Session, work: RunningWork) => Effect.Effect<void, never, R>)
     | undefined
 }
 
-/** Operations of a command on the running work. */
+/** Operations that a command can perform on the running work. */
 interface RunningWork {
-  /** Asks it to end. */
+  /** Asks the running work to end. */
   readonly stop: Effect.Effect<void>
-  /** Sends a message: for afterwards, or along with the next tool result where that can be. */
+  /** Sends a message: after the work, or with the next tool result if possible. */
   readonly send: (text: string, busy: "queue" | "steer") => Effect.Effect<void>
 }
 
@@ -65,10 +65,10 @@ const maxSuggestions = 3
 
 type CommandNames = Pick<Command<never>, "name" | "aliases">
 
-/** The name of a command and its other names. */
+/** Lists the name of a command and its aliases. */
 export const listNames = ({ aliases = [], name }: CommandNames): ReadonlyArray<string> => [name, ...aliases]
 
-/** Finds a command by its name, another name of it, or an unambiguous beginning, in any case of letters. */
+/** Finds a command by its name, an alias, or an unambiguous prefix, ignoring case. */
 export const find = <C extends CommandNames>(commands: ReadonlyArray<C>, typed: string): CommandMatch<C> => {
   const name = typed.toLowerCase()
   const exact = commands.find((command) => listNames(command).some((other) => other.toLowerCase() === name))
@@ -82,13 +82,16 @@ export const find = <C extends CommandNames>(commands: ReadonlyArray<C>, typed: 
     : { _tag: "Unknown", meant: findClosest(name, commands.flatMap(listNames), maxSuggestions) }
 }
 
-/** A line of the form `/name argument`; undefined for any other: a path, a line that begins with a space. */
+/**
+ * Parses a line of the form `/name argument`; returns `undefined` for any other line, such as a path or a line that
+ * begins with a space.
+ */
 export const parse = (line: string): { readonly name: string; readonly argument: string } | undefined => {
   const found = /^\/([\w?-]*)(?:\s+(.*))?$/s.exec(line.trimEnd())
   return found === null ? undefined : { name: found[1] ?? "", argument: (found[2] ?? "").trim() }
 }
 
-/** Completion of a line: a longer one, or the names that it could become. */
+/** Completes a line. Returns a longer line, or the possible names. */
 export const complete = (
   commands: ReadonlyArray<CommandNames>,
   line: string

@@ -1,6 +1,6 @@
 /**
  * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background
- * work, waiting questions. If the line is too long, the least important parts are left out first.
+ * work and open questions. If the line is too long, the least important parts are omitted first.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -11,23 +11,26 @@ import * as SafeText from "../render/SafeText.ts"
 import { abbreviateCount } from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
 
-/** The status of a dialog, and the part of the window at which a conversation is compacted. */
+/** Settings of the status line. */
 export interface StatusLine {
   readonly status: LiveStatus
-  /** From 0 to 1; `undefined` if a conversation is compacted only after a model rejects it. */
+  /**
+   * Part of the context window, from 0 to 1, at which a conversation is compacted; `undefined` if it is compacted only
+   * after a model rejects it.
+   */
   readonly compactAt: number | undefined
   /** The user's home directory, which is written as `~`. */
   readonly home: string | undefined
 }
 
-/** A part of the line. The part with the lowest rank is left out first. */
+/** A part of the line. The part with the lowest rank is omitted first. */
 interface Segment {
   readonly text: string
   readonly rank: number
   readonly look: Attribute
 }
 
-/** Part of the trigger from which on the context is marked. */
+/** Part of the compaction threshold above which the context is highlighted. */
 const nearlyFull = 0.8
 
 const separator = " · "
@@ -84,7 +87,7 @@ const makeSegments = (
   ]
 }
 
-/** Renders the parts of the line that fit; returns an empty list if the line is absent or empty. */
+/** Renders the parts of the line that fit; returns no lines if there is no status line or if it is empty. */
 export const renderLines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
   if (line === undefined) return []
   let segments = makeSegments(line.status.facts(), line)

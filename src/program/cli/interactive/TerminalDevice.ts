@@ -1,6 +1,6 @@
 /**
- * The port to the terminal that a session talks through, and the keys that are typed there, one by one, whatever the
- * session is doing.
+ * The terminal that a session uses for input and output, and the keys typed there, one at a time, regardless of what
+ * the session is doing.
  *
  * Input is the undecoded data from the terminal in arbitrary chunks; the queue ends when the input is closed. While the
  * session owns the terminal, it receives every key: keys are not echoed and do not raise signals.
@@ -14,7 +14,7 @@ import type { Paint } from "../render/Paint.ts"
 import type { Size } from "../render/Screen.ts"
 import * as Keys from "./Keys.ts"
 
-/** Event of a terminal. `Resumed`: the program was suspended, and the terminal may show anything now. */
+/** Event of a terminal. `Resumed` means that the program was suspended and the screen content is unknown. */
 export type TerminalEvent =
   | { readonly _tag: "Input"; readonly text: string }
   | { readonly _tag: "Resized" }
@@ -31,24 +31,24 @@ export interface Terminal {
   readonly isLinear: boolean
   /** Switches to the alternate screen and back. */
   readonly alternate: (isOn: boolean) => void
-  /** Lends the terminal to another program while some work runs; if absent, it cannot be lent. */
+  /** Lends the terminal to another program while some work runs; `undefined` if it cannot be lent. */
   readonly lend?: (<A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
 }
 
-/** Time after which an escape is a separate key. */
+/** Time after which an escape counts as the Escape key, if no input follows. */
 const escapeTime = Duration.millis(50)
 
 /** A key, or a change of the terminal. */
 type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
 
 export interface Keyboard {
-  /** The next event; fails when the input is closed. */
+  /** Returns the next event; fails when the input is closed. */
   readonly next: Effect.Effect<Event, Cause.Done>
-  /** Returns whether an event is pending, so that drawing can wait for it. */
+  /** Returns true if an event is pending, so that drawing can wait for it. */
   readonly pending: () => boolean
 }
 
-/** Reads the keys of a terminal; `told` takes what it reports of itself. */
+/** Reads the keys of a terminal. `told` receives the terminal's reports about itself. */
 export const makeKeyboard = ({ events }: Pick<Terminal, "events">, told?: (report: string) => void): Keyboard => {
   const decoder = Keys.make(told)
   const keys: Array<Keys.Key> = []

@@ -1,6 +1,6 @@
 /**
- * The theme of a session: as the settings say, as the terminal's background wants it, and `/theme`, which chooses
- * another one for the session or for good.
+ * The theme of a session: selected by the settings or by the terminal's background, and `/theme`, which selects another
+ * theme for the session or permanently.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -18,13 +18,13 @@ import { stay } from "./SlashCommands.ts"
 /** Themes of a session. */
 export interface ThemeOptions {
   readonly settings: Theme.ThemeSettings
-  /** Background that the environment tells. */
+  /** Background reported by the environment. */
   readonly background: Theme.Background
-  /** Saves a choice in the settings and returns the path. */
+  /** Saves a theme in the settings and returns the path of the changed file. */
   readonly save: (name: string) => Effect.Effect<string, ConfigError>
 }
 
-/** The choice of a theme, and the known state of the terminal. */
+/** The selected theme, and the known state of the terminal. */
 export interface ThemeChoice {
   readonly names: ReadonlyArray<string>
   readonly name: () => string
@@ -34,7 +34,7 @@ export interface ThemeChoice {
   readonly report: (text: string) => boolean
 }
 
-/** Makes the choice; `current` is changed by it. */
+/** Creates the theme choice, which changes `current`. */
 export const make = (
   { background: initial, settings }: Pick<ThemeOptions, "background" | "settings">,
   current: Theme.CurrentTheme
@@ -48,7 +48,7 @@ export const make = (
     current.value = found.success
     return true
   }
-  // A name that nothing has is a warning of the settings.
+  // An unknown name is reported as a warning of the settings.
   if (!chooseTheme(settings.theme)) chooseTheme("auto")
   return {
     names: [

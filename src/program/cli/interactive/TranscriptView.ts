@@ -3,8 +3,8 @@
  * and expand. Only the blocks in the window are laid out, so that the cost does not depend on the length of the
  * conversation.
  *
- * Ctrl+O opens it, also during a turn, and selects the last block that can be expanded. New output is followed while
- * the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; they do not stop a turn.
+ * Ctrl+O opens it, also during a turn, and selects the last block that can be expanded. The view follows new output
+ * while the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; they do not stop a turn.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -18,26 +18,26 @@ import { type Dialog, printLines } from "./Dialog.ts"
 import type { Key } from "./Keys.ts"
 import { readKeys } from "./PromptLine.ts"
 
-/** Place in the conversation: the marked block, and the first line of the window. */
+/** Position in the conversation: the selected block, and the first line of the window. */
 export interface State {
   readonly selected: number
   readonly top: number
-  /** Line of the block at the top. */
+  /** Line of that block at the top of the window. */
   readonly line: number
 }
 
-/** Blocks and their lines, with an empty line between separated blocks. */
+/** The blocks of a conversation and their lines, with an empty line between separated blocks. */
 export interface Source {
   readonly count: number
   readonly lines: (index: number) => ReadonlyArray<string>
   readonly isFoldable: (index: number) => boolean
-  /** Changes between the folded and the open form. */
+  /** Switches a block between the folded and the open form. */
   readonly toggle: (index: number, isOpen: boolean | undefined) => void
 }
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value))
 
-/** Finds the line `count` lines further up, or the first line if there are fewer. */
+/** Returns the position `count` lines further up, or the first line if there are fewer lines. */
 const findLineAbove = (
   { lines }: Source,
   { line, top }: Pick<State, "line" | "top">,
@@ -55,7 +55,7 @@ const findLineAbove = (
   return at
 }
 
-/** Finds the line `count` lines further down, and the number of lines moved. */
+/** Returns the position `count` lines further down, and the number of lines moved. */
 const findLineBelow = (
   { count, lines }: Source,
   { line, top }: Pick<State, "line" | "top">,
@@ -72,19 +72,19 @@ const findLineBelow = (
   return { ...at, found }
 }
 
-/** The state with the window full, as far as there are lines. */
+/** Returns the state with the window filled, if there are enough lines. */
 const fillWindow = (source: Source, state: State, rows: number): State => {
   const { found } = findLineBelow(source, state, rows)
   return found >= rows ? state : { ...state, ...findLineAbove(source, state, rows - found) }
 }
 
-/** The end of the conversation. */
+/** Returns the state at the end of the conversation. */
 export const moveToEnd = (source: Source, selected: number, rows: number): State => ({
   selected,
   ...findLineAbove(source, { top: source.count, line: 0 }, rows)
 })
 
-/** Tests whether the last line is in the window. */
+/** Returns true if the last line is in the window. */
 export const isAtEnd = (source: Source, state: State, rows: number): boolean =>
   findLineBelow(source, state, rows + 1).found <= rows
 
@@ -110,7 +110,7 @@ const scrollToSelected = (source: Source, state: State, rows: number): State => 
     : { selected, ...findLineAbove(source, { top: selected + 1, line: 0 }, rows) }
 }
 
-/** The marked block, or the nearest one that is in the window. */
+/** Selects the current block, or the nearest block that is in the window. */
 const selectInWindow = (source: Source, state: State, rows: number): State => {
   const first = findVisibleBlock(
     source,
@@ -202,7 +202,7 @@ export const pressKey = (source: Source, state: State, name: string, rows: numbe
   }
 }
 
-/** The lines of the window; the marked block has a bar at its left. */
+/** Renders the lines of the window. The selected block has a bar on its left. */
 export const renderWindow = (
   { count, lines }: Source,
   state: State,
@@ -219,7 +219,7 @@ export const renderWindow = (
   return found.slice(0, rows)
 }
 
-/** The blocks of a conversation as this view shows them. */
+/** Creates the source of the blocks as shown by this view. */
 export const makeSource = (screen: Transcript): Source => {
   const open = screen.open()
   const blocks = open === undefined ? screen.blocks() : [...screen.blocks(), open]
@@ -234,7 +234,7 @@ export const makeSource = (screen: Transcript): Source => {
   const layOutBlock = (index: number): ReadonlyArray<string> => {
     const block = blocks[index]
     if (block === undefined) return []
-    // The program's own lines bring blank lines of their own; here every block is set apart.
+    // The program's own lines include their blank lines, but in this view every block is separated.
     const own = screen.layouts
       .lines(block, chooseDetail(block), look)
       .flatMap((line) => BlockLines.divideLine(line.replace(/\s+$/, ""), look.columns, look.paint))
@@ -270,7 +270,7 @@ const isApart = (before: Block.Block | undefined, block: Block.Block): boolean =
 
 const hideCursor = "\u001b[?25l"
 
-/** Rows that are not blocks: the line that tells the keys. */
+/** Number of rows without blocks: the line that lists the keys. */
 const ownRows = 1
 
 const renderPicture = (source: Source, state: State, { columns, rows }: Size, { asidePaint }: Transcript): string => {
@@ -287,7 +287,7 @@ const renderPicture = (source: Source, state: State, { columns, rows }: Size, { 
 /** Interval at which the view is redrawn during activity. */
 const refreshMillis = 300
 
-/** Shows the conversation until the user goes back. */
+/** Shows the conversation until the user returns to the prompt. */
 export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): Effect.Effect<void> =>
   Effect.suspend(() => {
     const {

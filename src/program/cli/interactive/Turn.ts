@@ -1,5 +1,6 @@
 /**
- * One turn as the terminal shows it: the agent's activity until it finishes or is stopped, while the keyboard is read.
+ * A turn as shown on the terminal: the activity of the agent until it finishes or is stopped. The keyboard is read in
+ * the meantime.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -54,7 +55,7 @@ interface TurnBlocks {
 const isWriting = ({ _tag }: RunEvent): boolean =>
   _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
-/** Makes blocks of the events of a turn, and puts them on the screen. */
+/** Creates blocks from the events of a turn, and prints them on the screen. */
 const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
   const {
     options: { display },
@@ -96,7 +97,7 @@ const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
       screen.refresh()
     }),
     view: ({ columns }, now) => {
-      // While a question is open, the turn waits for the user, not the model.
+      // While a question is open, the turn waits for the user and shows no model activity.
       const shown = dialog.asked === undefined ? state : { ...state, activity: undefined }
       const lines = BlockReducer.renderLive(shown, now, {
         columns,
@@ -112,7 +113,7 @@ const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
 
 type Ended = Extract<HostEvent, { readonly _tag: "TurnEnded" }>
 
-/** Shows the events of the turn until its end. */
+/** Shows the events of the turn until the turn ends. */
 const showEvents = Effect.fnUntraced(function* (dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
   const { asidePaint } = dialog.screen
   while (true) {
@@ -138,7 +139,7 @@ const showEvents = Effect.fnUntraced(function* (dialog: Dialog.Dialog, turn: Tur
   }
 })
 
-/** Renders the line that describes the end of a turn, if there is something to report. */
+/** Renders the line about the end of a turn, if there is something to report. */
 const renderLastLine = (
   { asidePaint }: Dialog.Dialog["screen"],
   { exit, turn: { isStopping } }: Ended
@@ -177,7 +178,7 @@ export const show = Effect.fnUntraced(function* (
     Dialog.printLines(dialog, "")
     return worked.code
   }
-  // The stream of a live session that is closed ends without the end of its turn.
+  // If the live session is closed, its event stream ends without the end of the turn.
   const line = Exit.isSuccess(worked.exit) ? renderLastLine(screen, worked.exit.value) : undefined
   if (line !== undefined) Dialog.showNote({ feed: printer }, line)
   Dialog.printLines(dialog, "")

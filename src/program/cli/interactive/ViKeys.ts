@@ -1,22 +1,22 @@
 /**
- * The keys of vi for the text that is typed (`display.editing_mode: vi`). It begins in the insert mode, where keys do
- * what they do without it; Esc goes to the normal mode. Pure.
+ * Vi keys for the typed text (`display.editing_mode: vi`). A line begins in insert mode, where keys work as in the
+ * plain editor. Esc switches to normal mode. Pure.
  *
  * **Details**
  *
- * | keys of the normal mode | what they do |
+ * | keys of normal mode | effect |
  * | --- | --- |
- * | `h` `l` `0` `^` `$` `w` `b` `e` | go; `j` and `k` through the lines and the history |
- * | `f` `F` `t` `T` and a character | go to it, or beside it, within the line |
+ * | `h` `l` `0` `^` `$` `w` `b` `e` | move; `j` and `k` move through the lines and the history |
+ * | `f` `F` `t` `T` and a character | move to the character, or next to it, within the line |
  * | `i` `a` `I` `A` `o` `O` | insert |
- * | `x` `X` `D` `C` `s` `S` `dd` `cc` `yy` `Y` | delete, copy, and insert behind `C`, `s`, `S`, `cc` |
- * | `r` and a character, `~` | put it in the place of another one; change capital and small letters |
+ * | `x` `X` `D` `C` `s` `S` `dd` `cc` `yy` `Y` | delete, copy, and insert after `C`, `s`, `S`, `cc` |
+ * | `r` and a character, `~` | replace the character; switch between upper and lower case |
  * | `d`, `c` or `y` with a motion | delete, change, copy |
- * | the same with `iw` `aw` `i"` `a"` (`'`, `` ` ``) | the word or quoted text that the cursor is in |
- * | `p` `P` `u` | put what was deleted or copied; undo |
+ * | the same with `iw` `aw` `i"` `a"` (`'`, `` ` ``) | the word or quoted text at the cursor |
+ * | `p` `P` `u` | paste the deleted or copied text; undo |
  *
- * A number before a command or a motion repeats it. Enter sends in both modes. There are no registers, marks and `.`;
- * Ctrl+G opens an editor that has them.
+ * A number before a command or a motion repeats it. Enter sends in both modes. Registers, marks and `.` are not
+ * supported; Ctrl+G opens an external editor.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -27,16 +27,16 @@ import type { Key } from "./Keys.ts"
 /** State of the vi keys. */
 export interface ViState {
   readonly mode: "insert" | "normal"
-  /** Keys of a command that is not complete: a number, an operator, a key that wants a character. */
+  /** Keys of an incomplete command: a number, an operator, or a key that needs a character. */
   readonly keys: string
-  /** Texts before changes of the normal mode, the last one last. */
+  /** Texts before changes in normal mode, most recent last. */
   readonly before: ReadonlyArray<Editor.State>
 }
 
-/** The mode in which a line begins. */
+/** Initial state of a line. */
 export const begin: ViState = { mode: "insert", keys: "", before: [] }
 
-/** Result of a key; `applied` is `undefined` if the plain editor handles the key. */
+/** Result of a key; `applied` is `undefined` if the key is left to the plain editor. */
 interface ViKeyResult {
   readonly vi: ViState
   readonly applied: Editor.KeyResult | undefined
@@ -56,7 +56,7 @@ const moveRight = (state: Editor.State): number => Editor.press(state, "right").
 
 const measureMatch = (pattern: RegExp, text: string): number => pattern.exec(text)?.[0].length ?? 0
 
-/** Places that motions lead to. */
+/** Targets of motions. */
 const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
   ["h", (state) => Math.max(findLineStart(state), Editor.press(state, "left").cursor)],
   ["l", (state) => Math.min(findLineEnd(state), moveRight(state))],
@@ -88,7 +88,7 @@ const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
   ]
 ])
 
-/** Does a step so many times; one that leads nowhere is the last. */
+/** Repeats a step. A step without effect ends the repetition. */
 const repeatStep = <A>(times: number, from: A, step: (at: A) => A): A => {
   let at = from
   for (let count = 0; count < times; count++) {
@@ -99,7 +99,9 @@ const repeatStep = <A>(times: number, from: A, step: (at: A) => A): A => {
   return at
 }
 
-/** The place of a character of the line, `times` further on or back; `t` and `T` stop beside it. */
+/**
+ * Returns the position of a character in the line, the `times`-th one forward or backward; `t` and `T` stop next to it.
+ */
 const findCharacter = (key: string, char: string, state: Editor.State, times: number): number | undefined => {
   const [start, end] = [findLineStart(state), findLineEnd(state)]
   const isForward = key === "f" || key === "t"
@@ -115,7 +117,7 @@ const findCharacter = (key: string, char: string, state: Editor.State, times: nu
   return key === "t" ? Editor.press({ ...state, cursor: at }, "left").cursor : key === "T" ? at + char.length : at
 }
 
-/** Returns the target of a motion, or `undefined` if the keys are not a motion or it does not have a target. */
+/** Returns the target of a motion, or `undefined` if the keys are not a motion or the motion has no target. */
 const findMotion = (keys: string, state: Editor.State, times: number): number | undefined => {
   const motion = motions.get(keys)
   if (motion !== undefined) return repeatStep(times, state.cursor, (cursor) => motion({ ...state, cursor }))
@@ -127,7 +129,10 @@ type Range = readonly [from: number, to: number]
 const classifyCharacter = (char: string): "blank" | "word" | "other" =>
   /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
 
-/** The word or the blanks that the cursor is in; `aw` takes the blanks behind it along, or those before it. */
+/**
+ * Returns the range of the word or white space at the cursor. `aw` includes the white space after it, or else before
+ * it.
+ */
 const findWordRange = (state: Editor.State, isWhole: boolean): Range => {
   const [start, end] = [findLineStart(state), findLineEnd(state)]
   const line = Array.from(state.text.slice(start, end))
@@ -145,7 +150,7 @@ const findWordRange = (state: Editor.State, isWhole: boolean): Range => {
   return [places[0] ?? start, places[1] ?? end]
 }
 
-/** The quoted text of the line that the cursor is in or before. */
+/** Returns the range of the quoted text at or after the cursor in its line. */
 const findQuotedRange = (state: Editor.State, quote: string, isWhole: boolean): Range | undefined => {
   const end = findLineEnd(state)
   for (let open = state.text.indexOf(quote, findLineStart(state)); open >= 0 && open < end;) {
@@ -174,7 +179,7 @@ const insertText = (state: Editor.State, at: number, text: string): Editor.State
   back: 0
 })
 
-/** Puts other characters in the place of those at the cursor, as many as the line has. */
+/** Replaces the characters at the cursor, at most up to the end of the line. */
 const replaceCharacters = (state: Editor.State, times: number, other: (char: string) => string): Editor.State => {
   const to = findMotion("l", state, times) ?? state.cursor
   const next = Array.from(Width.splitGraphemes(state.text.slice(state.cursor, to)), ({ text }) => other(text)).join("")
@@ -186,7 +191,7 @@ const replaceCharacters = (state: Editor.State, times: number, other: (char: str
   }
 }
 
-/** The end of the line that is `times` - 1 lines below. */
+/** Returns the end of the line that is `times` - 1 lines below. */
 const findLowerEnd = (state: Editor.State, times: number): number =>
   repeatStep(times - 1, findLineEnd(state), (cursor) =>
     cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 })
@@ -205,7 +210,7 @@ const findRange = (operator: string, keys: string, state: Editor.State, times: n
   if (to === undefined) return undefined
   if (keys === "w") {
     const passed = state.text.slice(state.cursor, to)
-    // A change keeps the blanks behind the word; a line is not joined with the next one.
+    // For a change, the white space after the word is kept, and the line is not joined with the next one.
     const kept =
       operator === "c" && classifyCharacter(passed.slice(0, 1)) !== "blank"
         ? passed.trimEnd()
@@ -218,13 +223,13 @@ const findRange = (operator: string, keys: string, state: Editor.State, times: n
 
 type ViChange = readonly [state: Editor.State, mode: ViState["mode"]]
 
-/** Applies an operator to a range; copying leaves the text as it is. */
+/** Applies an operator to a range. Copying does not change the text. */
 const applyOperator = (operator: string, state: Editor.State, [from, to]: Range): ViChange =>
   operator === "y"
     ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"]
     : [cutRange(state, from, to), operator === "c" ? "insert" : "normal"]
 
-/** Commands of one key, and how often they are done. */
+/** Commands of one key, with their repeat count. */
 const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViChange> = new Map<
   string,
   (state: Editor.State, times: number) => ViChange
@@ -255,13 +260,13 @@ const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViCh
   ["P", (state, times) => [insertText(state, state.cursor, state.killed.repeat(times)), "normal"]]
 ])
 
-/** A command: a number, an operator with one of its own, and a key with the character that it wants. */
+/** Matches a command: a count, an operator with an optional second count, and a key with its character. */
 const form = /^(?<count>[1-9]\d*)?(?:(?<operator>[cdy])(?<more>[1-9]\d*)?)?(?<rest>.*)$/su
 
 const wantsMore = (operator: string, rest: string): boolean =>
   rest === "" || /^[fFtT]$/u.test(rest) || (operator === "" ? rest === "r" : rest === "i" || rest === "a")
 
-/** One typed character of the normal mode. */
+/** Handles one typed character in normal mode. */
 const typeCharacter = (
   vi: ViState,
   state: Editor.State,
@@ -302,7 +307,7 @@ const typeCharacter = (
   return next === undefined ? [idle, state] : applyChange(next)
 }
 
-/** Gives a key to vi. */
+/** Applies a key in vi mode. */
 export const apply = (vi: ViState, state: Editor.State, key: Key, history: ReadonlyArray<string>): ViKeyResult => {
   if (vi.mode === "insert") {
     if (key._tag !== "Key" || key.name !== "escape") return { vi, applied: undefined }
@@ -320,7 +325,7 @@ export const apply = (vi: ViState, state: Editor.State, key: Key, history: Reado
   for (const [index, char] of chars.entries()) {
     at = typeCharacter(at[0], at[1], char, history)
     const rest = chars.slice(index + 1).join("")
-    // The rest behind the key that began to insert is text.
+    // Characters after the key that switched to insert mode are text.
     if (at[0].mode === "insert" && rest !== "") {
       return { vi: at[0], applied: Editor.apply(at[1], { _tag: "Text", text: rest }, history) }
     }

@@ -1,13 +1,12 @@
 /**
- * Runs the program in this process: its streams, its signals, its exit code.
+ * Runs the program in this process, with its streams, signals and exit code.
  *
- * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed
- * after 1 s; after 1.5 s the program ends, whatever still hangs. A command that ends by itself behind a signal (a
- * server, with requests under way) has 15 s. A second signal ends it at once. Either way nothing that it started is
- * left.
+ * SIGINT, SIGTERM and SIGHUP interrupt the running command. Child processes that do not end are killed after 1 s, and
+ * after 1.5 s the program ends even if work still hangs. A command that handles the signal itself (a server with
+ * pending requests) has 15 s. A second signal ends the program at once. In every case no child process is left running.
  *
- * Variables that hold secrets are taken out of the environment before anything else; services get them from
- * `Environment`, code that reads `process.env` does not.
+ * Variables that contain secrets are first removed from the environment. Services read them from `Environment`; code
+ * that reads `process.env` cannot see them.
  *
  * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
  * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (of a plugin) is
@@ -38,25 +37,33 @@ import { Program, type Service as Runtime } from "../Program.ts"
 import * as LogLine from "../LogLine.ts"
 import * as Streams from "./Streams.ts"
 
-/** Time until child processes are killed. The rest of the grace period is left for code that waits for their end. */
+/**
+ * Time until child processes are killed, in milliseconds. The rest of the grace period is for code that waits for their
+ * end.
+ */
 const killAfterMillis = 1000
 const graceMillis = 1500
 /**
- * Times of a command that ends by itself after a signal: they cover a server's pending requests and the responses to
- * the aborted ones.
+ * Time limits of a command that handles a signal itself: they cover a server's pending requests and the responses to
+ * aborted requests.
  */
 const awaitedKillMillis = 13_000
 const awaitedGraceMillis = 15_000
-/** Time for unreferenced timers and sockets, which may still fire although they do not hold the event loop. */
+/**
+ * Time, in milliseconds, for unreferenced timers and sockets, which may still fire although they do not keep the event
+ * loop alive.
+ */
 const idleMillis = 5000
-/** Time after the end of the wait in which an idle event loop is still the same idleness. */
+/** Time after the end of a wait during which an idle event loop counts as the same idle period, in milliseconds. */
 const sameIdleMillis = 50
 const showCursor = "\u001b[?25h"
 
-/** 128 and the number of the signal. */
+/** Exit codes of signals: 128 plus the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** Recognizes the value of a switch, whose name may resemble a secret (`HERMES_REDACT_SECRETS=false`). */
+/**
+ * Returns true for the value of a switch, whose name may resemble the name of a secret (`HERMES_REDACT_SECRETS=false`).
+ */
 const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
 
 const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
@@ -73,7 +80,7 @@ const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Regis
   })
 }
 
-/** `runtime` loads what a runtime is made with, when a command wants one. */
+/** Runs the program. `runtime` loads the modules of the runtime when a command needs it. */
 export const startProgram = (
   argv: ReadonlyArray<string>,
   runtime: () => Promise<{ readonly program: Runtime["layer"] }>
@@ -85,13 +92,13 @@ export const startProgram = (
   let isStuck = false
   const program: Runtime = {
     layer: (settings, start) =>
-      // Before plugins are loaded.
+      // Built before plugins are loaded.
       Layer.unwrap(
         Effect.map(Effect.andThen(output.protect, Effect.promise(runtime)), ({ program }) => program(settings, start))
       )
   }
   let isAwaited = false
-  /** Called by the first signal in the place of an interruption. */
+  /** Called by the first signal instead of an interruption. */
   let onSignal: (() => void) | undefined
   const endSignal = Effect.flatMap(
     Effect.acquireRelease(
@@ -123,7 +130,7 @@ export const startProgram = (
     Effect.runFork
   )
 
-  /** Ends without waiting for anybody, the terminal's cursor shown again. */
+  /** Exits without waiting, after showing the terminal's cursor again. */
   const abandonProgram = (code: number): never => {
     if (output.streams.aside.terminal) say(showCursor)
     return CurrentProcess.exit(code)
@@ -142,13 +149,13 @@ export const startProgram = (
   }
   warnAboutRejections(say, secrets)
   CurrentProcess.listen("uncaughtException", (error) => {
-    // Anything can be thrown.
+    // Any value can be thrown.
     const message: unknown = error instanceof Error ? error.message : error
     say(render(toSafeLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
     abandonProgram(signalled ?? failed)
   })
 
-  // Node ends the process with exit code 0 when only promises are waited for.
+  // Node ends the process with exit code 0 if only promises are pending.
   let waitedUntil = 0
   const stopListening = CurrentProcess.listen("beforeExit", () => {
     if (isStuck) return abandonProgram(failed)

@@ -15,7 +15,7 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
 import * as Theme from "../render/Theme.ts"
 
-/** Broken pipe, and a terminal that was closed. */
+/** Returns true for a broken pipe or a closed terminal. */
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
 
@@ -24,15 +24,15 @@ const describeReason = (error: unknown): string =>
 
 interface Streams {
   readonly output: Service
-  /** A line to stderr, now. */
+  /** Writes a line to stderr synchronously. */
   readonly say: (text: string) => void
-  /** Waits until everything that was written is out; false when a part of it could not be written. */
+  /** Waits until all output is written. Returns false if some output could not be written. */
   readonly flushed: () => Promise<boolean>
 }
 
 const makeSink = (stream: NodeJS.WriteStream, write: (text: string) => void, theme: Theme.CurrentTheme) => ({
   write,
-  // A terminal that only writes gets lines as a pipe does.
+  // A terminal that cannot move its cursor receives lines, like a pipe.
   terminal: stream.isTTY === true && CurrentProcess.getProcessVariables()["TERM"] !== "dumb",
   paint: Paint.make({ ...Paint.detectCapabilities(stream.isTTY === true, CurrentProcess.getProcessVariables()), theme })
 })
@@ -43,7 +43,10 @@ const waitForDrain = (stream: NodeJS.WriteStream): Promise<void> =>
     else stream.write("", () => resolve())
   })
 
-/** Takes control of the streams. Secrets in the output of plugins and libraries are masked. */
+/**
+ * Creates the streams and redirects other output of the process. Secrets in the output of plugins and libraries are
+ * masked.
+ */
 export const make = (secrets: Registry): Streams => {
   const standard = CurrentProcess.getStandardStreams()
   const { stderr, stdout } = standard
@@ -69,7 +72,7 @@ export const make = (secrets: Registry): Streams => {
   stderr.on("error", makeFailureHandler("stderr"))
   let screen: ((text: string) => void) | undefined
   let isGuarded = false
-  /** The first guard decides where stdout goes. */
+  /** The first guard determines where stdout is redirected. */
   const guardStreams = (stdoutTo: 1 | 2) =>
     Effect.asVoid(
       Effect.acquireRelease(
@@ -89,7 +92,7 @@ export const make = (secrets: Registry): Streams => {
     say,
     flushed: async () => {
       await Promise.all([waitForDrain(stdout), waitForDrain(stderr)])
-      // A file reports a failed write a tick later.
+      // A file stream reports a failed write one tick later.
       await new Promise((resolve) => setImmediate(resolve))
       return broken.size === 0
     },

@@ -1,6 +1,6 @@
 /**
- * Output of one run on a screen: the text of its answer, its reasoning, and lines between them, set apart by blank
- * lines. The state is a value; each function writes, and updates it.
+ * Output of one run on a screen: the text of its answer, its reasoning, and lines between them, separated by blank
+ * lines. The state is a value. Each function writes output and updates the state.
  *
  * Answer text may be replaced. Text that is still on the terminal, with no other output below it, is erased. Otherwise
  * a line reports the change and the new text follows. In a pipe, text is written when its step is final.
@@ -13,7 +13,7 @@ import * as SafeText from "./SafeText.ts"
 import type * as Screen from "./Screen.ts"
 import * as Width from "./Width.ts"
 
-/** Appearance of the output. */
+/** Display options of the output. */
 export interface Look {
   readonly markdown: Markdown.Mode
   readonly showReasoning: boolean
@@ -22,31 +22,31 @@ export interface Look {
 /** Kind of the last output. */
 type Kind = "nothing" | "text" | "reasoning" | "feed"
 
-/** Place at which the text of a step begins, and the kind of output before it. */
+/** Position at which the text of a step begins, and the kind of output before it. */
 interface StepPlace {
   readonly mark: Screen.Mark
   readonly kind: Kind
 }
 
-/** The answer by its steps. */
+/** The answer, divided into steps. */
 interface AnswerText {
-  /** Text shown so far, as the model wrote it. */
+  /** Text shown so far, as written by the model. */
   shown: string
   /** Text of the current step, held until it is final if written text cannot be erased. */
   pending: string
   step: number
   /** Length of the answer at the start of each step. */
   readonly starts: Map<number, number>
-  /** Place of each step; `undefined` if other output was written since. */
+  /** Position of each step; `undefined` if other output was written since. */
   readonly places: Map<number, StepPlace | undefined>
 }
 
-/** Output that may still grow. */
+/** Text or reasoning that may still grow. */
 interface OpenOutput {
   kind: Kind
   text: Markdown.Renderer | undefined
   reasoning: RunText.ReasoningText | undefined
-  /** Lines of the program that wait for the end of a text, which they would interrupt. */
+  /** Lines of the program that are held until the end of a text that they would interrupt. */
   notes: ReadonlyArray<string>
 }
 
@@ -56,11 +56,11 @@ export interface AnswerOutput {
   readonly look: Look
   readonly answer: AnswerText
   readonly open: OpenOutput
-  /** The renderer of Markdown, loaded before the first text. */
+  /** Factory of Markdown renderers, loaded before the first text. */
   makeRenderer: Markdown.Make | undefined
 }
 
-/** Output without any text. */
+/** Creates an output without text. */
 export const makeOutput = (screen: Screen.Screen, look: Look): AnswerOutput => ({
   screen,
   look,
@@ -72,7 +72,7 @@ export const makeOutput = (screen: Screen.Screen, look: Look): AnswerOutput => (
 /** Returns true if a text is being written or held. */
 const hasOpenText = ({ answer, open }: AnswerOutput): boolean => open.text !== undefined || answer.pending !== ""
 
-/** Writes a blank line between output of different kinds, if both are seen. */
+/** Writes a blank line between output of different kinds, if both are visible. */
 const beginKind = ({ answer, open, screen }: AnswerOutput, next: Kind): void => {
   if (open.kind === next) return
   const before = open.kind
@@ -88,7 +88,7 @@ const printText = (output: AnswerOutput, piece: string): void => {
   output.screen.print(piece)
 }
 
-/** Completes the open text, and writes the lines that waited for its end. */
+/** Ends the open text, and writes the lines held until its end. */
 export const closeText = (output: AnswerOutput): void => {
   const { notes, text } = output.open
   output.open.text = undefined
@@ -127,7 +127,7 @@ export const addText = (output: AnswerOutput, piece: string): void => {
   else printDelta(output, piece)
 }
 
-/** Writes the text that waited to be final. */
+/** Writes the text that was held until it was final. */
 export const printPending = (output: AnswerOutput): void => {
   const { pending } = output.answer
   output.answer.pending = ""
@@ -142,7 +142,7 @@ export const beginStep = (output: AnswerOutput, step: number): void => {
   output.answer.starts.set(step, output.answer.shown.length)
 }
 
-/** Writes lines between the texts. Text above them can no longer be erased. */
+/** Writes lines between texts of the answer. Text above them can no longer be erased. */
 export const printLines = (output: AnswerOutput, lines: ReadonlyArray<string>): void => {
   if (lines.length === 0) return
   closeText(output)
@@ -152,19 +152,19 @@ export const printLines = (output: AnswerOutput, lines: ReadonlyArray<string>): 
   output.screen.say(lines.map((line) => `${line}\n`).join(""))
 }
 
-/** Writes a line as {@link printLines}, after the end of a text that is open. */
+/** Writes a line like {@link printLines}, but after the end of an open text. */
 export const printNote = (output: AnswerOutput, line: string): void => {
   if (hasOpenText(output)) output.open.notes = [...output.open.notes, line]
   else printLines(output, [line])
 }
 
-/** Writes a line about the run: safe, without secrets, and no wider than the terminal. */
+/** Writes a line about the run, sanitised, without secrets, and no wider than the terminal. */
 export const printAside = (output: AnswerOutput, line: string, attribute: "dim" | "yellow"): void => {
   const { open, screen } = output
   const columns = screen.asideColumns()
   const all = Redaction.redactText(SafeText.toLine(line))
   const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
-  // The text may continue: a lost connection in the middle of it does not end it.
+  // The text may continue: a connection lost in the middle of a text does not end the text.
   if (!hasOpenText(output)) printLines(output, [painted])
   else if (screen.joined) open.notes = [...open.notes, painted]
   else screen.say(`${painted}\n`)
@@ -221,7 +221,7 @@ export const replaceText = (output: AnswerOutput, step: number, text: string): v
 
 const removeWhitespace = (value: string): string => value.replaceAll(/\s+/g, "")
 
-/** Writes the final text of the run, unless the answer ends with it already. */
+/** Writes the final text of the run, unless the answer already ends with it. */
 export const finishText = (output: AnswerOutput, text: string, isLive: boolean): void => {
   printPending(output)
   closeText(output)
@@ -238,7 +238,7 @@ export const closeOutput = (output: AnswerOutput): void => {
   closeReasoning(output)
 }
 
-/** Lines of the block that is still written, as many as there is room for. */
+/** Renders the lines of the block that is still being written, up to the available rows. */
 export const renderDraft = (
   { answer, open, screen }: AnswerOutput,
   { columns, rows }: Screen.Size

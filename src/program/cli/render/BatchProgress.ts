@@ -1,12 +1,12 @@
 /**
- * Progress of a batch run as one line: a bar on a terminal, facts in order of their worth, cut to the width that there
- * is.
+ * Progress of a batch run as one line: on a terminal a bar with facts in order of importance, cut to the available
+ * width.
  */
 import type { Progress } from "../../../research/batch/RowPool.ts"
 import type * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
-/** A time as people say it: `45 s`, `12 min`, `3 h 20 min`. */
+/** Formats a duration in words: `45 s`, `12 min`, `3 h 20 min`. */
 export const formatTime = (millis: number): string => {
   const seconds = Math.round(millis / 1000)
   if (seconds < 90) return `${seconds} s`
@@ -28,7 +28,7 @@ const formatCost = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<strin
           : `${formatDollars(costUsd)} of about ${formatDollars(expectedCostUsd)}`
       ]
 
-/** Facts, the most important first; `rows` is the user's word for them. */
+/** Lists the facts, most important first. `rows` is the noun for rows. */
 export const listFacts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
   const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
   return [
@@ -44,7 +44,7 @@ export const listFacts = (progress: Progress, rows = "rows"): ReadonlyArray<stri
 
 const barColumns = 20
 
-/** The line on a terminal. */
+/** Renders the line for a terminal. */
 export const renderBar = (progress: Progress, columns: number, paint: Paint.Paint, rows?: string): string => {
   const share = progress.total === 0 ? 1 : countDone(progress) / progress.total
   const filled = Math.floor(share * barColumns)
@@ -58,5 +58,5 @@ export const renderBar = (progress: Progress, columns: number, paint: Paint.Pain
   )
 }
 
-/** The line elsewhere. */
+/** Renders the line for output that is not a terminal. */
 export const renderText = (progress: Progress, rows?: string): string => listFacts(progress, rows).join(", ")

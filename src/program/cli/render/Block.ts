@@ -2,7 +2,8 @@
  * The parts of a conversation on the terminal, as data: messages, reasoning, tool calls, file changes, todo lists,
  * notices, questions, and the program's own lines. Blocks do not depend on the width, the colours or folding.
  *
- * Blocks are values: one that changes is another object, so that what was made of it can be kept beside it.
+ * Blocks are immutable: a changed block is a new object, so results computed from a block can be cached by its
+ * identity.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -30,7 +31,7 @@ export interface ReasoningBlock {
   readonly text: string
 }
 
-/** A tool call that is closed. */
+/** A finished tool call. */
 export interface ToolBlock {
   readonly _tag: "Tool"
   readonly name: string
@@ -42,7 +43,7 @@ export interface ToolBlock {
   readonly isFirst: boolean
 }
 
-/** Changes of files by one call. */
+/** File changes by one call. */
 export interface DiffBlock {
   readonly _tag: "Diff"
   readonly changes: ReadonlyArray<FileChange.FileChanged>
@@ -59,7 +60,7 @@ export interface TodoBlock {
   readonly items: ReadonlyArray<TodoItem>
 }
 
-/** A child agent began or ended. */
+/** The start or the end of a sub-agent. */
 export interface ChildBlock {
   readonly _tag: "Child"
   readonly event: EventOf<"SubagentStarted" | "SubagentFinished">
@@ -78,18 +79,24 @@ export interface UsageBlock {
   readonly cost: Cost.Spent
 }
 
-/** A question to the user, without secrets; `diff` is what would be changed. */
+/** A question to the user, without secrets. `diff` is the proposed change. */
 export interface QuestionBlock {
   readonly _tag: "Question"
   readonly text: string
   readonly diff: string | undefined
 }
 
-/** Lines of the program's own, harmless, as `Paint` made them. A line end ends each but one that goes on. */
+/**
+ * Lines of the program, already safe to print and styled by `Paint`. Each line ends with a line break, except a line
+ * that continues.
+ */
 export interface LinesBlock {
   readonly _tag: "Lines"
   readonly text: string
-  /** `turn` between the parts of a turn, which blank lines set apart; `own` where the lines bring their blank lines. */
+  /**
+   * `turn` for lines between the parts of a turn, which blank lines separate; `own` for lines that include their blank
+   * lines.
+   */
   readonly place: "own" | "turn"
 }
 
@@ -106,17 +113,17 @@ export type Block =
   | QuestionBlock
   | LinesBlock
 
-/** Detail in which a block is shown: `folded` in a line or two, `part` with its beginning, `open` whole. */
+/** Detail in which a block is shown: `folded` in one or two lines, `part` with its beginning, `open` completely. */
 export type Detail = "folded" | "part" | "open"
 
-/** Tests whether a block has more to show than its folded form. */
+/** Returns true if a block has more content than its folded form shows. */
 export const isFoldable = (block: Block): boolean =>
   block._tag === "Tool" ||
   block._tag === "Diff" ||
   block._tag === "Reasoning" ||
   (block._tag === "Question" && block.diff !== undefined)
 
-/** Characters that a block holds, about. */
+/** Returns the approximate number of characters in a block. */
 export const measureWeight = (block: Block): number => {
   switch (block._tag) {
     case "Tool":

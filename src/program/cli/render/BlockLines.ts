@@ -1,8 +1,8 @@
 /**
- * The lines of a block at a width: pure, and kept for each block, so that a block is laid out once as long as nothing
- * about it changes.
+ * Lays out blocks as lines of a given width. Pure. Lines are cached for each block, so that an unchanged block is laid
+ * out once.
  *
- * Text of others passes `SafeText` and loses its secrets here, and nowhere else on its way to the screen.
+ * External text is sanitised by `SafeText` and its secrets are masked here, and nowhere else on its way to the screen.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -20,28 +20,28 @@ import * as UsageText from "./UsageText.ts"
 import * as Width from "./Width.ts"
 import * as Wrap from "./Wrap.ts"
 
-/** Appearance of all blocks. */
+/** Display options of all blocks. */
 export interface Look {
-  /** Columns that a line may take. */
+  /** Maximum width of a line in columns. */
   readonly columns: number
   readonly paint: Paint.Paint
   readonly markdown: Markdown.Mode
-  /** Renderer of Markdown; text stays raw until it is there. */
+  /** Factory of Markdown renderers; text is shown unrendered until it is loaded. */
   readonly make: Markdown.Make | undefined
   readonly verbosity: ToolFeed.Verbosity
   readonly showReasoning: boolean
   readonly previewLength: number
 }
 
-/** Lines of a difference that are shown of a file, and files of one call. */
+/** Maximum number of lines shown of a file's difference, and of files shown for one call. */
 const diffLines = 12
 const verboseDiffLines = 200
 const shownFiles = 5
 
-/** Lines of the reason of a call that failed. */
+/** Maximum number of lines shown of the reason why a call failed. */
 const reasonLines = 3
 
-/** Lines of a result that an open block shows. */
+/** Maximum number of lines of a result shown in an open block. */
 const openLines = 5000
 
 const wrapIndented = (
@@ -57,7 +57,7 @@ const wrapIndented = (
     return rows.map((row) => " ".repeat(indent) + row)
   })
 
-/** Lines behind a mark, those that follow indented as far. */
+/** Prefixes lines with a mark, and indents the following lines by the same width. */
 const prefixLines = (mark: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   const indent = " ".repeat(Width.measure(Paint.strip(mark)))
   return lines.map((line, index) => (index === 0 ? mark : indent) + line)
@@ -110,7 +110,7 @@ const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): R
     if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
   }
   const room = { columns, paint, previewLength }
-  // The todo list follows as a separate block.
+  // The todo list is shown as a separate block after the call.
   const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
   const reason =
     block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
@@ -216,11 +216,11 @@ const renderQuestion = (
   ]
 }
 
-/** A painted line in lines of at most so many columns. */
+/** Wraps a painted line to the given width. */
 const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
   Width.measure(Paint.strip(painted)) <= columns ? [painted] : Wrap.wrapLines(Paint.parseSpans(painted), columns, paint)
 
-/** A painted line in pieces of at most so many columns, divided anywhere: code keeps its columns. */
+/** Divides a painted line into pieces of the given width, at any character, so that code retains its columns. */
 export const divideLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
   if (Width.measure(Paint.strip(painted)) <= columns) return [painted]
   const found: Array<string> = []
@@ -243,7 +243,7 @@ export const divideLine = (painted: string, columns: number, paint: Paint.Paint)
   return row === "" ? found : [...found, row]
 }
 
-/** The lines of a block. */
+/** Renders the lines of a block. */
 export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
   switch (block._tag) {
     case "User":
@@ -270,14 +270,14 @@ export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look
       return renderQuestion(block, detail, look)
     case "Lines": {
       const own = splitLines(block.text)
-      // The end of an unfinished line is not known yet.
+      // The end of an unfinished line is not yet known.
       const open = block.text.endsWith("\n") ? -1 : own.length - 1
       return own.flatMap((line, index) => (index === open ? [line] : rewrapLine(line, look.columns, look.paint)))
     }
   }
 }
 
-/** Kinds that blank lines set apart. */
+/** Kinds of blocks that blank lines separate. */
 type Kind = "text" | "reasoning" | "feed" | "own"
 
 const classifyBlock = (block: Block.Block): Kind => {
@@ -298,20 +298,20 @@ const classifyBlock = (block: Block.Block): Kind => {
 const endsBlank = (block: Block.Block): boolean =>
   block._tag === "User" || (block._tag === "Lines" && (block.text === "\n" || block.text.endsWith("\n\n")))
 
-/** Returns whether a blank line separates two visible blocks. The program's own lines include their blank lines. */
+/** Returns true if a blank line separates two visible blocks. The program's own lines include their blank lines. */
 export const isApart = (before: Block.Block | undefined, block: Block.Block): boolean => {
   if (before === undefined || classifyBlock(block) === "own" || endsBlank(before)) return false
   return classifyBlock(before) !== classifyBlock(block) || classifyBlock(block) === "text"
 }
 
-/** Returns whether a blank line separates a block from the live lines of a turn. */
+/** Returns true if a blank line separates a block from the live lines of a turn. */
 export const isLiveApart = (before: Block.Block | undefined): boolean =>
   before !== undefined && (classifyBlock(before) === "text" || classifyBlock(before) === "reasoning")
 
-/** Lays blocks out, each once as long as the look and the detail stay. */
+/** A cache of block lines. A block is laid out again only if the look or the detail changes. */
 export interface Layouts {
   readonly lines: (block: Block.Block, detail: Block.Detail, look: Look) => ReadonlyArray<string>
-  /** Layouts that were made so far. */
+  /** Returns the number of layouts computed so far. */
   readonly count: () => number
 }
 
@@ -332,7 +332,7 @@ const isSame = (one: Look, other: Look): boolean =>
     one.showReasoning === other.showReasoning &&
     one.previewLength === other.previewLength)
 
-/** Makes a cache of the lines of blocks, each computed again only if its block or the view changed. */
+/** Creates a cache of block lines. The lines of a block are computed again only if the block or the view changes. */
 export const makeLayouts = (): Layouts => {
   const made = new WeakMap<Block.Block, BlockLayout>()
   let count = 0

@@ -3,8 +3,8 @@
  * of an event does not depend on the length of the session.
  *
  * A block is emitted when it is complete. The state contains unfinished parts: the text or the reasoning being written,
- * running calls and children, and the current activity; {@link renderLive} renders them as lines. A notice that arrives
- * in the middle of a text waits for its end, because a lost connection does not end the text.
+ * running calls and sub-agents, and the current activity; {@link renderLive} renders them as lines. A notice that
+ * arrives in the middle of a text is emitted after the text, because a lost connection does not end the text.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -33,28 +33,28 @@ export interface State {
   readonly open: Block.TextBlock | Block.ReasoningBlock | undefined
   readonly calls: ToolFeed.Calls
   readonly children: ToolFeed.Children
-  /** Changes of files by calls that are not closed. */
+  /** File changes by calls that are still running. */
   readonly changes: ReadonlyArray<FileChange.FileChanged>
-  /** Names of tools that were called. */
+  /** Names of tools that were already called. */
   readonly seen: ReadonlySet<string>
-  /** Notices that wait for the end of the text. */
+  /** Notices held until the end of the text. */
   readonly waiting: ReadonlyArray<Block.Block>
   readonly step: number
-  /** Text of the steps so far, the last one first. */
+  /** Text of the steps so far, most recent first. */
   readonly said: SaidText | undefined
-  /** Activity of the run, and its beginning; undefined before the run begins and after its end. */
+  /** Activity of the run and its start time; `undefined` before the run begins and after it ends. */
   readonly activity: { readonly what: string; readonly since: number } | undefined
   readonly lastOutput: number
 }
 
-/** Result of an event for the list of blocks. */
+/** Change to the list of blocks. */
 export type Change =
   /** A block is complete. */
   | { readonly _tag: "Put"; readonly block: Block.Block }
-  /** Text of this step and of those after it is not said any more. */
+  /** Text of this step and of later steps was retracted. */
   | { readonly _tag: "TakenBack"; readonly step: number; readonly isChanged: boolean }
 
-/** Result of an event. */
+/** New state and its changes after an event. */
 export interface Step {
   readonly state: State
   readonly changes: ReadonlyArray<Change>
@@ -62,7 +62,7 @@ export interface Step {
 
 /** Properties of the run that do not change. */
 export interface Options {
-  /** False where the text may still be replaced: it is given at the end, and nothing before. */
+  /** False if the text may still be replaced. The text is then emitted only at the end. */
   readonly isLive: boolean
   readonly showCost: boolean
 }
@@ -82,7 +82,7 @@ export const initial: State = {
 
 const toPutChange = (block: Block.Block): Change => ({ _tag: "Put", block })
 
-/** Closes the open block and emits the blocks that waited for it. */
+/** Closes the open block and emits the blocks held until its end. */
 const closeOpen = (state: State): Step => {
   const { open, waiting } = state
   if (open === undefined && waiting.length === 0) return { state, changes: [] }
@@ -90,7 +90,7 @@ const closeOpen = (state: State): Step => {
   return { state: { ...state, open: undefined, waiting: [] }, changes: [...written, ...waiting].map(toPutChange) }
 }
 
-/** Closes the open block and puts blocks below it. */
+/** Closes the open block and emits further blocks. */
 const putBlocks = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step => {
   if (blocks.length === 0) return { state, changes: [] }
   const before = closeOpen(state)
@@ -100,7 +100,7 @@ const putBlocks = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step =>
 const recordText = ({ said: last, step }: State, text: string): SaidText =>
   last?.step === step ? { ...last, text: last.text + text } : { step, text, before: last }
 
-/** Adds to the text of the step. */
+/** Appends to the text of the step. */
 const writeText = (state: State, text: string): Step => {
   if (text === "") return { state, changes: [] }
   const before = state.open?._tag === "Reasoning" ? closeOpen(state) : { state, changes: [] }
@@ -117,7 +117,7 @@ const appendReasoning = (state: State, text: string): Step => {
   return { state: { ...before.state, open }, changes: before.changes }
 }
 
-/** A notice: below what is shown, or behind the text that is being written. */
+/** Emits a notice: below the shown blocks, or after the text that is being written. */
 const addNotice = (state: State, block: Block.Block): Step =>
   state.open?._tag === "Text"
     ? { state: { ...state, waiting: [...state.waiting, block] }, changes: [] }
@@ -154,14 +154,14 @@ const finishRun = (state: State, result: RunResult, { isLive, showCost }: Option
 
 const statuses = new Set(["pending", "in_progress", "completed", "cancelled"])
 
-/** The list that a call of `todo` answered with. */
+/** Parses the list in the result of a `todo` call. */
 const parseTodo = (output: string): Block.TodoBlock | undefined => {
   const value = Option.getOrUndefined(Json.parse(output))
   const list = Json.isFields(value) ? value["todos"] : undefined
   if (!Array.isArray(list)) return undefined
   const items = list.flatMap((item: unknown): ReadonlyArray<Block.TodoItem> => {
     if (!Json.isFields(item) || typeof item["content"] !== "string" || !statuses.has(String(item["status"]))) return []
-    // One of the statuses, as was just seen.
+    // The status was checked above.
     return [{ content: item["content"], status: item["status"] as Block.TodoItem["status"] }]
   })
   return items.length === 0 ? undefined : { _tag: "Todo", items }
@@ -200,7 +200,7 @@ const setActivity = ({ changes, state }: Step, what: string, now: number): Step 
   state: state.activity?.what === what ? state : { ...state, activity: { what, since: now } }
 })
 
-/** Takes an event of a run that came at a time. */
+/** Applies an event of a run to the state. `now` is the time of the event. */
 export const reduce = (state: State, event: RunEvent, now: number, options: Options): Step => {
   switch (event._tag) {
     case "RunStarted":
@@ -218,7 +218,7 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
     case "ReasoningDelta":
       return setActivity(appendReasoning(state, event.text), "thinking", now)
     case "ToolInputStarted": {
-      // The text before is complete, and would be held while the arguments are written.
+      // The text before the call is complete; otherwise it would be held while the arguments are written.
       const { changes, state: next } = closeOpen(state)
       return setActivity(
         { state: { ...next, calls: ToolFeed.updateCalls(next.calls, event, now) }, changes },
@@ -236,7 +236,7 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
     case "ToolFinished":
       return finishTool(state, event)
     case "FileChanged":
-      // Below the line of its call.
+      // The change is shown below the line of its call.
       return { state: { ...state, changes: [...state.changes, event] }, changes: [] }
     case "ToolsScheduled":
       return putBlocks(state, {
@@ -268,38 +268,38 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
     case "RunFinished":
       return finishRun(state, event, options)
     default:
-      // A silent model, the cost of a call and a route change do not affect the blocks: the run reports them by
+      // A silent model, the cost of a call and a route change do not affect the blocks: the run reports them as
       // notices.
       return { state, changes: [] }
   }
 }
 
-/** Puts a block of the program's own: below what is shown, or behind the text that is being written. */
+/** Emits a block of the program: below the shown blocks, or after the text that is being written. */
 export const addNote = (state: State, block: Block.Block): Step => addNotice(state, block)
 
-/** Ends what is being written: nothing follows. */
+/** Closes the text that is being written, because no more output follows. */
 export const close = (state: State): Step =>
   closeOpen({ ...state, activity: undefined, calls: new Map(), children: new Map() })
 
-/** A pause in the text after which the spinner comes back. */
+/** Pause in the text, in milliseconds, after which the spinner is shown again. */
 const pauseMillis = 1500
 
-/** Interval at which live lines are drawn. */
+/** Interval at which live lines are drawn, in milliseconds. */
 export const frameMillis = 100
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** Place and detail of live lines. */
+/** Available size and detail of live lines. */
 export interface LiveRoom {
   readonly columns: number
   readonly paint: Paint
   readonly previewLength: number
   readonly verbosity: ToolFeed.Verbosity
-  /** Hint beside the spinner. */
+  /** Hint next to the spinner. */
   readonly hint: string
 }
 
-/** The line that says what a run is at. */
+/** Renders the line that shows the current activity of a run. */
 const renderActivity = (
   { activity, lastOutput }: Pick<State, "activity" | "lastOutput">,
   now: number,
@@ -311,7 +311,7 @@ const renderActivity = (
   return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
 }
 
-/** Renders the lines of unfinished parts, no wider than the room. */
+/** Renders the lines of unfinished parts within the available width. */
 export const renderLive = (state: State, now: number, room: LiveRoom): ReadonlyArray<string> => {
   const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
   const inside = { ...room, columns: room.columns - 1 }

@@ -1,6 +1,6 @@
 /**
- * Colours of code, by the small tokenizer of `@speed-highlight/core`. Loaded with the parser of Markdown, and never
- * before the first text.
+ * Syntax highlighting of code with the small tokenizer of `@speed-highlight/core`. It is loaded with the Markdown
+ * parser, when the first text is rendered.
  *
  * Text is never changed: without its styles, the output equals the input. An unknown language, and code that exceeds
  * the length limit, are not highlighted.
@@ -12,15 +12,17 @@ import * as Languages from "@speed-highlight/core/languages"
 import { type Attribute, plainStyle, type Span, type Style } from "./Paint.ts"
 
 /**
- * Characters of code that is examined, and of a line of it: expressions of the tokenizer may be slow on longer ones.
+ * Maximum numbers of characters of highlighted code, and of one of its lines: the tokenizer's expressions may be slow
+ * on longer text.
  */
 const mostCharacters = 20_000
 const longestLine = 1000
 
-// They are languages by the documentation of the library; its types only differ in optional members that are undefined.
+// The values are languages according to the library's documentation; its types differ only in optional members that may
+// be `undefined`.
 const languages = { ...Languages } as unknown as Readonly<Record<string, ShjLanguageData>>
 
-/** Names that people write, by the names of the library. */
+/** Common aliases of languages, by their names in the library. */
 const names: Readonly<Record<string, string>> = {
   console: "bash",
   "c++": "c",
@@ -51,7 +53,7 @@ const names: Readonly<Record<string, string>> = {
   zsh: "bash"
 }
 
-/** Languages whose marks say nothing on a terminal. */
+/** Languages whose highlighting is not useful on a terminal. */
 const unmarked = new Set(["csv", "git", "leanpubMd", "log", "md", "plain", "todo", "uri"])
 
 const attributes: Readonly<Record<ShjToken, ReadonlyArray<Attribute>>> = {
@@ -77,14 +79,14 @@ const findStyle = (token: ShjToken | undefined): Style => {
   return found.length === 0 ? plainStyle : { attributes: found }
 }
 
-/** Returns the language of a name or of the end of a file's name; undefined for one that is not known. */
+/** Returns the language for a name or a file extension, or `undefined` if it is unknown. */
 const findLanguage = (name: string): ShjLanguageData | undefined => {
   const lower = name.toLowerCase()
   const known = Object.hasOwn(names, lower) ? (names[lower] ?? lower) : lower
   return unmarked.has(known) || !Object.hasOwn(languages, known) ? undefined : languages[known]
 }
 
-/** The lines of a code, each in pieces of one style. */
+/** Returns the lines of code, each divided into pieces of one style. */
 export const highlightLines = (code: string, name: string): ReadonlyArray<ReadonlyArray<Span>> => {
   const splitPlain = () => code.split("\n").map((text): ReadonlyArray<Span> => [{ text, style: plainStyle }])
   const language = findLanguage(name)

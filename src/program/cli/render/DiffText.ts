@@ -1,5 +1,6 @@
 /**
- * Differences of files as lines: additions green, removals red, the rest dim; harmless and without secrets.
+ * File differences as lines: additions green, removals red, other lines dim. The text is sanitised and secrets are
+ * masked.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -9,15 +10,15 @@ import type { Paint } from "./Paint.ts"
 import * as SafeText from "./SafeText.ts"
 import * as Width from "./Width.ts"
 
-/** Place for lines, and how many there may be. */
+/** Available width, and maximum number of lines. */
 export interface Room {
   readonly paint: Paint
-  /** Columns of a line; undefined where lines may be of any length. */
+  /** Maximum width of a line in columns; `undefined` without a limit. */
   readonly columns: number | undefined
   readonly most: number
 }
 
-/** Lines of a difference, without its file names. */
+/** Returns the lines of a difference without its file names. */
 const readBody = (diff: string): ReadonlyArray<string> =>
   Redaction.redactText(SafeText.sanitise(diff))
     .replace(/\n$/, "")
@@ -31,7 +32,7 @@ const paintLine = (line: string, { columns, paint }: Room): string => {
   return paint.text(cut, "dim")
 }
 
-/** Sums of a difference: `+3 −1`. */
+/** Formats the numbers of added and removed lines: `+3 −1`. */
 export const formatSums = (
   { added, removed }: Pick<FileChange.FileChanged, "added" | "removed">,
   paint: Paint
@@ -41,7 +42,7 @@ export const formatSums = (
     ...(removed > 0 ? [paint.text(`-${removed}`, "removed")] : [])
   ].join(" ")
 
-/** A difference in lines, cut at a number of them; `more` names what shows the rest. */
+/** Renders a difference as lines, up to a maximum number. `more` names the command that shows the other lines. */
 export const renderLines = (
   diff: string,
   room: Room,
@@ -56,7 +57,7 @@ export const renderLines = (
   return [...shown.map((line) => paintLine(line, room)), ...(left > 0 ? [room.paint.text(cut, "dim")] : [])]
 }
 
-/** A file with the sums of its difference. */
+/** Renders a file name with its numbers of added and removed lines. */
 export const renderTitle = (
   change: Pick<FileChange.FileChanged, "added" | "removed">,
   name: string,
@@ -69,7 +70,7 @@ export const renderTitle = (
   ).trimEnd()
 }
 
-/** A file with its difference. */
+/** Renders a file with its difference. */
 export const renderFile = (
   change: Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">,
   name: string,
@@ -77,12 +78,12 @@ export const renderFile = (
   more?: string
 ): ReadonlyArray<string> => [renderTitle(change, name, room), ...renderLines(change.diff, room, more)]
 
-/** Lines of a file's difference, and files of one call, that are shown below the call. */
+/** Maximum numbers of lines of a file's difference, and of files of one call, shown below the call. */
 const callLines = 12
 const verboseCallLines = 200
 const callFiles = 5
 
-/** Differences of the files that one call changed, indented below its line. */
+/** Renders the differences of the files changed by one call, indented below its line. */
 export const renderCallChanges = (
   changes: ReadonlyArray<FileChange.FileChanged>,
   { isVerbose, ...place }: Pick<Room, "columns" | "paint"> & { readonly isVerbose: boolean }
@@ -100,6 +101,6 @@ export const renderCallChanges = (
   ]
 }
 
-/** The path of a file as seen from a directory. */
+/** Returns the path of a file relative to a directory. */
 export const toRelativeName = (directory: string | undefined, path: string): string =>
   directory !== undefined && path.startsWith(`${directory}/`) ? path.slice(directory.length + 1) : path

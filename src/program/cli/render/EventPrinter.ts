@@ -1,9 +1,9 @@
 /**
- * A run as a user sees it: the answer as it is written, one line for each tool call, and the current wait. A read-only
- * projection of its events.
+ * Prints a run for a user: the answer as it is written, one line for each tool call, and the current activity. A
+ * read-only projection of its events.
  *
- * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only on request, and a
- * retry as one line. The current activity of the run is available from {@link Printer.view}, for live lines.
+ * Blank lines separate text, tools and notices. The reasoning of the model is shown only on request. A retry is shown
+ * as one line. The current activity of the run is available from {@link Printer.view}, for live lines.
  *
  * Retracted text is erased if it is still on the terminal with no text below it; otherwise a line reports that the
  * answer was changed, and the new text follows. In a pipe, where text cannot be erased, the text of a step is written
@@ -28,29 +28,29 @@ import * as UsageText from "./UsageText.ts"
 /** Display options (`display` of the settings). */
 export interface Options extends ToolFeed.Options, AnswerOutput.Look {
   readonly showCost: boolean
-  /** False where the final text may still be replaced: it is shown at the end, and nothing before. */
+  /** False if the final text may still be replaced. The text is then shown only at the end. */
   readonly live: boolean
-  /** Hint beside the spinner. */
+  /** Hint next to the spinner. */
   readonly hint: string
 }
 
 /** Prints the events of one run. */
 export interface Printer {
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Writes a line of the program between the others. It must be safe, and no wider than the terminal. */
+  /** Writes a line of the program between the other lines. It must be safe to print, and no wider than the terminal. */
   readonly note: (line: string) => void
   /** Writes all held output and ends the line. Nothing may be written afterwards. */
   readonly close: Effect.Effect<void>
-  /** Returns the live lines of the run. */
+  /** Renders the live lines of the run. */
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** Interval at which live lines are drawn. */
+/** Interval at which live lines are drawn, in milliseconds. */
 export const frameMillis = 100
 
-/** State of the view of one run. */
+/** State of the printer of one run. */
 interface PrinterState {
   readonly options: Options
   readonly screen: Screen.Screen
@@ -58,13 +58,13 @@ interface PrinterState {
   readonly feed: ToolFeed.ToolFeed
   readonly children: ToolFeed.ChildFeed
   activity: RunActivity.RunActivity
-  /** Changes of files by calls that run. */
+  /** File changes by calls that are still running. */
   changes: ReadonlyArray<FileChange.FileChanged>
   /** Time at which the open block was last drawn outside of a frame. */
   drawnAt: number
 }
 
-/** Takes the changes of a call out of the state. Returns their differences as lines. */
+/** Removes the changes of a call from the state. Returns their differences as lines. */
 const takeChanges = (state: PrinterState, callId: string): ReadonlyArray<string> => {
   const own = state.changes.filter((change) => change.callId === callId)
   state.changes = state.changes.filter((change) => change.callId !== callId)
@@ -82,7 +82,7 @@ const printTools = (state: PrinterState, event: ToolFeed.ToolEvent, now: number)
   const { feed, output, screen } = state
   switch (event._tag) {
     case "ToolInputStarted":
-      // The text before is complete, and would be held while the arguments are written.
+      // The text before the call is complete; otherwise it would be held while the arguments are written.
       AnswerOutput.closeText(output)
       feed.take(event, now, screen.asideColumns())
       return
@@ -138,7 +138,7 @@ const printEvent = (state: PrinterState, event: RunEvent, now: number): void => 
     case "ToolsScheduled":
       return printSchedule(state, event)
     case "FileChanged":
-      // Shown below the line of its call.
+      // The change is shown below the line of its call.
       state.changes = [...state.changes, event]
       return
     case "SubagentStarted":
@@ -178,15 +178,15 @@ const renderLiveLines = (state: PrinterState, columns: number, now: number): Rea
     running.length > 0
       ? running
       : RunActivity.renderLines(activity, now, { paint: screen.asidePaint, columns, frame, hint: options.hint })
-  // The lines of the feed that follow are set apart in the same way.
+  // The following lines are separated in the same way.
   return AnswerOutput.isLiveApart(output) && lines.length > 0 ? ["", ...lines] : lines
 }
 
-/** Returns true if an event may write the first text of the answer. */
+/** Returns true if an event can cause the first text of the answer to be written. */
 const canWriteText = ({ _tag }: RunEvent): boolean =>
   _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
-/** Makes the printer of a run, which writes to `screen`. */
+/** Creates the printer of a run, which writes to `screen`. */
 export const make = (screen: Screen.Screen, options: Options): Printer => {
   const output = AnswerOutput.makeOutput(screen, options)
   const state: PrinterState = {

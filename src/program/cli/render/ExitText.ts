@@ -1,6 +1,6 @@
 /**
- * Causes of an early end of a run in words, the same on the command line and in a conversation; each client adds how to
- * go on.
+ * Descriptions of why a run ended early, shared by the command line and the conversation. Each client adds how to
+ * continue.
  *
  * Source: `hermes-product.md` §1.3.
  */
@@ -10,7 +10,7 @@ import type { RunResult } from "../../../base/domain/RunEvent.ts"
 /** The part of a result that describes how the run ended. */
 export type EndedRun = Pick<RunResult, "exit" | "limit" | "steps">
 
-/** Describes why a run has no whole answer, without a full stop; undefined for a completed run. */
+/** Describes why a run has no complete answer, without a full stop; returns `undefined` for a completed run. */
 export const describeCause = ({ exit, limit, steps }: EndedRun): string | undefined => {
   switch (exit) {
     case "text_response":

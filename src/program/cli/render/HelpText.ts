@@ -1,23 +1,20 @@
-/**
- * Help as it is printed: rows of two columns and paragraphs, broken at words so that no line is wider than a terminal
- * usually is.
- */
+/** Layout of help texts: rows of two columns and paragraphs, wrapped at words to the usual width of a terminal. */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
-/** Columns of the widest line. */
+/** Maximum width of a line in columns. */
 const columns = 80
 
-/** Columns of a row's first part above which its description starts on a separate line. */
+/** Width of a row's first column above which its description starts on a separate line. */
 const widest = 36
 
 const indented = 6
 
 const measureWidth = (text: string): number => Width.measure(Paint.strip(text))
 
-/** Breaks a text at its blanks; a word that is too long stays whole. */
+/** Wraps a text at spaces; a word that is too long is not divided. */
 const wrapWords = (text: string, room: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
@@ -48,7 +45,7 @@ const fitLine = (line: string): ReadonlyArray<string> => {
 
 const isHeading = (line: string | undefined): boolean => line !== undefined && /^[A-Z][A-Z ]+$/.test(Paint.strip(line))
 
-/** Breaks what is too wide, and sets headings apart. */
+/** Wraps lines that are too wide, and separates headings. */
 const fitHelp = (help: string): string => {
   const lines: Array<string> = []
   for (const line of help.split("\n")) {

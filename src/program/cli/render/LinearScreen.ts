@@ -1,6 +1,6 @@
 /**
- * A screen for screen readers and for terminals that only write (`--plain`, `TERM=dumb`): text follows text, nothing is
- * drawn again, and there is no escape sequence at all.
+ * A screen for screen readers and for terminals without cursor control (`--plain`, `TERM=dumb`). Text is printed in
+ * sequence, nothing is redrawn, and no escape sequences are written.
  *
  * The only live line shown is the one with the cursor, which contains the typed text: added characters are appended,
  * removed characters are erased with backspaces, and a different text starts a new line. The activity of a run is not
@@ -13,16 +13,16 @@ import * as Paint from "./Paint.ts"
 import * as Screen from "./Screen.ts"
 import * as Width from "./Width.ts"
 
-/** Columns that no text takes, so that no line is broken here. */
+/** Width in columns that no text reaches, so that lines are not wrapped here. */
 const wide = 10_000
 
-/** Makes the screen. Its fixed, large size does not depend on the terminal. */
+/** Creates the screen. Its fixed, large size does not depend on the terminal. */
 export const make = (write: (text: string) => void): Screen.Screen => {
   const size = { columns: wide, rows: wide }
   let isOpen = false
   /** Text of the line being typed, if it is the last line on the terminal. */
   let typed: string | undefined
-  /** The same after the line was sent, until other output follows it. */
+  /** Text of the line after it was sent, until other output follows it. */
   let sent: string | undefined
   let view = Screen.renderNothing
 
@@ -36,7 +36,7 @@ export const make = (write: (text: string) => void): Screen.Screen => {
   const printText = (text: string): void => {
     if (text === "") return
     leaveLine()
-    // The typed line is already on the terminal.
+    // The typed part of the line is already on the terminal.
     const rest = sent !== undefined && text.startsWith(`${sent}\n`) ? text.slice(sent.length + 1) : text
     sent = undefined
     if (rest === "") return

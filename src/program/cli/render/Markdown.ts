@@ -1,16 +1,16 @@
 /**
- * Markdown as text for a terminal while the model still writes it: text that is final, and the block that is still
+ * Converts Markdown to terminal text while the model is still writing it: the final text, and the block that is still
  * open.
  *
- * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and
- *   takes the marks away, for text that is copied or read aloud; `raw` is the text itself. All are made
- *   harmless first, see `SafeText`.
+ * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` uses the same layout without the
+ *   marks, for text that is copied or read aloud; `raw` is the unchanged text. All text is sanitised first, see
+ *   `SafeText`.
  * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next
  *   one begins, code when its fence is closed. `raw` text is final at once.
  * - The output does not depend on the pieces in which the text comes in, and ends with a line end. Blank lines at the
  *   beginning and the end are left out.
  *
- * The parser of blocks is loaded when the first text is to be rendered; raw text does without it.
+ * The block parser is loaded when the first text is rendered; raw text does not need it.
  *
  * Source: `hermes-product.md` §1.8 (`display.final_response_markdown`).
  */
@@ -18,29 +18,29 @@ import * as Effect from "effect/Effect"
 import * as SafeText from "./SafeText.ts"
 import type { Paint } from "./Paint.ts"
 
-/** Presentation of Markdown. */
+/** Presentation of Markdown text. */
 export type Mode = "render" | "strip" | "raw"
 
-/** Presentation and destination of one answer. */
+/** Presentation and width of one answer. */
 export interface Options {
   readonly mode: Mode
   readonly paint: Paint
-  /** Columns of a line, asked for each block; without limit when undefined. */
+  /** Returns the width of a line in columns, read for each block; `undefined` without a limit. */
   readonly columns: () => number | undefined
 }
 
-/** One answer. `push` and `end` return the text that became final. */
+/** Renderer of one answer. `push` and `end` return the text that became final. */
 export interface Renderer {
   readonly push: (piece: string) => string
   readonly end: () => string
-  /** Returns the open block as it would be written if the text ended here. */
+  /** Returns the open block as it would be rendered if the text ended here. */
   readonly open: () => string
 }
 
-/** Makes the renderer of one answer. */
+/** Creates the renderer of one answer. */
 export type Make = (options: Options) => Renderer
 
-/** Text as it is, harmless; only the line end that it must have is added. */
+/** Creates a renderer that returns the text unchanged except for sanitising it and adding a final line break. */
 const makeRawRenderer = (): Renderer => {
   const harmless = SafeText.makeStream()
   let last = "\n"

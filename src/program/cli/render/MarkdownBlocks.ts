@@ -1,5 +1,5 @@
 /**
- * Blocks of Markdown, read by the lexer of `marked` and laid out for a terminal.
+ * Markdown blocks, parsed with the lexer of `marked` and laid out for a terminal.
  *
  * The rules follow GitHub's Markdown, but are stricter to preserve the characters of text that is not Markdown: HTML,
  * link references and underlined headings are text, and inline content follows `MarkdownInline`. A paragraph preserves
@@ -19,13 +19,13 @@ import type { Span } from "./Paint.ts"
 import * as Width from "./Width.ts"
 import * as Wrap from "./Wrap.ts"
 
-/** Levels of lists and quotes. */
+/** Maximum nesting depth of lists and quotes. */
 const deepest = 8
 
-/** Columns of a rule where lines have no end. */
+/** Width of a horizontal rule, in columns, if the line width is unlimited. */
 const ruleColumns = 40
 
-/** Characters of an open block above which it is no longer repainted; it is written when it ends. */
+/** Length of an open block, in characters, above which it is no longer repainted; it is written when it ends. */
 const repaintable = 65_536
 
 class BlockTokenizer extends Tokenizer {
@@ -61,7 +61,7 @@ const countLineEnds = (text: string): number => text.split("\n").length - 1
 
 const countTrailingLineEnds = (text: string): number => countLineEnds(text.slice(text.trimEnd().length))
 
-/** Beginning of a line, inside of lists and quotes. */
+/** Prefix of a line inside of lists and quotes. */
 class Prefix {
   #next: string
   readonly rest: string
@@ -73,7 +73,7 @@ class Prefix {
     this.columns = columns
   }
 
-  /** Returns the beginning of the next line. A bullet precedes one line only. */
+  /** Returns the prefix of the next line. A bullet precedes only one line. */
   take(): string {
     const next = this.#next
     this.#next = this.rest
@@ -86,10 +86,10 @@ class Prefix {
   }
 }
 
-/** Line ends since the last visible line; undefined before the first one. */
+/** Number of line breaks since the last visible line; `undefined` before the first line. */
 type LineEnds = number | undefined
 
-/** Lays tokens out as lines. */
+/** Renders tokens as lines. */
 class Layout {
   out = ""
   readonly #theme: MarkdownTheme.MarkdownTheme
@@ -105,7 +105,7 @@ class Layout {
   blocks(tokens: ReadonlyArray<Token>, prefix = new Prefix("", "", 0), task = ""): void {
     let lead = task
     for (const token of tokens) {
-      // Every token of the lexer has one of its own types; only extensions add others.
+      // Every token of the lexer has one of these types; only extensions add others.
       const block = token as MarkedToken
       if (block.type === "space") {
         this.#lineEnded(countLineEnds(block.raw))
@@ -123,7 +123,7 @@ class Layout {
     if (this.lineEnds !== undefined) this.lineEnds += count
   }
 
-  /** Blank lines are written when something follows them. */
+  /** Writes pending blank lines, now that content follows them. */
   #gap(prefix: Prefix): void {
     if (this.lineEnds !== undefined) this.out += `${prefix.rest.trimEnd()}\n`.repeat(Math.max(0, this.lineEnds - 1))
     this.lineEnds = 0
@@ -158,7 +158,7 @@ class Layout {
     }
   }
 
-  /** Lines of text; the lines that one is broken into are indented like it. */
+  /** Writes lines of text. The continuation of a wrapped line has the same indentation. */
   #text(text: string, prefix: Prefix, lead = ""): void {
     const { paint } = this.#theme
     let checkbox = lead
@@ -229,7 +229,7 @@ class Layout {
     }
   }
 
-  /** A line without a bar is text that follows the table. */
+  /** A line without a bar is not part of the table, but text after it. */
   #table({ raw }: Tokens.Table, prefix: Prefix): void {
     const lines = raw.trimEnd().split("\n")
     const after = lines.findIndex((line, index) => index > 1 && !line.includes("|"))
@@ -246,7 +246,7 @@ const isClosed = (code: Tokens.Code): boolean => {
   return lines.length > 1 && last.startsWith(fence) && last.replaceAll(fence.charAt(0), "") === ""
 }
 
-/** Tokens that no later line can change, and the characters that they take. */
+/** Tokens that later lines cannot change, and their length in characters. */
 interface FinishedTokens {
   readonly tokens: ReadonlyArray<Token>
   readonly length: number
@@ -284,7 +284,7 @@ const selectFinished = (tokens: ReadonlyArray<Token>): FinishedTokens => {
   return { tokens: before, length: measureLength(before) }
 }
 
-/** Blocks of one answer, in pieces. */
+/** Renders the blocks of one answer incrementally. */
 class Blocks implements Renderer {
   readonly #theme: MarkdownTheme.MarkdownTheme
   readonly #columns: () => number | undefined
@@ -293,7 +293,7 @@ class Blocks implements Renderer {
   /** Text of the block that is open. */
   #held = ""
   #lines = 0
-  /** Lines of the open block with which it is read again: a long one is not read at every line. */
+  /** Number of lines at which the open block is parsed again, so that a long block is not parsed at every line. */
   #next = 1
   #painted: { readonly held: number; readonly columns: number; readonly text: string } | undefined
 
@@ -355,6 +355,6 @@ class Blocks implements Renderer {
   }
 }
 
-/** Makes the renderer of one answer; raw text needs none of this module. */
+/** Creates the renderer of one answer. Raw text does not need this module. */
 export const make = ({ columns, mode, paint }: Options): Renderer =>
   new Blocks(mode === "strip" ? MarkdownTheme.stripped : MarkdownTheme.makeStyledTheme(paint), columns)

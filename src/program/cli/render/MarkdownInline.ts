@@ -2,16 +2,16 @@
  * Markdown inside of a line as styled text: emphasis, code, links.
  *
  * The rules of emphasis follow CommonMark, but are stricter to preserve text that is not Markdown: between ASCII
- * letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs white space on
- * its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). They are looser
- * next to characters of scripts that write without spaces. A backslash escapes only `*`, `_`, `` ` ``, `~` and `#`, so
- * that paths, patterns and formulas keep their backslashes. An opening mark without a closing mark within {@link reach}
- * characters is text. Emphasis ends with its line; link texts cannot contain brackets; references, footnotes and HTML
- * are text.
+ * letters and digits a run is text (`2*3*4`, `x**2 + y**2`), a run next to a path separator or a dot needs white space
+ * on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). The rules
+ * are less strict next to characters of scripts written without spaces. A backslash escapes only `*`, `_`, ``
+ * ` ``, `~` and `#`, so that paths, patterns and formulas keep their backslashes. An opening mark without a closing
+ * mark within {@link reach} characters is text. Emphasis ends with its line; link texts cannot contain brackets;
+ * references, footnotes and HTML are text.
  */
 import { type Attribute, isSafeLink, type Paint, plainStyle, type Span, type Style } from "./Paint.ts"
 
-/** Characters after which a delimiter that nothing ended is text. */
+/** Number of characters after which an unclosed delimiter is text. */
 const reach = 2000
 
 // Links: `[text](address)`, `![text](address)` and `<address>`.
@@ -28,8 +28,8 @@ const addressLink = /^<((?:https?:\/\/|mailto:)[^\s<>]*)>/
 const stripScheme = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
 
 /**
- * Returns the text of a link. Its address is behind the text where the terminal knows links and the text does not look
- * like another address; otherwise it follows the text, unless they are the same.
+ * Returns the text of a link. The address is a terminal link if the terminal supports links and the text does not look
+ * like another address. Otherwise the address follows the text, unless both are equal.
  */
 const makeLinkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
   const shown = label.map(({ text }) => text).join("")
@@ -61,11 +61,11 @@ const isPunctuation = (char: string): boolean => /[\p{P}\p{S}]/u.test(char)
 const isAsciiWord = (char: string): boolean => /[A-Za-z0-9]/.test(char)
 const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
 
-/** Tests whether the character beyond a run next to punctuation lets the run be a delimiter. */
+/** Returns true if the character on the other side of a run next to punctuation allows the run to be a delimiter. */
 const isSeparator = (char: string): boolean =>
   isSpace(char) || (isPunctuation(char) ? !/[/\\.=:@&%$]/.test(char) : char > "\u007f")
 
-/** Commas and full stops end a sentence after emphasis. */
+/** Returns true for a separator or for punctuation that may follow emphasis, such as a comma or a full stop. */
 const isEndSeparator = (char: string): boolean => isSeparator(char) || /[.:=]/.test(char)
 
 const isFlanking = (outer: string, inner: string, separated: (char: string) => boolean): boolean =>
@@ -110,7 +110,7 @@ const special = /[\\`*_~[!<]/g
 const withAttributes = (style: Style, added: ReadonlyArray<Attribute>): Style =>
   added.length === 0 ? style : { ...style, attributes: [...new Set([...added, ...style.attributes])] }
 
-/** Returns the text of items; adjacent items without marks share one style. */
+/** Converts items to styled text. Adjacent items without marks share one style. */
 const toSpans = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   let open: ReadonlyArray<Attribute> = []
@@ -132,7 +132,7 @@ const toSpans = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
   return spans
 }
 
-/** Returns the styled text of a line. */
+/** Renders a line as styled text. */
 export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
   const items: Array<Item> = []
   let openers: Array<Delimiter> = []

@@ -1,6 +1,6 @@
 /**
- * Tables of Markdown, laid out for a terminal: columns as wide as they must be, and narrower with broken lines where
- * the terminal has no room. A table that fits in no way becomes a list of its rows.
+ * Markdown tables, laid out for a terminal. Columns are as wide as their content, or narrower with wrapped lines if the
+ * terminal is too narrow. A table that cannot fit becomes a list of its rows.
  */
 import * as MarkdownInline from "./MarkdownInline.ts"
 import type { MarkdownTheme } from "./MarkdownTheme.ts"
@@ -10,7 +10,7 @@ import * as Wrap from "./Wrap.ts"
 
 type Align = "left" | "right" | "center"
 
-/** Columns of a column that is still of use. */
+/** Minimum useful width of a table column, in terminal columns. */
 const narrowest = 5
 
 const trimRow = (row: string): string =>
@@ -28,7 +28,7 @@ const cleanCell = (cell: string): string =>
 const bar = /(?<!\\)\|/
 const barOrCode = /(?<!\\)\||(`+)(?:(?!\1)[^\n]){0,500}?\1(?!`)/g
 
-/** The cells of a row; a bar inside of code separates only where the row would have too few cells otherwise. */
+/** Splits a row into cells. A bar inside of code separates cells only if the row would otherwise have too few cells. */
 const splitCells = (row: string, count = 0): ReadonlyArray<string> => {
   const line = trimRow(row)
   const cells: Array<string> = []
@@ -45,7 +45,7 @@ const splitCells = (row: string, count = 0): ReadonlyArray<string> => {
 const readAlignment = (cell: string): Align =>
   cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : "left"
 
-/** Widths that fit, the widest columns cut first; `undefined` when there is no room for all. */
+/** Returns column widths that fit, reducing the widest columns first; `undefined` if there is not enough room. */
 const fitWidths = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
   const total = natural.reduce((sum, width) => sum + width, 0)
   if (total <= room) return natural
@@ -68,7 +68,7 @@ const toBold = ({ style, text }: Span): Span => ({
   style: { ...style, attributes: ["bold", ...style.attributes] }
 })
 
-/** The rows of a table, its delimiter row left out, as lines of at most so many columns. */
+/** Renders the rows of a table, without its delimiter row, as lines of the given width. */
 export const render = (
   rows: ReadonlyArray<string>,
   columns: number,

@@ -1,24 +1,22 @@
-/**
- * Styles and characters of Markdown blocks: for a terminal, and without any marks.
- */
+/** Styles and characters of Markdown blocks, for a styled terminal and for plain text. */
 import * as Paint from "./Paint.ts"
 
 /** Styles and characters of blocks. */
 export interface MarkdownTheme {
   readonly paint: Paint.Paint
-  /** Beginning of a quoted line, once for each level: two columns. */
+  /** Prefix of a quoted line, repeated for each level: two columns. */
   readonly quote: string
   readonly bullet: (marker: string) => string
   readonly codeIndent: string
-  /** Line above code of a language; empty for none. */
+  /** Returns the line above a code block of a language; empty for no line. */
   readonly label: (language: string) => string
   readonly rule: (columns: number) => string
-  /** Characters of the lines inside of a table. */
+  /** Characters of the lines inside a table. */
   readonly table: { readonly vertical: string; readonly horizontal: string; readonly cross: string }
   readonly heading: (level: number) => ReadonlyArray<Paint.Attribute>
 }
 
-/** Blocks with styles and drawn lines. */
+/** Creates the theme with styles and drawn lines. */
 export const makeStyledTheme = (paint: Paint.Paint): MarkdownTheme => ({
   paint,
   quote: `${paint.text("│", "dim")} `,
@@ -30,7 +28,7 @@ export const makeStyledTheme = (paint: Paint.Paint): MarkdownTheme => ({
   heading: (level) => (level <= 2 ? ["bold", "magenta"] : ["bold"])
 })
 
-/** Blocks without styles, in plain characters; code is unchanged. */
+/** Theme without styles, in plain characters. Code is unchanged. */
 export const stripped: MarkdownTheme = {
   paint: Paint.plain,
   quote: "> ",

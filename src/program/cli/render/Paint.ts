@@ -1,9 +1,9 @@
 /**
- * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape
- * sequences into text.
+ * Colours and links of a terminal, if supported. Every view uses a `Paint` for them, and only `Paint` adds escape
+ * sequences to text.
  *
- * A view names roles (`muted`, `error`), and the theme says how they look. Each piece of text carries
- * its own beginning and reset: whatever is written next starts from the terminal's defaults.
+ * A view names roles (`muted`, `error`), and the theme defines their appearance. Each piece of text has its own start
+ * and reset sequences, so the text after it starts with the terminal's defaults.
  */
 import * as Theme from "./Theme.ts"
 
@@ -20,7 +20,7 @@ const colours = {
   cyan: "accent"
 } as const
 
-/** One property of how text looks: a shape, or a role of the theme. */
+/** Attribute of a text's appearance: a shape, a colour, or a role of the theme. */
 export type Attribute = keyof typeof shapes | keyof typeof colours | Theme.Role
 
 const isShape = (attribute: Attribute): attribute is keyof typeof shapes => Object.hasOwn(shapes, attribute)
@@ -32,9 +32,9 @@ const findCode = (attribute: Attribute, { codes }: Theme.Theme): string =>
 /** Style and link of a text. */
 export interface Style {
   readonly attributes: ReadonlyArray<Attribute>
-  /** Address that the text is a link to. */
+  /** Target address of the link. */
   readonly link?: string | undefined
-  /** Parameters of the escape sequence that it was painted with before; see {@link parseSpans}. */
+  /** Parameters of the escape sequence with which the text was painted; see {@link parseSpans}. */
   readonly codes?: string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface Span {
 /** Capabilities of the stream. */
 export interface Options {
   readonly color: boolean
-  /** Support of links (OSC 8). */
+  /** True if the stream supports links (OSC 8). */
   readonly hyperlinks: boolean
-  /** The theme of text from now on; the dark one when absent. */
+  /** The current theme; `undefined` for the dark theme. */
   readonly theme?: Theme.CurrentTheme | undefined
 }
 
@@ -61,13 +61,13 @@ export interface Paint extends Options {
   readonly span: (text: string, style: Style) => string
 }
 
-/** Tests whether a link may be clickable: only http, https and mailto. */
+/** Returns true if a link may be clickable: only http, https and mailto. */
 export const isSafeLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)\S+$/i.test(url)
 
 const linkText = (text: string, url: string): string =>
   `\u001b]8;;${encodeURI(url).replaceAll("%25", "%")}\u001b\\${text}\u001b]8;;\u001b\\`
 
-/** A paint for a stream that can show this much. */
+/** Creates a paint for a stream with the given capabilities. */
 export const make = (options: Options): Paint => {
   const { color, theme = Theme.makeCurrentTheme() } = options
   const paintText: Paint["text"] = (text, ...attributes) => {
@@ -86,17 +86,17 @@ export const make = (options: Options): Paint => {
   }
 }
 
-/** Nothing but the text. */
+/** Paint that returns the text unchanged. */
 export const plain: Paint = make({ color: false, hyperlinks: false })
 
 const sequences = new RegExp(String.raw`\u001b(?:\[[\d;]*m|\]8;;[^\u001b]*\u001b\\)`, "g")
 
-/** A painted text without what `Paint` added. */
+/** Removes the escape sequences that `Paint` added to a text. */
 export const strip = (painted: string): string => painted.replace(sequences, "")
 
 const sequence = new RegExp(String.raw`\u001b(?:\[([\d;]*)m|\]8;;([^\u001b]*)\u001b\\)`, "g")
 
-/** The pieces of a text that was painted here, each in the style that it was painted in. */
+/** Parses a text painted by `Paint` into pieces with their styles. */
 export const parseSpans = (painted: string): ReadonlyArray<Span> => {
   const found: Array<Span> = []
   let codes: string | undefined
@@ -116,7 +116,7 @@ export const parseSpans = (painted: string): ReadonlyArray<Span> => {
   return found
 }
 
-/** Variables of the environment that say what a terminal shows. */
+/** Environment variables that describe the capabilities of a terminal. */
 export interface Environment {
   readonly [name: string]: string | undefined
 }
@@ -135,8 +135,8 @@ const knowsLinks = (env: Environment): boolean =>
     : env["FORCE_HYPERLINK"] !== "0"
 
 /**
- * Detects the capabilities of a stream. Only a terminal has capabilities; colours are off if `NO_COLOR` is set or the
- * terminal does not support them.
+ * Detects the capabilities of a stream. A stream that is not a terminal has no capabilities. Colours are off if
+ * `NO_COLOR` is set or the terminal does not support them.
  */
 export const detectCapabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
   const escapes = terminal && env["TERM"] !== "dumb"

@@ -1,10 +1,8 @@
-/**
- * The state of a route in words: its keys and its breaker. No key is told.
- */
+/** The state of a route in words: its keys and its breaker. Keys are not shown. */
 import * as Duration from "effect/Duration"
 import type { RouteStatus } from "../../../models/routing/ModelRouter.ts"
 
-/** Describes the resting keys: for how long, and why. */
+/** Describes the suspended keys with the durations and reasons. */
 export const describeResting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>
   keys.flatMap(({ number, resting }) => {
     if (resting === undefined) return []
@@ -12,7 +10,7 @@ export const describeResting = (keys: RouteStatus["keys"]): ReadonlyArray<string
     return [`key ${number} rests for ${left} (${resting.reason})`]
   })
 
-/** Its name and its state. */
+/** Formats the name and the state of a route. */
 export const formatRoute = ({ breaker, keys, route }: RouteStatus): string => {
   const name = `${route.model} by ${route.provider}`
   const state = [

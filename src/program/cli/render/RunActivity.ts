@@ -1,6 +1,6 @@
 /**
- * The current activity of a run as a state of its events: the wait for the model, its writing, or its thinking. It is
- * shown on a live line when the run has not written text for {@link pauseMillis}.
+ * The current activity of a run, derived from its events: waiting for the model, writing, or thinking. It is shown on a
+ * live line if the run has not written text for {@link pauseMillis}.
  */
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
 import type * as Paint from "./Paint.ts"
@@ -15,16 +15,16 @@ export interface RunActivity {
   readonly isOver: boolean
 }
 
-/** Milliseconds without text after which the activity is shown. */
+/** Time without text after which the activity is shown, in milliseconds. */
 const pauseMillis = 1500
 
-/** A run without events. */
+/** Activity of a run without events. */
 export const empty: RunActivity = { current: undefined, lastText: 0, isOver: false }
 
 const startActivity = (activity: RunActivity, label: string, now: number): RunActivity =>
   activity.current?.label === label ? activity : { ...activity, current: { label, since: now } }
 
-/** Returns the activity after an event; the same value if it does not change. */
+/** Returns the activity after an event, or the same object if it does not change. */
 export const reduceActivity = (activity: RunActivity, event: RunEvent, now: number): RunActivity => {
   switch (event._tag) {
     case "RunStarted":
@@ -45,17 +45,17 @@ export const reduceActivity = (activity: RunActivity, event: RunEvent, now: numb
   }
 }
 
-/** Room and appearance of the live line. */
+/** Available width and appearance of the live line. */
 export interface Look {
   readonly paint: Paint.Paint
   readonly columns: number
-  /** Frame of the spinner. */
+  /** Current frame of the spinner. */
   readonly frame: string
-  /** Hint beside the time, if it is not empty. */
+  /** Hint next to the time; not shown if empty. */
   readonly hint: string
 }
 
-/** Returns the live line of an activity; nothing while text is being written. */
+/** Renders the live line of an activity; returns no lines while text is being written. */
 export const renderLines = (
   { current, lastText }: RunActivity,
   now: number,

@@ -1,5 +1,5 @@
 /**
- * Text about a run beside its answer: waits, silence and the reasoning of the model.
+ * Text about a run other than its answer: waits, silence and the reasoning of the model.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -8,18 +8,18 @@ import * as SafeText from "./SafeText.ts"
 import type * as ToolFeed from "./ToolFeed.ts"
 import * as Wrap from "./Wrap.ts"
 
-/** A delay of a run in words, the same in every view. */
+/** Formats a delay in seconds, the same in every view. */
 const formatSeconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
 
-/** A wait before another attempt. */
+/** Describes a wait before another attempt. */
 export const describeWait = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
   `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt}${maxAttempts === undefined ? "" : ` of ${maxAttempts}`}`
 
-/** A model that says nothing. */
+/** Describes a model that sends no output. */
 export const describeSilence = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
   `┊ no output from the model, ${formatSeconds(waitedMillis)} into its answer; still waiting`
 
-/** One piece of reasoning. Each call returns the text that can be written now. */
+/** Formatter of reasoning. Each call returns the text that can be written now. */
 export interface ReasoningText {
   readonly push: (piece: string) => string
   readonly end: () => string
@@ -28,7 +28,8 @@ export interface ReasoningText {
 const reasoningStyle: Paint.Style = { attributes: ["dim"] }
 
 /**
- * Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for.
+ * Creates a formatter that distinguishes reasoning from the answer: dim, after a bar, and wrapped to the width of the
+ * terminal.
  */
 export const makeReasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
   const harmless = SafeText.makeStream()

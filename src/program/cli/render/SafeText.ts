@@ -1,14 +1,14 @@
 /**
- * Makes text of others (a model, a tool, a stored session) safe to write to a terminal: it can be read, and it drives
- * nothing.
+ * Makes external text (from a model, a tool or a stored session) safe to write to a terminal: it is readable and cannot
+ * control the terminal.
  *
  * - Control characters become their visible pictures (`␛` for escape), so that no escape sequence reaches the terminal,
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
  * - Characters that reorder the following text (bidirectional overrides, embeddings and isolates) are removed: they are
- *   invisible, and make a command look like another one.
- * - {@link toPlainText}, which every line of a command passes, removes whole control sequences instead (colours, cursor
- *   moves, titles, the clipboard), so that text with colours stays readable in a pipe.
- * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
+ *   invisible, and make a command look like a different command.
+ * - {@link toPlainText}, which is applied to every line that a command prints, removes whole control sequences instead
+ *   (colours, cursor moves, titles, the clipboard), so that text with colours stays readable in a pipe.
+ * - Lone surrogates become U+FFFD, as in the encoded output.
  */
 
 const harmful = /(?![\n\t])[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u
@@ -21,11 +21,11 @@ const toPicture = (char: string): string => {
   return code < 0xa0 || (code >= 0xd800 && code < 0xe000) ? "\ufffd" : ""
 }
 
-/** A text of any number of lines, made harmless. */
+/** Sanitises a text with any number of lines. */
 export const sanitise = (value: string): string =>
   harmful.test(value) ? value.replaceAll("\r\n", "\n").replace(harmfulAll, toPicture) : value
 
-// The bodies end at the next introducer, so that a text of introducers is still read in linear time.
+// The bodies end at the next introducer, so that a text full of introducers is still parsed in linear time.
 const sequences = new RegExp(
   [
     String.raw`(?:\u001b\[|\u009b)[\u0030-\u003f]*[\u0020-\u002f]*[\u0040-\u007e]`,
@@ -36,7 +36,7 @@ const sequences = new RegExp(
 )
 
 /**
- * Removes control sequences, then makes harmless what is left. Text without control characters is returned as it is.
+ * Removes control sequences and sanitises the remaining text. Text without control characters is returned unchanged.
  */
 export const toPlainText = (value: string): string =>
   harmful.test(value) ? sanitise(value.replace(sequences, "")) : value
@@ -44,7 +44,8 @@ export const toPlainText = (value: string): string =>
 const escaped = new RegExp(String.raw`[\u007f-\u009f\u202a-\u202e\u2066-\u2069]`, "gu")
 
 /**
- * Writes a value as JSON in which such characters are `\\uXXXX`: a terminal shows them, a parser reads the same value.
+ * Converts a value to JSON with harmful characters escaped as `\\uXXXX`: a terminal shows the escapes, and a parser
+ * reads the original value.
  */
 export const toJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, null, indent).replace(
@@ -52,7 +53,7 @@ export const toJson = (value: unknown, indent?: number): string =>
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 
-/** The same as one line: runs of white space, line ends too, are a space. */
+/** Sanitises a text to one line: runs of white space, including line breaks, become one space. */
 export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()
 
 /** Sanitizes a text that arrives in chunks. */
@@ -62,13 +63,13 @@ interface Stream {
   readonly end: () => string
 }
 
-/** Makes a {@link Stream}. Its output does not depend on the chunk boundaries. */
+/** Creates a {@link Stream}. Its output does not depend on the chunk boundaries. */
 export const makeStream = (): Stream => {
   let held = ""
   return {
     push: (piece) => {
       const all = held + piece
-      // A carriage return may be half of a line end, a surrogate half of a character.
+      // A carriage return may be the first half of a line break, and a surrogate the first half of a character.
       held = /(?:\r|[\ud800-\udbff])$/.exec(all)?.[0] ?? ""
       return sanitise(held === "" ? all : all.slice(0, -1))
     },

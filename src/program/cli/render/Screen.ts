@@ -1,13 +1,13 @@
 /**
- * Output on the terminal: text that was said, which scrolls away and stays, and below it a few lines that are alive (a
- * spinner, the prompt), which are drawn again whenever something changes.
+ * Output on the terminal: permanent text that scrolls away, and below it a few live lines (a spinner, the prompt) that
+ * are redrawn after every change.
  *
  * An answer and the messages about it may go to different streams (stdout and stderr), which may or may not be the same
  * terminal. Live lines are drawn only on a terminal; everything else works the same without a terminal. An answer may
  * end in the middle of a line when live lines are drawn: they start on the next line, and the answer continues at its
  * position.
  *
- * Everything happens at once: each call is one write, so that nothing that runs at the same time can come between.
+ * Each call is one synchronous write, so that concurrent output cannot be interleaved.
  *
  * **Gotchas**
  *
@@ -17,7 +17,7 @@
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
-/** One stream. */
+/** One output stream. */
 export interface Sink {
   readonly write: (text: string) => void
   readonly terminal: boolean
@@ -30,10 +30,10 @@ export interface Size {
   readonly rows: number
 }
 
-/** Destinations of text. */
+/** Destination streams of text. */
 export interface Streams {
   readonly answer: Sink
-  /** Messages about the answer. */
+  /** Stream of messages about the answer. */
   readonly aside: Sink
   readonly size: () => Size
 }
@@ -46,15 +46,15 @@ export interface Lines {
   readonly cursor?: { readonly row: number; readonly column: number } | undefined
 }
 
-/** Makes the live lines whenever they are drawn. */
+/** Renders the live lines each time they are drawn. */
 export type View = (size: Size) => Lines
 
-/** Makes the lines of text that is not final yet, for the room that live lines leave; drawn above them. */
+/** Renders text that is not yet final, in the rows not used by live lines. The text is drawn above the live lines. */
 export type Draft = (room: Size) => ReadonlyArray<string>
 
 const renderNoDraft: Draft = () => []
 
-/** No live lines. */
+/** View without live lines. */
 export const renderNothing: View = () => ({ lines: [] })
 
 const hideCursor = "\u001b[?25l"
@@ -71,7 +71,7 @@ interface DrawnLines {
   readonly text: string
 }
 
-/** Place in the text on the terminal; see {@link Screen.takeBack}. */
+/** Position in the text on the terminal; see {@link Screen.takeBack}. */
 export interface Mark {
   readonly row: number
   readonly column: number
@@ -81,24 +81,24 @@ export interface Mark {
 export interface Screen {
   readonly answerPaint: Paint.Paint
   readonly asidePaint: Paint.Paint
-  /** True if the answer and messages about it are seen in one place. */
+  /** True if the answer and messages about it appear on the same terminal. */
   readonly joined: boolean
   readonly size: () => Size
-  /** Maximum columns of answer lines; `undefined` if the answer does not go to a terminal. */
+  /** Returns the maximum width of answer lines in columns; `undefined` if the answer does not go to a terminal. */
   readonly answerColumns: () => number | undefined
   readonly asideColumns: () => number | undefined
-  /** Adds to the answer. */
+  /** Writes text of the answer. */
   readonly print: (text: string) => void
-  /** Adds text about the answer. */
+  /** Writes text about the answer. */
   readonly say: (text: string) => void
-  /** Returns the position at which the text ends; `undefined` if the answer does not go to a terminal. */
+  /** Returns the position of the end of the text; `undefined` if the answer does not go to a terminal. */
   readonly mark: () => Mark | undefined
   /**
-   * Erases everything written since a mark. Returns `false` without erasing if a part of it has scrolled away or the
-   * size of the terminal has changed.
+   * Erases everything written since a mark. Returns `false` without erasing if a part of that text has scrolled away or
+   * the size of the terminal has changed.
    */
   readonly takeBack: (mark: Mark) => boolean
-  /** Ends a line that was begun. */
+  /** Ends an unfinished line. */
   readonly endLine: () => void
   /** Sets the live lines. */
   readonly live: (view: View) => void
@@ -111,20 +111,23 @@ export interface Screen {
   /** Clears the terminal but not its scrollback. */
   readonly clear: () => void
   /**
-   * Replaces the last `rows` rows by text, except for rows that have scrolled away. Used when the terminal's size or
+   * Replaces the last `rows` rows with text, except for rows that have scrolled away. Used when the terminal's size or
    * the rendering of the text has changed.
    */
   readonly rewrite: (rows: number, text: string) => void
-  /** The same for text with unchanged wrapping: rows that have scrolled away are not written again. */
+  /**
+   * Replaces the last rows like `rewrite`, for text with unchanged wrapping. Rows that have scrolled away are not
+   * written again.
+   */
   readonly repaint: (rows: number, text: string) => void
   /**
-   * Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written
-   * meanwhile.
+   * Stops drawing live lines while another view uses the terminal, until it is returned. No text may be written in the
+   * meantime.
    */
   readonly lend: (isLent: boolean) => void
 }
 
-/** Rows that a text goes down, and the column of the cursor after it. */
+/** Number of rows that a text advances, and the column of the cursor after it. */
 interface CursorAdvance {
   readonly rows: number
   readonly column: number
@@ -147,7 +150,7 @@ const measureLineAdvance = (from: number, line: string, columns: number): Cursor
   return { rows, column }
 }
 
-/** Moves the cursor over a text. Its rows are counted only if marks are in use. */
+/** Computes the cursor position after a text. Rows are counted only if marks are in use. */
 const measureAdvance = (from: number, text: string, columns: number, counting: boolean): CursorAdvance => {
   if (!counting) {
     const line = text.slice(text.lastIndexOf("\n") + 1)
@@ -172,17 +175,15 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   let draft = renderNoDraft
   let drawn: DrawnLines | undefined
   let hidden = false
-  /** Row of the end of the text, counted from the first mark on. */
+  /** Row of the end of the text, counted from the first mark. */
   let row = 0
   let counting = false
   /**
-   * The lowest row written since then, including live lines. Rows that are more than the terminal's height above it
-   * have scrolled away.
+   * The lowest row written since the first mark, including live lines. Rows that are more than the terminal's height
+   * above it have scrolled away.
    */
   let lowest = 0
-  /**
-   * The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more.
-   */
+  /** True if the cursor was moved back to a full line, after which the terminal no longer wraps automatically. */
   let returned = false
   let lent = false
 
@@ -192,11 +193,11 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     return visible ? showCursor : hideCursor
   }
 
-  /** Goes back to where the text ended, and takes the live lines away. */
+  /** Moves the cursor to the end of the text, and erases the live lines. */
   const eraseLive = (): string => {
     if (drawn === undefined) return ""
     const { columns } = size()
-    // A terminal that became narrower has broken the lines by itself.
+    // Counts the rows of a line, because a terminal that became narrower has already wrapped the lines.
     const countRows = (width: number): number => Math.max(1, Math.ceil(width / columns))
     let rows = Math.floor(drawn.column / columns)
     for (const width of drawn.widths.slice(0, drawn.row)) rows += countRows(width)
@@ -263,7 +264,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     if (!same) terminal?.write(eraseLive() + drawLines(next))
   }
 
-  /** Forgets where the text of all marks is. */
+  /** Invalidates the positions of all marks. */
   const forgetMarks = (): void => {
     row = lowest + size().rows
     lowest = row
@@ -278,7 +279,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   const rewrite = (count: number, text: string): void => {
     const { columns, rows } = size()
     forgetMarks()
-    // Below a line that was not ended, the live lines begin on the next one.
+    // After an unfinished line, the live lines start on the next line.
     const before = eraseLive()
     const back = count - (column > 0 ? 1 : 0)
     returned = false

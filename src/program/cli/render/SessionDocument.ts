@@ -1,7 +1,7 @@
 /**
- * A stored conversation as a document: Markdown, and a page that needs no script and nothing from the network.
+ * Renders a stored conversation as a Markdown document, or as an HTML page without scripts and network requests.
  *
- * Texts come out without secrets and control sequences.
+ * Secrets and control sequences are removed from the texts.
  *
  * Source: `hermes-product.md` §1.7 (`export --format md|html`).
  */
@@ -19,7 +19,7 @@ export interface Conversation {
 
 interface Block {
   readonly kind: "text" | "reasoning" | "call" | "result"
-  /** Name of the tool; empty for text. */
+  /** Name of the tool; empty for a text. */
   readonly name: string
   readonly text: string
 }
@@ -103,7 +103,7 @@ const renderMarkdownBlock = ({ kind, name, text }: Block): string => {
     : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenceText(text)}`
 }
 
-/** The conversations as one Markdown document. */
+/** Renders the conversations as one Markdown document. */
 export const renderMarkdown = (all: ReadonlyArray<Conversation>): string =>
   all
     .map(
@@ -156,7 +156,7 @@ ${toSections(messages)
   .join("\n")}
 </article>`
 
-/** The conversations as one page. It has no script, and its policy allows none. */
+/** Renders the conversations as one HTML page. It has no script, and its content security policy allows none. */
 export const renderHtml = (all: ReadonlyArray<Conversation>): string => {
   const [only, ...more] = all
   const title = only !== undefined && more.length === 0 ? formatTitle(only.session) : `${all.length} sessions`

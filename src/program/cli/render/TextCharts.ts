@@ -1,17 +1,14 @@
-/**
- * Charts of text: bars side by side with their names, and columns over time. No line is wider than the columns that
- * they are given.
- */
+/** Text charts: named horizontal bars, and columns over time. No line is wider than the given number of columns. */
 import type { Attribute, Paint } from "./Paint.ts"
 import * as Width from "./Width.ts"
 
-/** Room of a chart. */
+/** Available width of a chart. */
 export interface Room {
   readonly columns: number
   readonly paint: Paint
 }
 
-/** A named value of 0 or more, with a text behind its bar. */
+/** A named value of 0 or more, with a note after its bar. */
 export interface Bar {
   readonly name: string
   readonly value: number
@@ -21,17 +18,17 @@ export interface Bar {
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const heights = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-/** Draws a bar for a share, 0 to 1, of some columns. Any share above 0 is visible. */
+/** Draws a bar for a share from 0 to 1 of a width in columns. Any share above 0 is visible. */
 const drawBar = (share: number, columns: number): string => {
   const parts = share <= 0 ? 0 : Math.max(1, Math.round(share * columns * 8))
   return "█".repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? "")
 }
 
-/** Minimum columns of a bar; bars are omitted if there is less room. */
+/** Minimum width of a bar in columns; bars are omitted if there is less room. */
 const smallest = 4
 const largest = 40
 
-/** One line for each value: name, bar, note. The largest value has the longest bar. */
+/** Renders one line for each value: name, bar, note. The largest value has the longest bar. */
 export const renderBars = (
   rows: ReadonlyArray<Bar>,
   { columns, paint }: Room,
@@ -56,13 +53,13 @@ export const renderBars = (
   })
 }
 
-/** A value at a time. */
+/** A value at a point in time. */
 export interface Point {
   readonly name: string
   readonly value: number
 }
 
-/** Sums neighbours, so that at most `count` points are left; a sum has the name of its first point. */
+/** Adds adjacent points, so that at most `count` points remain. A sum has the name of its first point. */
 const mergePoints = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Point> => {
   const size = Math.ceil(points.length / count)
   return size <= 1
@@ -73,7 +70,10 @@ const mergePoints = (points: ReadonlyArray<Point>, count: number): ReadonlyArray
       })
 }
 
-/** Columns over time, `rows` lines high, with the first and the last name below. `label` writes the largest value. */
+/**
+ * Renders columns over time, `rows` lines high, with the first and the last name below. `label` formats the largest
+ * value.
+ */
 export const renderTimeline = (
   points: ReadonlyArray<Point>,
   { columns, paint }: Room,

@@ -8,8 +8,8 @@
  * instead of those that are illegible on a light background, and the high-contrast theme does not dim text. `auto`
  * chooses by the terminal's background: its answer to a query (OSC 11), else `COLORFGBG`, else dark.
  *
- * A colour is one of the sixteen names (`red`, `bright-red`), a number of the 256, or `#rrggbb`; `bold`, `italic`,
- * `underline` and `dim` may precede it: `bold #ff8800`.
+ * A colour is one of the sixteen names (`red`, `bright-red`), a number from the 256-colour palette, or `#rrggbb`;
+ * `bold`, `italic`, `underline` and `dim` may precede it: `bold #ff8800`.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -33,21 +33,21 @@ const roles = [
   "number"
 ] as const
 
-/** See {@link roles}. */
+/** A role of text; see {@link roles}. */
 export type Role = (typeof roles)[number]
 
-/** The look of each role, as the parameters of an escape sequence; an empty text leaves it as other text. */
+/** The look of each role, as the parameters of an escape sequence. An empty string has no effect. */
 export interface Theme {
   readonly name: string
   readonly codes: Readonly<Record<Role, string>>
 }
 
-/** The theme that is used now. */
+/** The theme in use. */
 export interface CurrentTheme {
   value: Theme
 }
 
-/** Colours of the terminal's own palette. */
+/** The default theme, with colours of the terminal's own palette. */
 export const dark: Theme = {
   name: "dark",
   codes: {
@@ -67,7 +67,7 @@ export const dark: Theme = {
   }
 }
 
-/** Colours that are legible on white. */
+/** Theme with colours that are legible on white. */
 export const light: Theme = {
   name: "light",
   codes: {
@@ -88,8 +88,8 @@ export const light: Theme = {
 }
 
 /**
- * Makes a theme without dim text, in which important text is also bold or underlined. Its colours are legible on black
- * and on white.
+ * Creates a theme without dim text, in which important text is also bold or underlined. Its colours are legible on
+ * black and on white.
  */
 export const makeHighContrast = (background: Background): Theme => {
   const formatColour = (name: number): string => (background === "dark" ? `1;${90 + name}` : `1;${30 + name}`)
@@ -116,7 +116,7 @@ export const makeHighContrast = (background: Background): Theme => {
 /** Background of a terminal. */
 export type Background = "dark" | "light"
 
-/** Words of `display.theme` that are no theme of the settings. */
+/** Values of `display.theme` that do not name a custom theme. */
 export const builtin = ["auto", "dark", "light", "high-contrast"] as const
 
 const names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
@@ -138,7 +138,7 @@ const parseColour = (word: string): string | undefined => {
     : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
 }
 
-/** Reads a configured look as the parameters of an escape sequence, or returns `undefined` if it is invalid. */
+/** Parses a configured look to the parameters of an escape sequence, or returns `undefined` if it is invalid. */
 export const parseCodes = (look: string): string | undefined => {
   const words = look.trim().toLowerCase().split(/\s+/)
   if (words.length === 1 && words[0] === "default") return ""
@@ -148,12 +148,12 @@ export const parseCodes = (look: string): string | undefined => {
   return codes.every((code) => code !== undefined) ? codes.join(";") : undefined
 }
 
-/** A theme of the settings: a built-in one with some roles changed. */
+/** A custom theme in the settings: a built-in theme with some roles changed. */
 export type CustomTheme = { readonly [R in Role]?: string | undefined } & {
   readonly base: "dark" | "light" | "high-contrast"
 }
 
-/** Choice of a theme in the settings. */
+/** Theme options in the settings. */
 export interface ThemeSettings {
   readonly theme: string
   readonly themes: Readonly<Record<string, CustomTheme>>
@@ -172,7 +172,7 @@ const makeCustomTheme = (name: string, given: CustomTheme, background: Backgroun
   return { name, codes: { ...codes, ...Object.fromEntries(own) } }
 }
 
-/** Finds the theme with this name. The failure is the unknown name. */
+/** Finds the theme with this name. Fails with the name if it is unknown. */
 export const find = (
   name: string,
   { themes }: Pick<ThemeSettings, "themes">,
@@ -190,8 +190,8 @@ export const find = (
 export const query = "\u001b]11;?\u0007"
 
 /**
- * Parses the background from a terminal's answer (`11;rgb:ffff/ffff/ffff`), or returns `undefined` if it is another
- * report.
+ * Parses the background from a terminal's answer (`11;rgb:ffff/ffff/ffff`), or returns `undefined` if the text is
+ * another report.
  */
 export const parseBackground = (report: string): Background | undefined => {
   const parts = /^11;rgba?:([0-9a-f]{1,4})\/([0-9a-f]{1,4})\/([0-9a-f]{1,4})/i.exec(report)?.slice(1)
@@ -222,5 +222,5 @@ export const use = (
   )
 }
 
-/** Makes the initial theme of a program, before the settings are known. */
+/** Creates the initial theme of a program, before the settings are known. */
 export const makeCurrentTheme = (): CurrentTheme => ({ value: dark })

@@ -1,13 +1,13 @@
 /**
- * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with
- * how it ended; and lines about sub-agents.
+ * Lines about tool calls and sub-agents. Each tool call has one line: with its elapsed time while it runs, and with its
+ * outcome when it is finished.
  *
- * - `off` shows nothing, `new` the first call of each tool and every one that failed, `all` each, `verbose` also all
- *   arguments and the beginning of the result.
- * - Calls that run at the same time have a live line each; each gets its line in the feed when it ends.
- * - A call that was refused before it ran, or was cut, has a line like any other.
- * - Lines of children are indented one step more than lines of the agent's own tools. `new` shows only children that
- *   did not complete.
+ * - `off` shows no calls, `new` shows the first call of each tool and all failed calls, `all` shows every call, and
+ *   `verbose` also shows all arguments and the beginning of the result.
+ * - Concurrent calls have one live line each. Each call is added to the feed when it ends.
+ * - A call that was refused before it ran, or was cut off, also has a line.
+ * - Lines of sub-agents are indented one step more than lines of the agent's own tools. `new` shows only sub-agents
+ *   that did not complete.
  *
  * Source: `hermes-product.md` §1.8 and §3.5.
  */
@@ -24,23 +24,23 @@ import * as Width from "./Width.ts"
 /** Detail of tool output (`display.tool_progress`). */
 export type Verbosity = "off" | "new" | "all" | "verbose"
 
-/** Options of a feed, read at each event. */
+/** Options of a feed, which are read at each event. */
 export interface Options {
   readonly verbosity: () => Verbosity
-  /** Characters of the arguments; 0 is as many as fit (`display.tool_preview_length`). */
+  /** Maximum number of characters of the arguments; 0 for as many as fit (`display.tool_preview_length`). */
   readonly previewLength: number
 }
 
-/** Lines of a result that `verbose` shows. */
+/** Maximum number of lines of a result shown by `verbose`. */
 const resultLines = 12
 
-/** Live lines at most; more calls than that are counted. */
+/** Maximum number of live lines; further calls are only counted. */
 const liveLines = 6
 
-/** Columns of a line without a terminal. */
+/** Width of a line without a terminal, in columns. */
 const wide = 160
 
-/** Characters of streamed arguments that are kept for a preview. */
+/** Maximum number of characters of streamed arguments stored for a preview. */
 const keptInput = 4000
 
 const marks: Readonly<Record<ToolStatus, readonly [mark: string, attribute: Attribute]>> = {
@@ -50,7 +50,7 @@ const marks: Readonly<Record<ToolStatus, readonly [mark: string, attribute: Attr
   cancelled: ["○", "dim"]
 }
 
-/** A call whose arguments the model writes, or that runs. */
+/** A call whose arguments are being written by the model, or that is running. */
 export interface Call {
   readonly name: string
   readonly params: unknown
@@ -61,7 +61,7 @@ export interface Call {
   readonly inputLength: number
 }
 
-/** The event of a tag. */
+/** The event type with a tag. */
 export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
 /** An event about a tool call. */
@@ -85,10 +85,10 @@ const makeIdleCall = (name: string): Call => ({
   inputLength: 0
 })
 
-/** Calls that are not closed yet, by their ids. */
+/** Calls that have not ended, by their ids. */
 export type Calls = ReadonlyMap<string, Call>
 
-/** The open calls after an event. */
+/** Returns the open calls after an event. */
 export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls => {
   const call = calls.get(event.callId)
   const putCall = (next: Call): Calls => new Map(calls).set(event.callId, next)
@@ -117,7 +117,7 @@ export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls 
   }
 }
 
-/** Returns the arguments of a call, as written by the model if the call never ran. */
+/** Returns the arguments of a call. If the call never ran, they are the text written by the model. */
 export const readParams = (call: Call | undefined): unknown =>
   call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
 
@@ -125,15 +125,15 @@ const formatSize = (length: number): string => (length < 1000 ? `${length} B` : 
 
 const formatName = (name: string): string => Width.cut(SafeText.toLine(name), 40)
 
-/** Place for lines about calls. */
+/** Available width for lines about calls. */
 interface Room {
   readonly columns: number
   readonly paint: Paint
-  /** Characters of the arguments; 0 is as many as fit. */
+  /** Maximum number of characters of the arguments; 0 for as many as fit. */
   readonly previewLength: number
 }
 
-/** Cuts the arguments to the remaining room of the line, after a space. */
+/** Cuts the arguments to the remaining width of the line, after a space. */
 const fitPreview = (preview: string, room: number, previewLength: number): string => {
   const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
   return text === "" ? "" : ` ${text}`
@@ -141,7 +141,7 @@ const fitPreview = (preview: string, room: number, previewLength: number): strin
 
 const renderBar = (paint: Paint): string => paint.text("┊", "dim")
 
-/** Renders a closed call in one line. */
+/** Renders a finished call in one line. */
 export const renderLine = (
   event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
   preview: string,
@@ -163,7 +163,7 @@ export const renderLine = (
   )}`
 }
 
-/** The beginning of a result below its call, at most so many lines. */
+/** Renders the beginning of a result below its call, up to a maximum number of lines. */
 export const renderDetails = (
   event: Pick<EventOf<"ToolFinished">, "output">,
   params: unknown,
@@ -179,7 +179,7 @@ export const renderDetails = (
     .map((text) => `${renderBar(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
 }
 
-/** Makes the lines about tool calls. */
+/** Creates the feed of lines about tool calls. */
 export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolFeed => {
   let calls: Calls = new Map()
   const seen = new Set<string>()
@@ -227,7 +227,7 @@ const renderLiveLine = (call: Call, now: number, frame: string, { columns, paint
   return `${spinner}${paint.text(name, "bold")}${what}${paint.text(time + told, "dim")}`
 }
 
-/** The lines of calls that are under way. */
+/** Renders the lines of running calls. */
 export const renderLiveCalls = (calls: Calls, now: number, frame: string, room: Room): ReadonlyArray<string> => {
   const under = Array.from(calls.values())
   const running = under.filter(({ startedAt }) => startedAt !== undefined)
@@ -237,17 +237,17 @@ export const renderLiveCalls = (calls: Calls, now: number, frame: string, room: 
   return more > 0 ? [...lines, `${renderBar(room.paint)} ${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
 
-/** Live lines of children at most. */
+/** Maximum number of live lines of sub-agents. */
 const liveChildren = 4
 
-/** An event about a child agent. */
+/** An event about a sub-agent. */
 export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
 
-/** Lines about the child agents of one run. */
+/** Lines about the sub-agents of one run. */
 export interface ChildFeed {
-  /** Takes an event, and answers with the lines that the feed gets. */
+  /** Processes an event and returns the lines to add to the feed. */
   readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
-  /** The lines of the children that work, at most so many columns wide. */
+  /** Returns the lines of running sub-agents, at most `columns` wide. */
   readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
 }
 
@@ -257,10 +257,10 @@ interface Child {
   readonly at: string
 }
 
-/** Children that work, by their ids. */
+/** Running sub-agents, by their ids. */
 export type Children = ReadonlyMap<string, Child>
 
-/** The children after an event. */
+/** Returns the running sub-agents after an event. */
 export const updateChildren = (children: Children, event: ChildEvent, now: number): Children => {
   const next = new Map(children)
   const child = children.get(event.subagentId)
@@ -293,7 +293,7 @@ const renderChildText = (
   return `${renderChildBar(paint)}${paint.text(mark, attribute)} ${cut}${paint.text(rest, "dim")}`
 }
 
-/** A child that began or ended, in one line. */
+/** Renders the start or the end of a sub-agent in one line. */
 export const renderChild = (
   event: EventOf<"SubagentStarted" | "SubagentFinished">,
   room: Pick<Room, "columns" | "paint">
@@ -309,13 +309,13 @@ export const renderChild = (
   return renderChildText(mark, attribute, event.goal, facts, room)
 }
 
-/** Tests whether a line about a child is wanted. */
+/** Returns true if a line about a sub-agent is shown. */
 export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinished">, shown: Verbosity): boolean =>
   event._tag === "SubagentStarted"
     ? shown === "all" || shown === "verbose"
     : shown !== "off" && (shown !== "new" || event.status !== "completed")
 
-/** The lines of children that work. */
+/** Renders the lines of running sub-agents. */
 export const renderLiveChildren = (
   children: Children,
   now: number,
@@ -338,7 +338,10 @@ export const renderLiveChildren = (
   return more > 0 ? [...lines, `${renderChildBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
 
-/** Makes the lines about sub-agents: one when one begins, one when it ends, and a live line for each that works. */
+/**
+ * Creates the feed of lines about sub-agents: one line when a sub-agent starts, one when it ends, and a live line while
+ * it runs.
+ */
 export const makeChildFeed = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
   let working: Children = new Map()
   return {

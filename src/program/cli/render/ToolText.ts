@@ -10,7 +10,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
 import * as SafeText from "./SafeText.ts"
 
-/** Arguments that say best what a call is about, the first that is there. */
+/** Names of the most informative arguments, in order of preference. */
 const telling = [
   "command",
   "pattern",
@@ -27,13 +27,16 @@ const telling = [
   "prompt"
 ]
 
-/** Characters of an argument that are examined: a file's whole text is not a preview. */
+/**
+ * Maximum number of characters of an argument that are examined, because the full text of a file is too long for a
+ * preview.
+ */
 const looked = 2000
 
 const toSafeText = (text: string): string =>
   Redaction.redactText(SafeText.sanitise(Redaction.takeBeginning(text, looked))).slice(0, looked)
 
-/** The first line of a text that has any, and how many more there are. */
+/** Returns the first non-empty line of a text, with the number of further non-empty lines. */
 const readFirstLine = (text: string): string => {
   const lines = toSafeText(text)
     .split("\n")
@@ -44,7 +47,7 @@ const readFirstLine = (text: string): string => {
   return more < 1 ? first : `${first} … (+${more} ${more === 1 ? "line" : "lines"})`
 }
 
-/** The arguments in a few words: the telling one, or the first. */
+/** Summarises the arguments in a few words: the most informative argument, or else the first. */
 export const summariseParams = (params: unknown): string => {
   if (!Json.isFields(params)) return ""
   const entries = Object.entries(params)
@@ -53,7 +56,7 @@ export const summariseParams = (params: unknown): string => {
   return value === undefined ? "" : readFirstLine(Json.toText(value))
 }
 
-/** All arguments, as one line of JSON. */
+/** Formats all arguments as one line of JSON. */
 export const formatParams = (params: unknown): string =>
   Json.isFields(params) && Object.keys(params).length > 0 ? SafeText.toLine(toSafeText(JSON.stringify(params))) : ""
 
@@ -89,7 +92,7 @@ const selectReadable = (output: string): string => {
   )
 }
 
-/** The result as lines, at most so many, and how many were left out. */
+/** Returns a result as lines, up to a maximum number, and the number of omitted lines. */
 export const toLines = (
   output: string,
   most: number
@@ -99,7 +102,7 @@ export const toLines = (
   return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
 }
 
-/** A length of time, as short as it can be read: `12 ms`, `1.2 s`, `2 min 5 s`, `1 h 4 min`. */
+/** Formats a duration briefly: `12 ms`, `1.2 s`, `2 min 5 s`, `1 h 4 min`. */
 export const formatDuration = (millis: number): string => {
   if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
   if (millis < 59_950) return `${(millis / 1000).toFixed(1)} s`
@@ -109,6 +112,6 @@ export const formatDuration = (millis: number): string => {
     : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
-/** The time that something takes so far, in whole seconds, so that it does not flicker. */
+/** Formats the elapsed time in whole seconds, so that it does not flicker. */
 export const formatElapsed = (millis: number): string =>
   millis < 60_000 ? `${Math.floor(millis / 1000)} s` : formatDuration(millis)

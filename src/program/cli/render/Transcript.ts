@@ -8,10 +8,10 @@
  *   and the rest is drawn above the live lines; the cost of an event does not depend on the number of blocks.
  * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out
  *   again and replaced, at most two screens of lines. Lines that have scrolled away stay unchanged in the terminal's
- *   history, which may contain lines at the border twice. The view of the whole conversation (`TranscriptView`) shows
+ *   history, which may contain lines at the boundary twice. The view of the whole conversation (`TranscriptView`) shows
  *   all blocks at the new width.
- * - While that view has the terminal, blocks are only kept; they are written when it is given back.
- * - At most {@link mostBlocks} blocks and {@link mostCharacters} characters are kept, the latest.
+ * - While that view uses the terminal, blocks are only stored. They are written when the view is closed.
+ * - Only the latest blocks are stored, at most {@link mostBlocks} blocks and {@link mostCharacters} characters.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -24,13 +24,13 @@ import type * as Screen from "./Screen.ts"
 import type { Verbosity } from "./ToolFeed.ts"
 import * as Width from "./Width.ts"
 
-/** Blocks that are kept. */
+/** Maximum number of stored blocks. */
 export const mostBlocks = 5000
-/** Characters that are kept. */
+/** Maximum number of stored characters. */
 const mostCharacters = 16 * 1024 * 1024
-/** Blocks that are given up at once, so that giving up costs little for each. */
+/** Number of blocks discarded at once, so that the average cost for each block is small. */
 const givenUp = 500
-/** Characters of lines that are one block. */
+/** Maximum number of characters of lines in one block. */
 const mostLines = 65_536
 
 /** Appearance of the blocks, which may change at any time. */
@@ -46,19 +46,20 @@ export interface Transcript extends Pick<
   Screen.Screen,
   "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"
 > {
-  /** Adds lines of the program's own; they may end in the middle of one. */
+  /** Adds lines of the program; the text may end in the middle of a line. */
   readonly say: (text: string) => void
-  /** Adds a block; one that was being written is complete with it. */
+  /** Adds a block. An open block is completed with the added block. */
   readonly put: (block: Block.Block) => void
-  /** Shows a text or reasoning that is being written; the same text and more in each call. */
+  /** Shows a text or reasoning that is being written. Each call passes the same text with more content. */
   readonly write: (open: Block.TextBlock | Block.ReasoningBlock) => void
   /**
-   * Retracts the text of a step and of later steps of this turn. If it has scrolled away, a line reports the change.
+   * Retracts the text of a step and of later steps of this turn. If the text has scrolled away, a line reports the
+   * change.
    */
   readonly takeBack: (step: number, isChanged: boolean) => void
   /** Begins a turn. Text of earlier turns is not retracted. */
   readonly beginTurn: () => void
-  /** Returns whether an empty line separates a turn's live lines from the text above them. */
+  /** Returns true if an empty line separates a turn's live lines from the text above them. */
   readonly isLiveApart: () => boolean
   /** Sets the Markdown renderer, which is loaded before the first text. */
   readonly setMarkdown: (make: Markdown.Make) => void
@@ -67,15 +68,12 @@ export interface Transcript extends Pick<
   readonly open: () => Block.Block | undefined
   readonly look: () => BlockLines.Look
   readonly layouts: BlockLines.Layouts
-  /** Detail of a block; `part` unless the user chose another one. */
+  /** Returns the detail of a block; `part` unless the user chose another detail. */
   readonly getBlockDetail: (block: Block.Block) => Block.Detail
   readonly setDetail: (block: Block.Block, detail: Block.Detail) => void
-  /**
-   * Paints what is on the screen again, in the colours of another theme; lines that the program wrote itself keep
-   * theirs.
-   */
+  /** Repaints the screen in the colours of another theme. Lines written by the program itself retain their colours. */
   readonly repaint: () => void
-  /** Gives the terminal to another picture, and takes it back. */
+  /** Lends the terminal to another view, and takes it back. */
   readonly lend: (isLent: boolean) => void
 }
 
@@ -85,9 +83,9 @@ interface OpenBlock {
   readonly push: (piece: string) => string
   readonly end: () => string
   readonly draft: () => string
-  /** Characters of the block that were given. */
+  /** Number of characters of the block received so far. */
   readonly given: number
-  /** True if lines of it are on the screen. */
+  /** True if lines of the block are on the screen. */
   readonly isSeen: boolean
 }
 
@@ -99,9 +97,9 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   const marks = new WeakMap<Block.Block, Screen.Mark>()
   const layouts = BlockLines.makeLayouts()
   let weight = 0
-  /** Blocks that were written. */
+  /** Number of written blocks. */
   let written = 0
-  /** Blocks that are out of reach since the terminal was emptied. */
+  /** Number of blocks that can no longer be repainted because the terminal was cleared. */
   let floor = 0
   let turn = 0
   let markdown: Markdown.Make | undefined
@@ -109,7 +107,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   let openMark: Screen.Mark | undefined
   let last: Block.Block | undefined
   let lent = false
-  /** Work that waits for the terminal. */
+  /** Work that is postponed until the terminal is available. */
   let outdated: (() => void) | undefined
   let columns = screen.size().columns
 
@@ -145,7 +143,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     return `${BlockLines.isApart(before, block) ? "\n" : ""}${lines.join("\n")}${end}`
   }
 
-  /** Writes the blocks that were not written yet. */
+  /** Writes the blocks that are not yet written. */
   const writeBlocks = (): void => {
     for (; written < blocks.length; written++) {
       const block = blocks[written]
@@ -228,7 +226,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent)
       return completeOpen(block, state)
     if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined
-    // The open text can no longer be erased, because this block follows it.
+    // The open text can no longer be erased, because this block is below it.
     if (open?.isSeen === true) openMark = undefined
     storeBlock(block)
     if (!lent) writeBlocks()
@@ -270,17 +268,20 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   }
   screen.draft(drawDraft)
 
-  /** Rows that lines take on a terminal that breaks them by itself. */
+  /** Counts the rows that lines occupy on a terminal that wraps them. */
   const countRows = (lines: ReadonlyArray<string>, width: number): number =>
     lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(Width.measure(Paint.strip(line)) / width)), 0)
 
-  /** Text of an open block that is final at a look, and the block as it goes on from there. */
+  /**
+   * Renders the open block again with the current look. Returns its final text and the state with which the block
+   * continues.
+   */
   const replayOpen = (state: OpenBlock): { readonly piece: string; readonly next: OpenBlock } => {
     const next = beginBlock(state.block)
     return { piece: next.push(state.block.text.slice(0, state.given)), next: { ...next, given: state.given } }
   }
 
-  /** Lays out again what is on the screen: the rows that it has, and the text in their place. */
+  /** Computes the layout of the visible blocks again. Returns the number of rows to replace and the new text. */
   const layOutAgain = (): { readonly rows: number; readonly text: string } => {
     const size = screen.size()
     const before = makeLook(columns)

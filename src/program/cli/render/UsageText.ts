@@ -1,5 +1,5 @@
 /**
- * Tokens, model calls and their cost in words: the line under an answer, and the table of `/usage`.
+ * Text about tokens, model calls and their cost: the line below an answer, and the table of `/usage`.
  *
  * Source: `hermes-product.md` §1.9.
  */
@@ -8,20 +8,20 @@ import * as Usage from "../../../base/domain/Usage.ts"
 import * as SafeText from "./SafeText.ts"
 import * as Width from "./Width.ts"
 
-/** A number of tokens, short: `812`, `12.3k`, `1.2M`. */
+/** Formats a number of tokens in short form: `812`, `12.3k`, `1.2M`. */
 export const abbreviateCount = (count: number): string => {
   if (count < 1000) return String(count)
   return count < 999_950 ? `${(count / 1000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`
 }
 
-/** A number of tokens, exact: `1,234,567`. */
+/** Formats an exact number of tokens: `1,234,567`. */
 const formatExact = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 
-/** A number of things: `1 call`, `2 calls`. */
+/** Formats a quantity with its noun: `1 call`, `2 calls`. */
 export const formatQuantity = (count: number, one: string, many = `${one}s`): string =>
   `${formatExact(count)} ${count === 1 ? one : many}`
 
-/** Usage and cost of an answer in one line. */
+/** Formats the usage and cost of an answer in one line. */
 export const formatLine = (usage: Usage.Usage, cost: Cost.Spent): string => {
   const cached = Usage.computeCacheHitPercent(usage)
   return [
@@ -52,15 +52,15 @@ interface SessionUsage {
   readonly models: ReadonlyArray<ModelUsage>
   /** Usage of side tasks, which is not part of the session. */
   readonly side?: ReadonlyArray<TaskUsage> | undefined
-  /** Milliseconds since the session began. */
+  /** Time since the session began, in words. */
   readonly duration: string
-  /** Fill of the context window, in words. */
+  /** Formatted fill of the context window. */
   readonly context?: string | undefined
   /** Number of times that the conversation was compacted. */
   readonly compactions?: number | undefined
 }
 
-/** Names and values in two columns. */
+/** Renders names and values in two columns. */
 export const renderPairs = (rows: ReadonlyArray<readonly [name: string, value: string]>): ReadonlyArray<string> => {
   const width = Math.max(0, ...rows.map(([name]) => Width.measure(name)))
   return rows.map(([name, value]) => `${Width.pad(name, width)}  ${value}`)
@@ -78,7 +78,7 @@ const describeCost = (cost: Cost.Spent, models: ReadonlyArray<ModelUsage>): stri
       : label
 }
 
-/** The table of `/usage`. */
+/** Renders the table of `/usage`. */
 export const renderUsage = ({
   compactions = 0,
   context,

@@ -1,30 +1,31 @@
 /**
- * Breaks lines between words so that they fit, while the text still comes in: each word is given as soon as it is
- * certain that it is whole.
+ * Wraps lines between words while the text is still arriving. Each word is returned as soon as it is known to be
+ * complete.
  *
- * Lines break at spaces and tabs, which are dropped there, and next to wide characters, which stand without spaces;
- * punctuation that closes never begins a line. A word that fits no line begins one and goes over its edge, where the
- * terminal breaks it without harm to copying it (`longWords: "overflow"`), or is cut (`"cut"`).
+ * Lines break at spaces and tabs, which are dropped there, and next to wide characters, which are written without
+ * spaces. Closing punctuation never begins a line. A word that is too long for a line starts a new line and either
+ * overflows it, so that the terminal wraps it and it can still be copied (`longWords: "overflow"`), or is divided
+ * (`"cut"`).
  *
- * Output does not depend on the pieces in which text comes in.
+ * The output does not depend on the chunk boundaries of the text.
  */
 import type { Paint, Span, Style } from "./Paint.ts"
 import * as Width from "./Width.ts"
 
 /** Layout of a line of text. */
 interface Layout {
-  /** Columns of a line, its indentation too; `Infinity` never breaks. */
+  /** Maximum width in columns, including the indentation; `Infinity` for no wrapping. */
   readonly columns: number
   /** Painted prefix of the first line. */
   readonly first: string
-  /** Painted prefix of the lines that follow. */
+  /** Painted prefix of the following lines. */
   readonly rest: string
-  /** Columns of `first` and `rest`. */
+  /** Width of `first` and `rest` in columns. */
   readonly indent: number
   readonly longWords: "overflow" | "cut"
 }
 
-/** A growing line. Each call returns the text that can be written now. */
+/** A line that is still growing. Each call returns the text that can be written now. */
 export interface Wrap {
   readonly add: (span: Span) => string
   readonly end: () => string
@@ -38,7 +39,7 @@ interface Unit extends Width.Grapheme {
 
 const measureUnits = (units: ReadonlyArray<Unit>): number => units.reduce((sum, { width }) => sum + width, 0)
 
-/** Neighbours of one style are painted together. */
+/** Paints units, combining adjacent units of the same style. */
 const paintUnits = (paint: Paint, units: ReadonlyArray<Unit>): string => {
   let out = ""
   let text = ""
@@ -54,7 +55,7 @@ const paintUnits = (paint: Paint, units: ReadonlyArray<Unit>): string => {
   return style === undefined ? out : out + paint.span(text, style)
 }
 
-/** Tests whether a space of this style is visible: a link has no gaps. */
+/** Returns true if a space in this style is visible. A link has no gaps. */
 const isVisible = ({ attributes, link }: Style): boolean =>
   link !== undefined || attributes.includes("underline") || attributes.includes("strike")
 
@@ -65,12 +66,12 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   let out = layout.first
   let column = 0
   let space = ""
-  /** The style that the last word ended in. */
+  /** Style at the end of the last word. */
   let before: Style | undefined
-  /** The word that is not whole yet, in pieces of one style. */
+  /** The incomplete word, in pieces of one style. */
   let word: Array<{ text: string; readonly style: Style }> = []
   let wordAscii = true
-  /** A word that goes over the edge is under way. */
+  /** True while a word that overflows the line is being written. */
   let overflowing = false
 
   const startLine = (): void => {
@@ -94,7 +95,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     let line: Array<Unit> = []
     let width = 0
     for (const unit of units) {
-      // A split word continues after its earlier pieces in this line.
+      // A divided word continues after its earlier pieces on this line.
       const begun = layout.longWords === "cut" ? column : 0
       if (begun + width + unit.width > room && begun + line.length > 0) {
         if (line.length > 0) putUnits(line, width)
@@ -123,7 +124,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
 
   const measureWord = (): number => word.reduce((sum, piece) => sum + piece.text.length, 0)
 
-  /** The word in parts that nothing divides: an ASCII word that fits a line is never divided. */
+  /** Splits the word into indivisible units. An ASCII word that fits on a line is one unit. */
   const toUnits = (): Array<Unit> =>
     wordAscii && measureWord() <= room
       ? word.map(({ style, text }) => ({ text, style, width: text.length }))
@@ -142,10 +143,10 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     else word.push({ text, style })
   }
 
-  /** Gives the parts of the word that no later character can change; all of it when it is whole. */
+  /** Writes the parts of the word that no later character can change, or the whole word if it is complete. */
   const settleWord = (whole: boolean): void => {
     const units = toUnits()
-    // A selector may still change the last character, and with it whether there is a break before it.
+    // A selector may still change the last character, and whether a break is allowed before it.
     const last = whole ? units.length : units.length - 1
     let from = 0
     for (let index = 1; index < last; index++) {
@@ -163,7 +164,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
       overflowing = false
       return
     }
-    // A word that fits no line is given in blocks of one line's width.
+    // A word that is too long for a line is written in blocks of one line's width.
     let block: Array<Unit> = []
     let width = 0
     for (let index = from; index < last; index++) {
@@ -213,7 +214,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   }
 }
 
-/** The lines of a text that is there as a whole. */
+/** Wraps a complete text into lines. */
 export const wrapLines = (spans: ReadonlyArray<Span>, columns: number, paint: Paint): ReadonlyArray<string> => {
   const wrap = make({ columns, first: "", rest: "", indent: 0, longWords: "cut" }, paint)
   let out = ""

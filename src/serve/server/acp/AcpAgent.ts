@@ -3,16 +3,16 @@
  *
  * **Details**
  *
- * The host opens the sessions; this module speaks the protocol: versions and capabilities, new, loaded, resumed,
- * listed, deleted and closed sessions, prompts, modes and options. Several sessions work at once, each with one prompt
- * at a time. A request that cannot be answered has the protocol's own error, and leaves the others as they are. When
- * the client hangs up every session is closed.
+ * The host opens the sessions. This module implements the protocol: versions and capabilities, requests about sessions,
+ * prompts, modes and options. Several sessions can be active, each with one prompt at a time. A failed request is
+ * answered with a protocol error and does not affect other requests. When the client disconnects, every session is
+ * closed.
  *
  * **Gotchas**
  *
- * The output belongs to the protocol: nothing else may be written to it.
+ * The output is reserved for the protocol: nothing else may be written to it.
  *
- * **Example** (A session of a host that has one runtime for all)
+ * **Example** (A host that uses one runtime for all sessions)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -48,7 +48,7 @@ import * as AcpRequests from "./AcpRequests.ts"
 export { type ClientFiles, ClientRefused } from "./AcpClient.ts"
 export type { AcpHost, OpenRequest } from "./AcpRequests.ts"
 
-/** The two directions of a connection; `write` is called with whole lines. */
+/** The two directions of a connection. `write` is called with whole lines. */
 export interface Connection {
   readonly input: Stream.Stream<Uint8Array, unknown>
   readonly write: (line: string) => void
@@ -81,7 +81,7 @@ const authenticate = (methodId: string): Effect.Effect<{}, Failure> =>
     ? Effect.succeed({})
     : Effect.fail(makeFailure("invalid_params", `Unknown method "${methodId}". Set up a model with \`hermes model\`.`))
 
-/** The protocol's error for a failure of a request. */
+/** Converts a failure of a request to a protocol error. */
 const toRequestError = ({ RequestError }: Sdk, cause: Cause.Cause<Failure>): unknown => {
   const found = cause.reasons.find(Cause.isFailReason)
   if (found === undefined) {
@@ -93,7 +93,7 @@ const toRequestError = ({ RequestError }: Sdk, cause: Cause.Cause<Failure>): unk
   return new RequestError(codes[reason], message)
 }
 
-/** Returns the function that answers a request. A cancelled request interrupts its work. */
+/** Makes the function that answers requests. A cancelled request interrupts its work. */
 const makeAnswer = Effect.fnUntraced(function* (sdk: Sdk) {
   const context = yield* Effect.context<Path.Path>()
   return <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>
@@ -108,7 +108,7 @@ const makeAnswer = Effect.fnUntraced(function* (sdk: Sdk) {
     })
 })
 
-/** The agent of the SDK, with an answer for each method of the protocol. */
+/** Makes the agent of the SDK, with a handler for each method of the protocol. */
 const makeAgent = Effect.fnUntraced(function* (host: AcpRequests.AcpHost, sdk: Sdk, scope: Scope.Scope) {
   const { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION } = sdk
   let capabilities: ClientCapabilities = {}
@@ -161,7 +161,7 @@ const makeAgent = Effect.fnUntraced(function* (host: AcpRequests.AcpHost, sdk: S
     )
 })
 
-/** Serves the protocol until the client hangs up. */
+/** Serves the protocol until the client disconnects. */
 export const serve = Effect.fnUntraced(function* (
   host: AcpRequests.AcpHost,
   { input, write }: Connection

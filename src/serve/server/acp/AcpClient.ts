@@ -1,11 +1,10 @@
 /**
- * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with unsaved
- * changes.
+ * The client of an ACP connection for one session: updates, permissions, forms, and files with unsaved changes.
  *
  * **Details**
  *
- * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its
- * request back. A file is waited for ten seconds.
+ * If the client refuses a question or does not support it, the answer is empty and the reason is logged. Interrupting a
+ * question cancels its request. The client has ten seconds to return a file.
  *
  * Terminals of the client are never used, even if it offers them: the agent's environment, sandbox, fences and
  * credential proxy restrict commands, and a process of the editor would bypass them. Commands run here, and the client
@@ -27,7 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Json from "../../../base/domain/Json.ts"
 
-/** The client did not do what it was asked for. */
+/** Error raised when the client does not carry out a request. */
 export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")(
   "ClientRefused",
   { method: Schema.String, cause: Schema.Defect() }
@@ -37,26 +36,26 @@ export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-eff
   }
 }
 
-/** Files of the client, with unsaved changes. A member is absent if the client does not offer it. */
+/** Access to the client's files, including unsaved changes. A member is absent if the client does not support it. */
 export interface ClientFiles {
   readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
   readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
 }
 
-/** The client of a connection, for one session. */
+/** The client of a connection, as used by one session. */
 export interface SessionClient {
   readonly capabilities: ClientCapabilities
   readonly update: (update: SessionUpdate) => Effect.Effect<void>
-  /** Asks for a permission; interrupting it takes the request back. Undefined where the client did not choose. */
+  /** Asks for a permission. Interruption cancels the request. Returns `undefined` if the client chose no option. */
   readonly permission: (request: Omit<RequestPermissionRequest, "sessionId">) => Effect.Effect<string | undefined>
-  /** Asks for text or choices. Returns undefined without an answer. */
+  /** Asks for text or choices. Returns `undefined` if the client does not answer. */
   readonly elicit: (
     message: string,
     schema: Readonly<Record<string, unknown>>
   ) => Effect.Effect<Readonly<Record<string, unknown>> | undefined>
 }
 
-/** Connection of a session. */
+/** Connection and client of a session. */
 export interface Options {
   readonly client: AgentContext
   readonly methods: typeof CLIENT_METHODS
@@ -67,7 +66,7 @@ export interface Options {
 const sendRequest = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
   Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
 
-/** Asks the client. Returns nothing if it does not answer. */
+/** Sends a request to the client. Returns `undefined` if the client does not answer. */
 const requestAnswer = <A>(
   method: string,
   send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
@@ -80,7 +79,7 @@ const requestAnswer = <A>(
 /** Makes the client of a session. */
 export const make = ({ capabilities, client, methods, sessionId }: Options): SessionClient => ({
   capabilities,
-  // A connection that is gone closes every session; until then updates have nowhere to go.
+  // A lost connection closes every session. Updates sent after the loss are discarded.
   update: (update) =>
     Effect.ignore(
       sendRequest(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))
@@ -105,17 +104,20 @@ export const make = ({ capabilities, client, methods, sessionId }: Options): Ses
     )
 })
 
-/** Time that a file of the client is waited for; then the file of the machine counts. */
+/** Time to wait for a file from the client. After it, the file on this machine is used. */
 const fileWait = Duration.seconds(10)
 
-/** Time in which a client is asked for no file that did not answer: a turn waits for it once, and not for each file. */
+/**
+ * Time in which no further file is requested from a client that did not answer. A turn therefore waits once, and not
+ * for each file.
+ */
 const silenceMillis = 60_000
 
-/** Makes the files of a session. */
+/** Makes the access to the client's files for a session. */
 export const makeFiles = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
   let silentUntil = 0
 
-  /** Asks the client for a file, and cancels the request on interruption. */
+  /** Requests a file from the client. Interruption cancels the request. */
   const requestFile = <A>(
     method: string,
     send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>

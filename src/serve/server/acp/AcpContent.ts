@@ -1,6 +1,6 @@
 /**
- * Texts, outputs, differences and lists as content of ACP updates. Data in, data out. Texts come out without secrets
- * and without images that a client would load from elsewhere, except for pieces of an answer, which have neither.
+ * Texts, outputs, differences and lists as content of ACP updates. Data in, data out. Secrets and images that a client
+ * would load from elsewhere are removed from texts. Pieces of an answer must already be free of both.
  *
  * Source: Agent Client Protocol, content and tool calls.
  */
@@ -21,24 +21,24 @@ import * as Usage from "../../../base/domain/Usage.ts"
 import type { CommandEnd } from "./AcpTerminals.ts"
 import * as RemoteImages from "./RemoteImages.ts"
 
-/** Characters of an output at most. */
+/** Maximum number of characters in an output. */
 const mostOutput = 32_000
-/** Characters of a title at most. */
+/** Maximum number of characters in a title. */
 const mostTitle = 120
 
-/** Returns a text without secrets and remote images. */
+/** Returns a text block without secrets and remote images. */
 export const makeTextBlock = (value: string): ContentBlock => ({
   type: "text",
   text: RemoteImages.replaceRemoteImages(Redaction.redactText(value))
 })
 
-/** A piece of the answer, which has no secrets and no remote images. */
+/** Returns an update with a piece of the answer, which must already be free of secrets and remote images. */
 export const makeMessageChunk = (value: string): SessionUpdate => ({
   sessionUpdate: "agent_message_chunk",
   content: { type: "text", text: value }
 })
 
-/** A text in addition to the answer, as a thought of the agent. */
+/** Returns an update that shows a text besides the answer, as a thought of the agent. */
 export const makeThoughtChunk = (value: string): SessionUpdate => ({
   sessionUpdate: "agent_thought_chunk",
   content: makeTextBlock(value)
@@ -62,10 +62,10 @@ const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
   ["todo", "think"]
 ])
 
-/** Returns the kind of a tool, by its name. */
+/** Returns the kind of the tool with the given name. */
 export const classifyTool = (name: string): ToolKind => kinds.get(name) ?? "other"
 
-/** Arguments that name the subject of a call, the most telling first. */
+/** Arguments that identify the subject of a call, the most informative first. */
 const telling = [
   "command",
   "pattern",
@@ -81,7 +81,7 @@ const telling = [
   "prompt"
 ]
 
-/** Returns a call in one line: its tool and its main argument. */
+/** Returns a one-line title for a call: its tool and its main argument. */
 export const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
@@ -95,14 +95,14 @@ export const renderCallTitle = (name: string, params: unknown): string => {
   return TextCut.shorten(name === "terminal" ? about : `${name}: ${about}`, mostTitle)
 }
 
-/** Returns the files that a call is about; `resolve` makes a path absolute. */
+/** Returns the files that the arguments of a call name. `resolve` makes a path absolute. */
 const listLocations = (params: unknown, resolve: (path: string) => string): Array<ToolCallLocation> => {
   const { offset, path } = Json.readFields(params)
   if (typeof path !== "string" || path === "") return []
   return [{ path: resolve(path), ...(typeof offset === "number" ? { line: offset } : {}) }]
 }
 
-/** Returns the arguments of a call without secrets, and the files that they name. */
+/** Returns the arguments of a call without secrets, and the files that the arguments name. */
 export const describeInput = (
   params: unknown,
   resolve: (path: string) => string
@@ -111,7 +111,7 @@ export const describeInput = (
   return { rawInput: Redaction.redactValue(params), ...(locations.length === 0 ? {} : { locations }) }
 }
 
-/** Returns the changed lines of a unified difference, with their surroundings, a part for each place in the file. */
+/** Returns the changed lines of a unified diff with their context lines, one part for each hunk. */
 export const parseDifferences = ({
   diff,
   path
@@ -139,7 +139,10 @@ export const parseDifferences = ({
 
 const planStatus = { pending: "pending", in_progress: "in_progress", completed: "completed" } as const
 
-/** Returns the entries of a `todo` list, or undefined for another output. A plan excludes cancelled entries. */
+/**
+ * Returns the entries of a `todo` list, or `undefined` if the output is not such a list. Cancelled entries are
+ * excluded.
+ */
 export const parsePlan = (output: string): Array<PlanEntry> | undefined => {
   const { todos } = Json.readFields(Json.parseOrKeep(output))
   if (!Array.isArray(todos)) return undefined
@@ -152,7 +155,7 @@ export const parsePlan = (output: string): Array<PlanEntry> | undefined => {
   })
 }
 
-/** Returns the sums of a prompt turn. */
+/** Returns the total usage of a prompt turn. */
 export const toAcpUsage = (usage: Usage.Usage): AcpUsage => ({
   totalTokens: Usage.countTotalTokens(usage),
   inputTokens: usage.inputTokens,
@@ -162,18 +165,18 @@ export const toAcpUsage = (usage: Usage.Usage): AcpUsage => ({
   cachedWriteTokens: usage.cacheWriteTokens
 })
 
-/** Returns an output as content of a call, cut in the middle if it is long. */
+/** Returns an output as content of a call. A long output is cut in the middle. */
 export const makeOutputContent = (value: string): Array<ToolCallContent> =>
   value === "" ? [] : [{ type: "content", content: makeTextBlock(TextCut.cutMiddle(value, mostOutput)) }]
 
-/** Returns the raw output of a call: its JSON value if it has one, cut and without secrets. */
+/** Returns the raw output of a call without secrets, shortened: its JSON value, or its text if it is not JSON. */
 export const toRawOutput = (output: string): unknown =>
   Redaction.redactValue(Json.parseOrKeep(TextCut.cutMiddle(output, mostOutput)))
 
-/** Returns the title of a child agent by its goal. */
+/** Returns the title of a sub-agent, made from its goal. */
 export const renderGoalTitle = (goal: string): string => TextCut.shorten(Redaction.redactText(goal), mostTitle)
 
-/** Returns the place of a terminal in the content of a call. */
+/** Returns call content that refers to a terminal. */
 export const makeTerminalContent = (callId: string): ToolCallContent => ({ type: "terminal", terminalId: callId })
 
 /** Returns the output of a command as a terminal shows it. */
@@ -182,16 +185,19 @@ export const readCommandOutput = (result: string): string => {
   return typeof output === "string" ? Redaction.redactText(TextCut.cutMiddle(output, mostOutput)) : ""
 }
 
-/** Returns the end of a command that ran; undefined for another result. */
+/** Returns the exit information of a command that ran, or `undefined` for other results. */
 export const readCommandEnd = (result: string): CommandEnd | undefined => {
   const code = Json.readFields(Json.parseOrKeep(result))["exit_code"]
   return typeof code === "number" && code >= 0 ? { output: readCommandOutput(result), exitCode: code } : undefined
 }
 
-/** True for tools that run commands. */
+/** Returns true if a tool runs commands. */
 export const isCommand = (name: string): boolean => classifyTool(name) === "execute"
 
-/** Returns the text that a command wrote, or the whole result of another tool or of a command that was cut. */
+/**
+ * Returns the text that a command wrote. For other tools, and for a command whose result was cut, returns the whole
+ * result.
+ */
 export const extractReadableOutput = (name: string, result: string): string => {
   const written = isCommand(name) ? Json.readFields(Json.parseOrKeep(result))["output"] : undefined
   return typeof written === "string" && written !== "" ? written : result

@@ -1,12 +1,12 @@
 /**
- * Requests of an ACP client that cannot be answered.
+ * Errors for requests of an ACP client that cannot be answered.
  *
  * Source: Agent Client Protocol, errors.
  */
 import * as Schema from "effect/Schema"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 
-/** A request that cannot be answered. `message` states the cause and the remedy. */
+/** Error for a request that cannot be answered. `message` states the cause and the remedy. */
 export class AcpFailure extends Schema.TaggedError<AcpFailure>("hermes-effect/server/AcpFailure")("AcpFailure", {
   reason: Schema.Literals(["invalid_params", "invalid_request", "session_not_found", "auth_required", "internal"]),
   message: Schema.String
@@ -16,7 +16,7 @@ export class AcpFailure extends Schema.TaggedError<AcpFailure>("hermes-effect/se
 export const makeFailure = (reason: AcpFailure["reason"], message: string): AcpFailure =>
   new AcpFailure({ reason, message: Redaction.redactText(message) })
 
-/** Codes of the protocol. */
+/** Error codes of the protocol. */
 export const codes: Readonly<Record<AcpFailure["reason"], number>> = {
   invalid_params: -32_602,
   invalid_request: -32_600,

@@ -1,11 +1,12 @@
 /**
- * Prompts of an editor as messages for the agent: text, images, files that the editor has open, links to files.
+ * Converts prompts of an editor to messages for the agent: text, images, files that are open in the editor, and links
+ * to files.
  *
  * **Details**
  *
- * An embedded file follows the text as `<file path="…">`, with its secrets masked as in a result of the file tools. A
- * link is replaced in place by its path or address, so that the agent can read it. A prompt with unsupported content
- * (audio, bytes that are not an image) is refused, and nothing is sent.
+ * An embedded file follows the text as `<file path="…">`. Its secrets are masked as in results of the file tools. A
+ * link is replaced by its path or address, so that the agent can read it. A prompt with unsupported content (audio,
+ * bytes that are not an image) is refused, and nothing is sent.
  *
  * Source: Agent Client Protocol, `session/prompt`.
  */
@@ -18,27 +19,27 @@ import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 
-/** Base64 of the largest image, in characters. */
+/** Maximum length of a Base64-encoded image, in characters. */
 const mostImageChars = 28_000_000
 
-/** Media types of images that models read. */
+/** Media types of images that models can read. */
 const imageTypes: ReadonlyArray<string> = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 
-/** A message for the agent; `shown` is its text without embedded files. */
+/** A message for the agent. `shown` is its text without embedded files. */
 export interface AcpMessage {
   readonly prompt: RunInput["prompt"]
   readonly shown: string
 }
 
-/** Part of a message. */
+/** A part of a message. */
 interface Part {
   readonly text: string
-  /** An embedded file, which follows the text. */
+  /** An embedded file, which is placed after the text. */
   readonly file?: string
   readonly image?: Prompt.FilePart
 }
 
-/** Returns the path of a `file:` address, and any other address as it is. */
+/** Returns the path of a `file:` address. Returns any other address unchanged. */
 const resolveAddress = Effect.fnUntraced(function* (uri: string): Effect.fn.Return<string, never, Path.Path> {
   const paths = yield* Path.Path
   const url = URL.canParse(uri) ? new URL(uri) : undefined
@@ -81,7 +82,7 @@ const toMessagePart = Effect.fnUntraced(function* (block: ContentBlock): Effect.
   }
 })
 
-/** Reads a prompt; fails with a line that says which part is not taken. */
+/** Reads a prompt. Fails with a message that names the unsupported part. */
 export const read = Effect.fnUntraced(function* (
   blocks: ReadonlyArray<ContentBlock>
 ): Effect.fn.Return<AcpMessage, string, Path.Path> {

@@ -1,10 +1,10 @@
 /**
- * The prompts of an ACP session, one at a time: a slash command, or a turn of the live session.
+ * Runs the prompts of an ACP session one at a time: a slash command, or a turn of the live session.
  *
  * **Details**
  *
  * A cancelled prompt stops its own turn, removes its message from the queue, or aborts its command. A prompt whose
- * request is cancelled does the same. A prompt whose turn ended with a plan continues until the user decides.
+ * request is cancelled does the same. If a turn ended with a plan, its prompt stays open until the user decides.
  *
  * Source: Agent Client Protocol, prompt turn.
  */
@@ -28,9 +28,9 @@ import * as AcpPrompt from "./AcpPrompt.ts"
 export interface AcpCommand {
   readonly name: string
   readonly description: string
-  /** Form of its argument; none when absent. */
+  /** Description of the command's argument. Without it, the command takes no argument. */
   readonly hint?: string | undefined
-  /** Does it: says something, or has the agent work on a prompt. Fails with a line for the user. */
+  /** Runs the command. It returns a text to show or a prompt for the agent. Fails with a message for the user. */
   readonly run: (argument: string) => Effect.Effect<{ readonly say: string } | { readonly prompt: string }, string>
 }
 
@@ -49,9 +49,12 @@ interface OpenPrompt {
   readonly done: Deferred.Deferred<TurnExit>
   readonly cancelled: Deferred.Deferred<void>
   isCancelled: boolean
-  /** Its message; with a plan that is carried out, the one that followed it. Undefined before it is sent. */
+  /**
+   * Id of the prompt's message, or of the message that followed it if a plan is carried out. `undefined` before the
+   * message is sent.
+   */
   message: Message["id"] | undefined
-  /** A plan that ended its turn, until the user decides. The prompt continues with that decision. */
+  /** The plan that ended the turn, until the user decides. The prompt stays open for that decision. */
   plan: { readonly id: OpenQuestion["id"]; readonly exit: TurnExit } | undefined
 }
 
@@ -75,37 +78,37 @@ const toPromptResponse = (exit: TurnExit, { isCancelled }: OpenPrompt): Effect.E
   )
 }
 
-/** The blocks of a prompt, as the client sends them. */
+/** Blocks of a prompt, as the client sends them. */
 export type PromptBlocks = Parameters<typeof AcpPrompt.read>[0]
 
-/** Prompts of one session. */
+/** Operations on the prompts of one session. */
 export interface PromptTurns {
-  /** Answers a prompt when its turn has ended. Fails while another prompt is under way. */
+  /** Runs a prompt and returns when its turn has ended. Fails if another prompt is active. */
   readonly prompt: (blocks: PromptBlocks) => Effect.Effect<PromptResponse, AcpFailure, Path.Path>
-  /** Cancels the prompt that is under way; without one, stops the current turn. */
+  /** Cancels the active prompt. Without an active prompt, stops the current turn. */
   readonly cancel: Effect.Effect<void>
-  /** Follows the turn of the prompt, to know when it has ended. */
+  /** Handles an event of the live session, in order to detect the end of the prompt's turn. */
   readonly follow: (event: HostEvent) => Effect.Effect<void>
-  /** Ends the prompt as interrupted, because no event will follow. */
+  /** Ends the prompt as interrupted, because no further events will arrive. */
   readonly abandon: Effect.Effect<void>
   /** Cancels the prompt and waits for the end of its turn. */
   readonly finish: Effect.Effect<void>
 }
 
-/** The session of the prompts, and the prompt that is under way. */
+/** The session of the prompts, and the active prompt. */
 interface PromptContext {
   readonly live: LiveSession
   readonly client: SessionClient
   readonly commands: ReadonlyArray<AcpCommand>
   current: OpenPrompt | undefined
-  /** Lines that the user has to see before the first answer. */
+  /** Notices that the user must see before the first answer. */
   unsaid: ReadonlyArray<string>
 }
 
-/** Stops the turn. Messages that wait do not start another one. */
+/** Stops the turn and removes queued messages, so that they do not start another turn. */
 const stopAll = (live: LiveSession): Effect.Effect<void> => Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
 
-/** Ends an abandoned prompt, but not the turn of another prompt. */
+/** Ends an abandoned prompt without stopping the turn of another prompt. */
 const withdrawPrompt = Effect.fnUntraced(function* ({ live }: PromptContext, { done, message, plan }: OpenPrompt) {
   if (message === undefined) return
   if ((yield* live.unqueue(message)) !== undefined) {
@@ -124,7 +127,7 @@ const cancelPrompt = (context: PromptContext): Effect.Effect<void> =>
     return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdrawPrompt(context, open))
   })
 
-/** Sends a message and waits for its turn to end, also if the request is cancelled. */
+/** Sends a message and waits for the end of its turn, even if the request is cancelled. */
 const runPromptTurn = (
   context: PromptContext,
   open: OpenPrompt,
@@ -134,7 +137,7 @@ const runPromptTurn = (
     Effect.gen(function* () {
       if (open.isCancelled) return cancelled
       open.message = (yield* context.live.send(message)).message.id
-      // It may have been cancelled while it was sent.
+      // The prompt may have been cancelled while its message was being sent.
       if (open.isCancelled) yield* withdrawPrompt(context, open)
       const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () =>
         Effect.andThen(withdrawPrompt(context, open), Deferred.await(open.done))
@@ -172,7 +175,7 @@ const answerPrompt = Effect.fnUntraced(function* (
   return { stopReason: "end_turn" }
 })
 
-/** Begins a prompt, or fails if one is under way. */
+/** Opens a prompt. Fails if another prompt is active. */
 const openPrompt = (context: PromptContext): Effect.Effect<OpenPrompt, AcpFailure> =>
   Effect.suspend((): Effect.Effect<OpenPrompt, AcpFailure> => {
     if (context.current !== undefined)

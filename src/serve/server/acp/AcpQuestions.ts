@@ -4,9 +4,9 @@
  * **Details**
  *
  * A client without forms shows the choices of a clarification as a permission request. A question that the client
- * cannot show, or does not answer, gets an empty answer, so that no turn hangs; for an approval that is a denial.
- * Closing a question elsewhere cancels its request. Hidden characters are marked in all questions; an answer is the
- * choice itself.
+ * cannot show, or does not answer, gets an empty answer, so that no turn hangs; for an approval that is a denial. If a
+ * question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown questions, and an
+ * answer contains the original choice.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */
@@ -23,13 +23,13 @@ import type { SessionClient } from "./AcpClient.ts"
 import { modeNames } from "./AcpSettings.ts"
 import * as AcpContent from "./AcpContent.ts"
 
-/** Questions of one session. */
+/** Operations on the questions of one session. */
 export interface AcpQuestions {
-  /** Asks the client, on the side. */
+  /** Asks the client in the background. */
   readonly ask: (question: OpenQuestion) => Effect.Effect<void>
-  /** Takes the request of a question back, which was answered elsewhere or taken back with its turn. */
+  /** Cancels the request of a question that was answered elsewhere or withdrawn with its turn. */
   readonly withdraw: (id: OpenQuestion["id"]) => Effect.Effect<void>
-  /** Forgets a question that was answered: it may be doing so this very moment. */
+  /** Removes an answered question without cancelling its request, because that request may be the one that answers. */
   readonly forget: (id: OpenQuestion["id"]) => void
 }
 
@@ -42,7 +42,7 @@ const labels = {
   deny: ["Deny", "reject_once"]
 } as const
 
-/** Answers of an approval; those that last name what they hold for, and the rule that is written for it. */
+/** Returns the options of an approval. The label of a lasting option names its targets, or the rules that it adds. */
 const listOffers = ({
   choices,
   command,
@@ -72,7 +72,7 @@ const listOffers = ({
     ]
   })
 
-/** Returns the reply of an option; a denial for one that was not offered. */
+/** Returns the reply for an option. An option that was not offered is a denial. */
 const toReply = (question: QuestionContent<"Approval">, option: string | undefined) => {
   const offered = listOffers(question).find(({ optionId }) => optionId === option)
   const [choice, prefix] = offered?.optionId.split(":") ?? []
@@ -83,7 +83,7 @@ const toReply = (question: QuestionContent<"Approval">, option: string | undefin
 }
 
 const renderPreview = ({ command, description, preview }: QuestionContent<"Approval">): Array<ToolCallContent> => [
-  // The title is one line, in which a script is hard to read.
+  // A title is one line, in which a script is hard to read, so the script is shown as content.
   ...(command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : []),
   { type: "content", content: { type: "text", text: description } },
   ...(preview === undefined
@@ -93,7 +93,7 @@ const renderPreview = ({ command, description, preview }: QuestionContent<"Appro
       ))
 ]
 
-/** Form of a question of the agent: choices, and words of the user's own. */
+/** Makes the form of a clarification: its choices, and a field for free text. */
 const buildForm = (choices: ReadonlyArray<string>, multiple: boolean) => ({
   type: "object",
   properties: {
@@ -108,7 +108,7 @@ const buildForm = (choices: ReadonlyArray<string>, multiple: boolean) => ({
   }
 })
 
-/** Reads the answers of a form: choices as the agent offered them, and the words of the user. */
+/** Reads the answers of a form: choices as the agent offered them, and the user's free text. */
 const readAnswers = (
   content: Readonly<Record<string, unknown>> | undefined,
   choices: ReadonlyArray<string>
@@ -118,7 +118,7 @@ const readAnswers = (
     content?.["words"]
   ].filter((one): one is string => typeof one === "string" && one.trim() !== "")
 
-/** The session that is asked about, and the client that asks its user. */
+/** The session that asks, and the client that shows the questions. */
 interface QuestionContext {
   readonly live: LiveSession
   readonly client: SessionClient
@@ -209,7 +209,7 @@ const handleQuestion = (context: QuestionContext, asked: OpenQuestion) => {
   }
 }
 
-/** Makes the questions of a session, which are taken back when the scope closes. */
+/** Makes the questions of a session, which are withdrawn when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
   client: SessionClient
@@ -218,7 +218,7 @@ export const make = Effect.fnUntraced(function* (
   const asking = new Map<OpenQuestion["id"], Fiber.Fiber<unknown, unknown>>()
   return {
     ask: (asked) =>
-      // It was answered elsewhere, or taken back with its turn.
+      // The question was answered elsewhere or withdrawn with its turn.
       Effect.map(
         Effect.forkIn(
           Effect.catch(handleQuestion({ live, client }, asked), () => Effect.void),

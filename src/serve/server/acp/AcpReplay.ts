@@ -1,5 +1,5 @@
 /**
- * A stored conversation as updates of an ACP session, for a client that loads it. Data in, data out.
+ * Converts a stored conversation to updates of an ACP session, for a client that loads it. Data in, data out.
  *
  * Source: Agent Client Protocol, `session/load`.
  */
@@ -13,17 +13,17 @@ import * as AcpContent from "./AcpContent.ts"
 import { makeTurnUpdates, type TurnUpdates, type UpdateContext } from "./AcpUpdates.ts"
 import * as RemoteImages from "./RemoteImages.ts"
 
-/** Facts of a stored conversation that its updates name. */
+/** Facts about a stored conversation that its updates need. */
 export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTerminals"> {
-  /** The session of the messages. */
+  /** Id of the session that contains the messages. */
   readonly sessionId: string
   /** Files that the runs of the conversation changed, in the order of the runs. */
   readonly changes: ReadonlyArray<Pick<ChangeSet, "changes" | "position" | "sessionId">>
 }
 
 /**
- * Returns the changes of a call whose result is at a position. If several runs have a call with this id, uses the run
- * at that position.
+ * Returns the file changes of a call whose result is at the given position. If several runs have a call with this id,
+ * the run at that position is used.
  */
 const findChanges = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
   const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))
@@ -66,7 +66,8 @@ const toUserBlock = (part: Prompt.UserMessagePart): ContentBlock =>
   part.type === "text" ? AcpContent.makeTextBlock(part.text) : AcpContent.makeTextBlock(`[${part.mediaType}]`)
 
 /**
- * Returns a stored conversation as the updates of a client that opens it: its calls as they were shown when they ended.
+ * Returns the updates that show a stored conversation to a client that opens it. Calls appear as they did when they
+ * ended.
  */
 export const replayMessages = (
   messages: ReadonlyArray<Prompt.Message>,

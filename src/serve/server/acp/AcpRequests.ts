@@ -1,5 +1,5 @@
 /**
- * Requests about sessions of one ACP connection: new, loaded, resumed, forked, listed, deleted and closed ones.
+ * Requests about the sessions of one ACP connection: create, load, resume, fork, list, delete and close.
  *
  * Source: Agent Client Protocol, session setup.
  */
@@ -22,30 +22,30 @@ import * as AcpClient from "./AcpClient.ts"
 import { type AcpFailure as Failure, makeFailure } from "./AcpFailure.ts"
 import * as AcpSession from "./AcpSession.ts"
 
-/** A session to open. */
+/** A request to open a session. */
 export interface OpenRequest {
   readonly id: Ids.SessionId
-  /** Absolute. */
+  /** Absolute path of the working directory. */
   readonly cwd: string
-  /** The session as it is stored; undefined for a new one. */
+  /** The stored session, or `undefined` for a new session. */
   readonly stored: Session | undefined
   readonly mcpServers: ReadonlyArray<McpServer>
   readonly files: AcpClient.ClientFiles
 }
 
-/** Sessions of the program or the application that serves the protocol. */
+/** The program or application that provides the sessions of a connection. */
 export interface AcpHost {
   readonly open: (request: OpenRequest) => Effect.Effect<AcpSession.OpenedSession, Failure, Scope.Scope>
-  /** Stored conversations, newest first. */
+  /** Lists the stored conversations, newest first. */
   readonly list: Effect.Effect<ReadonlyArray<Session>, Failure>
-  /** The newest stored session of the conversation of an id. */
+  /** Finds the newest stored session of the conversation with the given id. */
   readonly find: (id: string) => Effect.Effect<Session | undefined, Failure>
-  /** Makes a conversation that begins with the messages of a stored one. */
+  /** Makes a conversation that begins with the messages of a stored session. */
   readonly fork: (session: Session) => Effect.Effect<Session, Failure>
   readonly remove: (id: Ids.SessionId) => Effect.Effect<void, Failure>
 }
 
-/** Sessions of one page of a list. */
+/** Number of sessions on one page of a list. */
 const pageSize = 50
 
 /** Parameters of a request that opens a session. */
@@ -59,18 +59,18 @@ interface ReopenParams extends OpenParams {
   readonly sessionId: string
 }
 
-/** Facts of a connection that its sessions need. */
+/** Facts about a connection that its sessions need. */
 export interface ConnectionFacts {
   readonly methods: AcpClient.Options["methods"]
-  /** Capabilities that the client announced so far. */
+  /** Returns the capabilities that the client has announced so far. */
   readonly capabilities: () => ClientCapabilities
   /** Scope of the connection, in which its sessions live. */
   readonly scope: Scope.Scope
 }
 
-/** Answers of requests about sessions. */
+/** Handlers of requests about sessions. */
 export interface SessionRequests {
-  /** The open session of an id. Fails with `session_not_found`. */
+  /** Returns the open session with the given id. Fails with `session_not_found`. */
   readonly find: (id: string) => Effect.Effect<AcpSession.AcpSession, Failure>
   readonly begin: (client: AgentContext, params: OpenParams) => Effect.Effect<NewSessionResponse, Failure, Path.Path>
   readonly load: (client: AgentContext, params: ReopenParams) => Effect.Effect<LoadSessionResponse, Failure, Path.Path>
@@ -87,7 +87,7 @@ export interface SessionRequests {
   readonly close: (id: string) => Effect.Effect<{}, Failure>
 }
 
-/** The host, the connection and the sessions that are open on it. */
+/** The host, the connection, and the sessions that are open on it. */
 interface RequestContext {
   readonly host: AcpHost
   readonly connection: ConnectionFacts
@@ -100,7 +100,7 @@ const requireAbsolute = Effect.fnUntraced(function* (cwd: string): Effect.fn.Ret
   return paths.normalize(cwd)
 })
 
-/** Closes the open sessions of a conversation, by any of its ids. */
+/** Closes the open sessions of a conversation, given any of its session ids. */
 const closeAll = Effect.fnUntraced(function* (
   { sessions }: RequestContext,
   id: string,
@@ -168,7 +168,9 @@ const reopenSession = Effect.fnUntraced(function* (
   return [session, yield* session.state]
 })
 
-/** Announces the commands of a session after the client has the answer, because it knows the session only then. */
+/**
+ * Announces the commands of a session after the response was sent, because the client does not know the session before.
+ */
 const announceLater = ({ connection }: RequestContext, session: AcpSession.AcpSession) =>
   Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), connection.scope)
 
@@ -193,7 +195,7 @@ const listSessions = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the requests of a connection. Its sessions are closed with its scope. */
+/** Makes the request handlers of a connection. Its sessions are closed with its scope. */
 export const make = Effect.fnUntraced(function* (
   host: AcpHost,
   connection: ConnectionFacts

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A prompt ends when its turn has ended and all earlier updates were sent. While one is running, another is refused.
- * The session retains its id across compactions; the agent continues in the stored session that replaced the compacted
- * one.
+ * A prompt ends when its turn has ended and all earlier updates were sent. While a prompt is running, other prompts are
+ * refused. The session retains its id across compactions; the agent continues in the stored session that replaced the
+ * compacted one.
  *
  * A cancelled prompt stops its own turn, removes its message from the queue if another client's turn is before it, or
- * aborts its command. A prompt whose request is cancelled does the same, and fails with the protocol's error; a prompt
- * whose session is closed is answered as cancelled. A cancellation while no prompt is running stops the turn that a
- * background report began.
+ * aborts its command. A prompt whose request is cancelled does the same, and fails with the protocol's error. A prompt
+ * whose session is closed is answered as cancelled. A cancellation without an active prompt stops a turn that was
+ * started by a background report.
  *
  * Source: Agent Client Protocol, sessions.
  */
@@ -43,7 +43,7 @@ export { AcpFailure, makeFailure } from "./AcpFailure.ts"
 export type { AcpCommand } from "./AcpPromptTurn.ts"
 export type { AcpModel, SessionState } from "./AcpSettings.ts"
 
-/** Parts of a session that its host makes. */
+/** Parts of a session that its host provides. */
 export interface OpenedSession {
   readonly live: LiveSession
   readonly cwd: string
@@ -51,31 +51,31 @@ export interface OpenedSession {
   readonly commands: ReadonlyArray<AcpPromptTurn.AcpCommand>
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: Effect.Effect<number | undefined>
-  /** Files that the runs of the conversation changed: a loaded session shows them with its calls. None when absent. */
+  /**
+   * Files that the runs of the conversation changed. A loaded session shows them with its calls. Without this member no
+   * changes are shown.
+   */
   readonly changes?: Effect.Effect<ReadonlyArray<ChangeSet>, SessionStoreError> | undefined
-  /** Things that the user should know before the first prompt. */
+  /** Notices that the user should see before the first prompt. */
   readonly notices: ReadonlyArray<string>
 }
 
-/** A session that is open for a client. */
+/** An open session of a client. */
 export interface AcpSession {
   readonly state: Effect.Effect<AcpSettings.SessionState>
-  /** The stored session that it is in. */
+  /** Id of the stored session that this session currently uses. */
   readonly stored: Effect.Effect<Ids.SessionId>
   readonly prompt: (blocks: AcpPromptTurn.PromptBlocks) => Effect.Effect<PromptResponse, AcpFailure>
   readonly cancel: Effect.Effect<void>
   readonly setMode: (mode: string) => Effect.Effect<void, AcpFailure>
   readonly setOption: (option: string, value: string) => Effect.Effect<Array<SessionConfigOption>, AcpFailure>
-  /** Sends the stored conversation as updates. */
+  /** Sends the stored conversation to the client as updates. */
   readonly replay: Effect.Effect<void, AcpFailure>
-  /** Tells the client which commands there are. */
+  /** Sends the list of available commands to the client. */
   readonly announce: Effect.Effect<void>
 }
 
-/**
- * Time that closing waits for the turn of a prompt, which is cancelled then: longer than a call is waited for that
- * hangs.
- */
+/** Time that closing waits for the cancelled turn of a prompt. It is longer than the wait for a hanging tool call. */
 const closeGrace = "7 seconds"
 
 /** A session, its client, and the filters and updates of its current turn. */
@@ -88,7 +88,7 @@ interface SessionContext {
   readonly prompts: AcpPromptTurn.PromptTurns
   readonly questions: AcpQuestions.AcpQuestions
   readonly settings: AcpSettings.AcpSettings
-  /** Context window of the model in tokens, once it is read. */
+  /** Context window of the model in tokens, or `undefined` before it is read. */
   window: number | undefined
   updates: AcpUpdates.TurnUpdates | undefined
 }
@@ -100,7 +100,7 @@ const sendUpdates = Effect.fnUntraced(function* (
   for (const one of events) for (const update of updates?.of(one) ?? []) yield* client.update(update)
 })
 
-/** Sends the rest of a turn: text that the filters hold back, and the ends of open calls. */
+/** Sends the end of a turn: text that the filters hold back, and the ends of open calls. */
 const sendTurnEnd = (context: SessionContext): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { client, images, secrets } = context
@@ -174,7 +174,7 @@ const handleEvent = Effect.fnUntraced(function* (context: SessionContext, event:
   }
 })
 
-/** Sends the stored conversation. */
+/** Sends the stored conversation to the client as updates. */
 const replayConversation = Effect.fnUntraced(function* ({ client, opened, resolvePath }: SessionContext) {
   const { changes = Effect.succeed([]), live } = opened
   const [{ session }, messages, changed] = yield* Effect.mapError(
@@ -203,7 +203,7 @@ const announceCommands = ({ client, opened: { commands } }: SessionContext): Eff
         }))
       })
 
-/** Opens a session for a client, as long as the scope lives. */
+/** Opens a session for a client, for the lifetime of the scope. */
 export const make = Effect.fnUntraced(function* (
   opened: OpenedSession,
   client: SessionClient
@@ -230,7 +230,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.andThen(sendTurnEnd(context), prompts.abandon)
     )
   )
-  // A prompt that is under way is cancelled, and answered after the last updates of its turn.
+  // An active prompt is cancelled, and answered after the last updates of its turn.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Effect.timeoutOption(Effect.interruptible(prompts.finish), closeGrace)

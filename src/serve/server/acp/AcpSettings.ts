@@ -12,16 +12,16 @@ import type { LiveSettings } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import { type AcpFailure, makeFailure } from "./AcpFailure.ts"
 
-/** A model that a session can continue with. */
+/** A model that the user can select for a session. */
 export interface AcpModel {
   readonly id: string
   readonly name: string
   readonly description: string
-  /** The router's own choice when absent. */
+  /** The model route. `undefined` leaves the choice to the router. */
   readonly route: Route | undefined
 }
 
-/** Modes and options, as reported by a new or loaded session. */
+/** Modes and options that a new or loaded session reports. */
 export interface SessionState {
   readonly modes: SessionModeState
   readonly configOptions: Array<SessionConfigOption>
@@ -35,7 +35,7 @@ export interface AcpSettings {
   readonly setOption: (option: string, value: string) => Effect.Effect<Array<SessionConfigOption>, AcpFailure>
 }
 
-/** Names and descriptions of the modes. */
+/** Name and description of each mode. */
 export const modeNames: Readonly<Record<PermissionMode.PermissionMode, readonly [name: string, description: string]>> =
   {
     plan: ["Plan", "Read only, then present a plan"],
@@ -47,7 +47,7 @@ export const modeNames: Readonly<Record<PermissionMode.PermissionMode, readonly 
 
 const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
 
-/** Value of an option that leaves the choice to the settings. */
+/** Option value that leaves the choice to the settings. */
 const byDefault = "default"
 
 interface Choice {
@@ -69,7 +69,7 @@ const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState =>
   availableModes: PermissionMode.all.map((id) => ({ id, name: modeNames[id][0], description: modeNames[id][1] }))
 })
 
-/** The options that a client shows: the mode, the model if there are models, and the reasoning effort. */
+/** Returns the options that a client shows: the mode, the model if models are available, and the reasoning effort. */
 const describeOptions = (
   { effort, mode, route }: LiveSettings,
   models: ReadonlyArray<AcpModel>
@@ -106,7 +106,7 @@ const describeOptions = (
   ]
 }
 
-/** Makes the settings of a session; its models are asked for once. */
+/** Makes the settings of a session. The list of models is loaded once. */
 export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
   let known: ReadonlyArray<AcpModel> | undefined
 

@@ -1,6 +1,6 @@
 /**
- * Terminals that a client only shows: commands run in the agent's own environment, and the client is sent what they
- * write, piece by piece, in `_meta` of the updates of their calls.
+ * Terminals that a client only displays. Commands run in the agent's environment, and their output is sent to the
+ * client piece by piece, in `_meta` of the updates of their calls.
  *
  * **Details**
  *
@@ -10,32 +10,34 @@
  * | `tool_call_update` | `terminal_output: { terminal_id, data }`, which is appended |
  * | the last `tool_call_update` | `terminal_exit: { terminal_id, exit_code, signal }` |
  *
- * It is an extension of the protocol, which a client announces by `_meta.terminal_output: true` in its capabilities. A
- * running command repeatedly reports the end of its output: the new part is appended, after a mark if output is
- * missing.
+ * This is an extension of the protocol, which a client announces with `_meta.terminal_output: true` in its
+ * capabilities. A running command repeatedly reports the end of its output. The new part is appended, after a mark if
+ * some output is missing.
  *
  * Source: Agent Client Protocol, extensibility; Zed, display-only terminals.
  */
 import type { ClientCapabilities } from "@agentclientprotocol/sdk/unstable"
 
-/** Returns true for a client that shows terminals of the agent. */
+/** Returns true if the client displays terminals of the agent. */
 export const isShown = ({ _meta }: ClientCapabilities): boolean => _meta?.["terminal_output"] === true
 
-/** Characters that are sent while a command runs; then its end is waited for. */
+/** Maximum number of characters sent while a command runs. Further output is sent when the command ends. */
 const mostLive = 256_000
 
-/** Characters retained from the end of the sent output to locate the next piece. */
+/** Number of characters retained from the end of the sent output to locate the next piece. */
 const remembered = 4_000
 
 /** Minimum number of characters that two texts must share to count as continuous. */
 const leastShared = 16
 
-/** Characters from the end of the sent output that are searched for in the whole output. */
+/** Number of characters from the end of the sent output that are searched for in the whole output. */
 const anchorChars = 256
 
 const missing = "\n[...]\n"
 
-/** Returns the part that a text overlapping the end of `shown` adds to it, or undefined if they do not overlap. */
+/**
+ * Returns the part of `next` that follows its overlap with the end of `shown`, or `undefined` if they do not overlap.
+ */
 const findAddition = (shown: string, next: string): string | undefined => {
   if (shown === "") return next
   const least = Math.min(leastShared, shown.length, next.length)
@@ -54,17 +56,20 @@ const findRemainder = (shown: string, whole: string): string | undefined => {
   return at < 0 ? undefined : whole.slice(at + anchor.length)
 }
 
-/** End of a command. */
+/** Exit information of a command. */
 export interface CommandEnd {
   readonly output: string
   readonly exitCode: number
 }
 
-/** A terminal of one call. */
+/** The terminal of one call. */
 export interface AcpTerminal {
-  /** Takes the end of an output that continues. */
+  /** Accepts the current end of a running command's output, and returns the metadata to send, if any. */
   readonly goesOn: (end: string) => Readonly<Record<string, unknown>> | undefined
-  /** Takes the whole output of a command that ended, and its exit code, or undefined if they are unknown. */
+  /**
+   * Accepts the whole output and the exit code of a finished command, or `undefined` if they are unknown. Returns the
+   * metadata to send.
+   */
   readonly ended: (end: CommandEnd | undefined) => Readonly<Record<string, unknown>>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Events of a run as updates of an ACP session. Data in, data out. Pieces of an answer come in without secrets
- * (`StreamSecrets`) and without images that a client would load from elsewhere (`RemoteImages`); `AcpContent` removes
- * both from other texts.
+ * Converts events of a run to updates of an ACP session. Data in, data out. Pieces of an answer must already be free of
+ * secrets (`StreamSecrets`) and of images that a client would load from elsewhere (`RemoteImages`). `AcpContent`
+ * removes both from other texts.
  *
  * **Details**
  *
@@ -9,14 +9,14 @@
  * | --- | --- |
  * | text, reasoning | `agent_message_chunk`, `agent_thought_chunk` |
  * | a call | `tool_call` when the model begins it, then `tool_call_update` with status, places, output, differences |
- * | a command, where the client shows terminals | the same, with its output in a terminal (`AcpTerminals`) |
+ * | a command, if the client displays terminals | the same, with its output in a terminal (`AcpTerminals`) |
  * | a list of `todo` | `plan` |
- * | a child agent | a `tool_call` of the kind `think` with its goal |
+ * | a sub-agent | a `tool_call` of the kind `think` with its goal |
  * | usage | `usage_update` |
  * | a warning, another route, a wait | `agent_thought_chunk` |
  *
- * This protocol cannot retract shown text: a replacement follows the text that it replaces. A difference has the
- * changed lines with their surroundings, not the whole file.
+ * This protocol cannot retract shown text: a replacement follows the text that it replaces. A difference contains the
+ * changed lines and their context lines, not the whole file.
  *
  * Source: Agent Client Protocol, `session/update`.
  */
@@ -31,20 +31,20 @@ import { makeStreamedText } from "../../host/StreamedText.ts"
 import * as AcpContent from "./AcpContent.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 
-/** Facts of the session that updates name. */
+/** Facts about the session that updates need. */
 export interface UpdateContext {
-  /** Makes a path absolute. */
+  /** Converts a path to an absolute path. */
   readonly resolve: (path: string) => string
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: () => number | undefined
-  /** The client shows terminals of the agent. */
+  /** True if the client displays terminals of the agent. */
   readonly hasTerminals: boolean
 }
 
-/** Updates of one turn. */
+/** Converts the events of one turn to updates. */
 export interface TurnUpdates {
   readonly of: (event: RunEvent) => ReadonlyArray<SessionUpdate>
-  /** Ends calls without a result: of an answer that broke off, or of a turn that was given up. */
+  /** Returns updates that end calls without a result, for an interrupted answer or an abandoned turn. */
   readonly end: () => ReadonlyArray<SessionUpdate>
 }
 
@@ -60,15 +60,15 @@ type SubagentEvent = EventWithTag<"SubagentFinished" | "SubagentProgress" | "Sub
 
 type TextEvent = EventWithTag<"ReasoningDelta" | "RunFinished" | "StepStarted" | "TextDelta" | "TextReplaced">
 
-/** The state of a turn that its updates depend on. */
+/** State of a turn that is needed to make its updates. */
 interface TurnState {
   readonly context: UpdateContext
   readonly shown: ReturnType<typeof makeStreamedText>
-  /** Ids of calls that the client knows. */
+  /** Ids of calls that were announced to the client. */
   readonly announced: Set<string>
-  /** Ids of calls without a result. */
+  /** Ids of calls that have no result yet. */
   readonly open: Set<string>
-  /** Arguments of calls that have not started, as the model writes them. */
+  /** Arguments of calls that have not started, as written by the model so far. */
   readonly written: Map<string, string>
   readonly changes: Map<string, ReadonlyArray<FileChanged>>
   readonly terminals: Map<string, AcpTerminals.AcpTerminal>
@@ -78,7 +78,7 @@ interface TurnState {
 const toMessageChunks = (piece: string): ReadonlyArray<SessionUpdate> =>
   piece === "" ? [] : [AcpContent.makeMessageChunk(piece)]
 
-/** Returns the first update of a call, or a change of one that the client knows. */
+/** Returns the first update of a call, or a change of a call that was already announced. */
 const announceCall = (
   { announced, context, terminals }: TurnState,
   callId: string,
@@ -114,7 +114,7 @@ const startCall = (
   return [
     {
       ...began,
-      // A question for a permission may have replaced the content.
+      // A permission request may have replaced the content.
       ...(state.terminals.has(callId) ? { content: [AcpContent.makeTerminalContent(callId)] } : {}),
       ...AcpContent.describeInput(params, state.context.resolve)
     }
@@ -144,7 +144,7 @@ const finishCall = (
   )
   changes.delete(callId)
   open.delete(callId)
-  // The arguments of a call that was refused before it started.
+  // A call that was refused before it started has only the arguments written by the model.
   const asked = Json.parseOrKeep(written.get(callId) ?? "")
   written.delete(callId)
   const first = announced.has(callId) ? [] : [announceCall(state, callId, name, { title: name, status: "pending" })]
@@ -304,7 +304,7 @@ const endOpenCalls = ({ open, terminals, written }: TurnState): ReadonlyArray<Se
   return left
 }
 
-/** Makes the updates of a turn from its events; without `live`, text is shown when it is final. */
+/** Makes the converter for a turn's events. Without `live`, text is shown when it is final. */
 export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpdates => {
   const state: TurnState = {
     context,

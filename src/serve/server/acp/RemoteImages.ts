@@ -1,32 +1,32 @@
 /**
- * Removes images that an editor would load from elsewhere from a model's text: the contents of an image address leave
- * the machine as soon as the image is shown, without a question about the host.
+ * Removes images that an editor would load from elsewhere from a model's text. Displaying such an image sends the
+ * contents of its address to another host, without an approval for that host.
  *
  * **Details**
  *
- * An image in Markdown whose address is not a path or a data URL becomes a link to it, which leads away only when the
- * user follows it: `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same
+ * A Markdown image whose address is not a path or a data URL becomes a link, which contacts the other host only when
+ * the user follows it: `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same
  * applies to images by reference (`![plan][1]`, with `[1]: https://…` before or after). Text may arrive in pieces: a
- * possible image is held until it is known, up to {@link maxHeld} characters.
+ * possible image is held until it can be identified, up to {@link maxHeld} characters.
  *
- * Pure but for the state of a stream, linear, never throws.
+ * Apart from the state of a stream, the functions are pure. They take linear time and never throw.
  *
  * **Gotchas**
  *
- * HTML (`<img>`) stays as it is: editors show it as text.
+ * HTML (`<img>`) is left unchanged, because editors show it as text.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
 
-/** Characters that are held back at most. */
+/** Maximum number of characters held back. */
 const maxHeld = 4_096
 
 const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
 
 /**
- * Returns the text of a bracket that opens at `at`, and the position after it, or `undefined` if its end is still to
- * come or too far away.
+ * Returns the text of a bracket that opens at `at`, and the position after it. Returns `undefined` if the closing
+ * bracket has not arrived or is too far away.
  */
 const readBracket = (text: string, at: number): { readonly label: string; readonly end: number } | undefined => {
   let depth = 0
@@ -43,12 +43,12 @@ const readBracket = (text: string, at: number): { readonly label: string; readon
 const normalizeLabel = (label: string): string => label.trim().replaceAll(/\s+/g, " ").toLowerCase()
 
 /**
- * Returns `true` if an address is read on this machine. Any other address, including one with escapes or entities, may
- * lead elsewhere.
+ * Returns `true` if an address refers to this machine. Any other address, including one with escapes or entities, may
+ * refer to another host.
  */
 const isLocal = (address: string): boolean => /^(?:data:image\/[\w.+-]+[;,]|(?!\/\/)[\w./ ~@-]*$)/.test(address)
 
-/** Links of the text to images. */
+/** An image link in the text. */
 type ImageLink =
   | { readonly _tag: "Pending" }
   | { readonly _tag: "Inline"; readonly isRemote: boolean }
@@ -56,7 +56,7 @@ type ImageLink =
 
 const pending: ImageLink = { _tag: "Pending" }
 
-/** Reads the image at `![`. Its address ends with white space or its bracket. */
+/** Reads the image at `![`. Its address ends at white space or at the closing bracket. */
 const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
   const alt = readBracket(text, at + 1)
   if (alt === undefined) return isWhole ? { _tag: "Inline", isRemote: true } : pending
@@ -74,18 +74,21 @@ const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
   return { _tag: "Inline", isRemote: !isLocal(address) }
 }
 
-/** The beginning of a line in which an address may be defined, in a list or a quotation too. */
+/** Start of a line that may define an address, also inside a list or a quotation. */
 const beforeDefinition = /^[ \t>*+.)\d-]{0,40}(?:\[|$)/
-/** Characters of a label at most. */
+/** Maximum number of characters in a label. */
 const maxLabel = 1_000
 
-/** The address that a label refers to. */
+/** Definition of the address for a label. */
 interface Definition {
   readonly label: string
   readonly isRemote: boolean
 }
 
-/** Reads the definition of an address at `at`; undefined for other text, `Pending` while it is not known. */
+/**
+ * Reads the address definition at `at`. Returns `undefined` for other text, and `Pending` if more text is needed to
+ * decide.
+ */
 const readDefinition = (text: string, at: number, isWhole: boolean): Definition | "Pending" | undefined => {
   const bracket = readBracket(text, at)
   if (bracket === undefined)
@@ -97,25 +100,25 @@ const readDefinition = (text: string, at: number, isWhole: boolean): Definition 
   return { label: normalizeLabel(bracket.label), isRemote: address === "" || !isLocal(address.replace(/>$/, "")) }
 }
 
-/** A text that comes in pieces. */
+/** Filter for one text that arrives in pieces. */
 interface ImageFilter {
-  /** Returns the text that is known now. */
+  /** Accepts a piece, and returns the text that can be released. */
   readonly push: (piece: string) => string
-  /** The text is over: the rest. */
+  /** Ends the text, and returns the held part. */
   readonly end: () => string
 }
 
-/** Makes the filter of one text. */
+/** Makes a filter for one text. */
 export const make = (): ImageFilter => {
   let held = ""
   let isLineStart = true
-  /** Labels of addresses elsewhere, and labels that images named before there was an address. */
+  /** Labels of remote addresses, and labels that images used before their address was defined. */
   const defined = new Set<string>()
   const named = new Set<string>()
 
   /**
-   * Takes the beginning of a line that defines an address which an image named before. Returns `undefined` if the text
-   * is something else, and `Pending` if more text is needed to decide.
+   * Takes the start of a line that defines the address of a label used by an earlier image. Returns `undefined` if the
+   * text is not such a definition, and `Pending` if more text is needed to decide.
    */
   const takeDefinition = (isFull: boolean): typeof pending | string | undefined => {
     if (!isLineStart || !beforeDefinition.test(held)) return undefined
@@ -128,7 +131,7 @@ export const make = (): ImageFilter => {
     return named.has(found.label) ? releaseText(at, 1, "\\[") : undefined
   }
 
-  /** Takes the beginning of an image. Returns `undefined` if more text is needed to decide. */
+  /** Takes the start of an image. Returns `undefined` if more text is needed to decide. */
   const takeImage = (isFull: boolean): string | undefined => {
     const found = readImage(held, 0, isFull)
     if (found._tag === "Pending") return undefined
@@ -137,7 +140,7 @@ export const make = (): ImageFilter => {
     return releaseText(0, 2, defined.has(found.label) ? "[" : "![")
   }
 
-  /** Takes the next part of the text that is known. Returns `undefined` if more text is needed to decide. */
+  /** Takes the next part of the text that can be released. Returns `undefined` if more text is needed to decide. */
   const takeNextPart = (isWhole: boolean): string | undefined => {
     if (held === "") return undefined
     const definition = takeDefinition(isWhole || held.length >= maxHeld)
@@ -155,7 +158,7 @@ export const make = (): ImageFilter => {
     return cut === 0 ? undefined : releaseText(cut, 0, "")
   }
 
-  /** Releases the first characters, and a replacement for those after them. */
+  /** Releases the first `count` characters, and replaces the `replaced` characters after them with `by`. */
   const releaseText = (count: number, replaced: number, by: string): string => {
     const shown = held.slice(0, count) + by
     held = held.slice(count + replaced)
@@ -182,21 +185,21 @@ export const make = (): ImageFilter => {
   }
 }
 
-/** A whole text without remote images. */
+/** Returns a whole text without remote images. */
 export const replaceRemoteImages = (text: string): string => {
   if (!text.includes("![")) return text
   const filter = make()
   return filter.push(text) + filter.end()
 }
 
-/** Events of one turn after another, their texts without remote images. */
+/** Removes remote images from the texts of consecutive turns' events. */
 interface EventFilter {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** Ends the turn and returns the text held back. */
+  /** Ends the turn, and returns events with the text held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 
-/** Makes the filter of the events of a session. */
+/** Makes the filter for the events of a session. */
 export const makeEventFilter = (): EventFilter => {
   let text = make()
   let reasoning = make()
@@ -204,7 +207,7 @@ export const makeEventFilter = (): EventFilter => {
     piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
   const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> =>
     piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
-  /** Releases held text; the next piece starts another text. */
+  /** Releases held text. The next piece starts another text. */
   const end = (): ReadonlyArray<RunEvent> => {
     const rest = [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.end())]
     text = make()

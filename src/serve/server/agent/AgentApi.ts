@@ -1,15 +1,15 @@
 /**
- * The HTTP API of an agent: chat completions and responses in the form of OpenAI, sessions with their events, signs of
- * life.
+ * The HTTP API of an agent: chat completions and responses in the OpenAI format, sessions with their events, and health
+ * checks.
  *
  * **Details**
  *
- * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; calls of the caller's
- * own tools are returned to it, the agent's tools run here. Sampling parameters are accepted and have no effect: the
- * agent has its own. Unsupported fields are refused: see `OpenAiFields`. `/v1/sessions` adds live events, approvals and
- * steering. A request continues a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the
- * messages that it sends. `/openapi.json` describes all endpoints but `/mcp`, which uses a separate protocol: it offers
- * the agent as a tool over MCP.
+ * The OpenAI endpoints work with any OpenAI client: `model` is `hermes` or one of `/v1/models`. Calls of the caller's
+ * tools are returned to the caller, and the agent's tools run on the server. Sampling parameters are accepted and have
+ * no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields`. `/v1/sessions` adds
+ * live events, approvals and steering. A request continues a session by the header `x-hermes-session-id`, by
+ * `previous_response_id`, or by the messages that it sends. `/openapi.json` describes all endpoints but `/mcp`, which
+ * uses a separate protocol: it offers the agent as a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -23,7 +23,7 @@ import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
 import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
 
-/** Header that names a session, in requests and answers. */
+/** Header that names a session, in requests and responses. */
 export const sessionHeader = "x-hermes-session-id"
 
 /** A request for a response. */
@@ -42,7 +42,7 @@ const ResponseRequest = Schema.StructWithRest(
 /** A message for a session. */
 export const NewMessage = Schema.Struct({
   prompt: Schema.NonEmptyString,
-  /** Way of a message while a turn is under way; `queue` when absent. */
+  /** Handling of the message while a turn is running. Defaults to `queue`. */
   busy: Schema.optionalKey(Schema.Literals(["queue", "steer", "interrupt"]))
 })
 
@@ -60,13 +60,13 @@ export const NewAnswer = Schema.Union([
   Schema.Struct({ mode: Schema.Literals(["plan", ...planModes]), words: Schema.optionalKey(Schema.String) })
 ])
 
-/** Changes of a session's settings; they hold from the next turn on. */
+/** Changes of a session's settings, which apply from the next turn. */
 export const NewSettings = Schema.Struct({
   mode: Schema.optionalKey(Schema.Literals(PermissionMode.all)),
   model: Schema.optionalKey(Schema.String)
 })
 
-/** A session as it is now. */
+/** Current state of a session. */
 const SessionView = Schema.Struct({
   id: Schema.String,
   mode: Schema.Literals(PermissionMode.all),
@@ -76,7 +76,7 @@ const SessionView = Schema.Struct({
   questions: Schema.Array(Schema.String)
 })
 
-/** Result of a stop: whether a turn was under way, and the messages that are not sent. */
+/** Result of a stop: whether a turn was running, and the messages that were not sent. */
 const Stopped = Schema.Struct({
   stopped: Schema.Boolean,
   returned: Schema.Array(Schema.Struct({ message_id: Schema.String, prompt: Schema.String }))
@@ -92,7 +92,7 @@ const StoredView = Schema.Struct({
   ended_at: Schema.NullOr(Schema.Number)
 })
 
-/** Models, chat completions, responses. */
+/** Endpoints for models, chat completions and responses. */
 const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   HttpApiEndpoint.post("chat", "/v1/chat/completions", {
@@ -107,7 +107,7 @@ const openai = HttpApiGroup.make("openai").add(
   })
 )
 
-/** Sessions: messages in, events out. */
+/** Endpoints for sessions, their messages and their events. */
 const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("list", "/v1/sessions", {
     query: { limit: Schema.optionalKey(Schema.String) },
@@ -156,11 +156,11 @@ const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Stopped, error: errors })
 )
 
-/** Signs of life. */
+/** Endpoints for health checks and metrics. */
 const life = HttpApiGroup.make("life").add(
   health,
   HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String.pipe(HttpApiSchema.asText()), error: errors })
 )
 
-/** The whole API. */
+/** Definition of the whole API. */
 export const api = HttpApi.make("hermes").add(life, openai, sessions).annotate(OpenApi.Transform, describeKeys)

@@ -1,12 +1,12 @@
 /**
- * One exchange with the agent in a session: a message of the caller, or the results of its tools, and the pieces of the
+ * One exchange with the agent in a session: the caller's message or the results of its tools, and the pieces of the
  * answer.
  *
  * **Details**
  *
- * An exchange ends with its turn, or with calls of the client's own tools, which the turn then waits for; the next
- * exchange brings their results. A client that goes away in the middle stops its turn, or takes its message back where
- * another turn is before it.
+ * An exchange ends with its turn, or with calls of the client's tools. The turn then waits for the results, which the
+ * next exchange supplies. If the client disconnects, its turn is stopped, or its message is removed if another turn is
+ * running before it.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -36,33 +36,33 @@ export interface Request {
   readonly session: string | undefined
   /** Position of the turn after which the session continues. Defaults to the end of the session. */
   readonly position?: number | undefined
-  /** Instructions of the caller, after the agent's instructions, for this turn only. */
+  /** The caller's instructions, which follow the agent's instructions and apply to this turn only. */
   readonly system: string | undefined
-  /** Conversation before the prompt, for clients that store it themselves. */
+  /** Conversation before the prompt, for clients that store the messages themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: RunInput["prompt"] | undefined
-  /** Results of the caller's tools by the ids of their calls; a request has these or a prompt. */
+  /** Results of the caller's tools by call id. A request has either results or a prompt. */
   readonly results: ReadonlyMap<string, string>
   readonly tools: ReadonlyArray<ClientTools.ClientTool>
   readonly model: string | undefined
 }
 
-/** An answer under way. */
+/** An answer in progress. */
 export interface Exchange {
   readonly sessionId: string
-  /** Number of messages before its turn. */
+  /** Number of messages in the session before this turn. */
   readonly position: number
   readonly pieces: Stream.Stream<AnswerPieces.Piece, ApiError.ApiError>
 }
 
-/** Values of an exchange besides its request. */
+/** Values that an exchange needs besides its request. */
 export interface Options {
-  /** Tools of the agent. */
+  /** Tools that the agent offers. */
   readonly tools: Selection
   readonly route: Route | undefined
-  /** Model of the settings. */
+  /** Model name in the settings. */
   readonly model: string
-  /** Keeps in mind what was said, for a client that sends all of it again. */
+  /** Remembers the conversation for a client that sends all of its messages again. */
   readonly remember: (said: string, left: Session) => void
 }
 
@@ -73,7 +73,7 @@ const finishes: Partial<Record<RunResult["exit"], AnswerPieces.Ending["finish"]>
   content_filtered: "content_filter"
 }
 
-/** Time in which another call of the same answer may follow. */
+/** Time to wait for another call of the same answer. */
 const settling = "30 millis"
 
 const toFinishReason = (
@@ -123,18 +123,18 @@ type Finish = AnswerPieces.Ending["finish"]
 
 type Pieces = Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError>
 
-/** An exchange under way. */
+/** An exchange in progress. */
 interface OpenExchange {
   readonly session: ExchangeSession
   readonly request: Request
   readonly options: Options
-  /** Id of the message, once it is sent. An exchange of results sends no message. */
+  /** Id of the message after it was sent. An exchange with tool results sends no message. */
   message: string | undefined
   isEnded: boolean
   failure: ApiError.ApiError | undefined
 }
 
-/** Frees the session. The next request may come before the connection of this one is closed. */
+/** Releases the session, because the next request may arrive before the connection of this one is closed. */
 const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const { session } = exchange
@@ -144,7 +144,7 @@ const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
     return session.freed
   })
 
-/** Stops an answer whose client has disconnected. A closed session has nothing to stop. */
+/** Stops the answer of a disconnected client. If the session is already closed, nothing is stopped. */
 const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (exchange.isEnded) return Effect.void
@@ -188,7 +188,7 @@ const endAnswer = Effect.fnUntraced(function* (
   const { options, request, session } = exchange
   const rest = answer.end()
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
-  // A client that names its session does not send the whole conversation.
+  // The whole conversation is sent only by a client that does not name its session.
   if (waiting.length === 0 && request.session === undefined) {
     const left = yield* Effect.mapError(session.live.known, toStoreError)
     if (left !== undefined) options.remember(answer.said(), left)
@@ -199,7 +199,7 @@ const endAnswer = Effect.fnUntraced(function* (
 
 const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {
   const { message } = exchange
-  /** Fails the answer, after the rest of its text. */
+  /** Fails the answer, after the remaining text was sent. */
   const failAnswer = (error: ApiError.ApiError) =>
     Effect.sync(() => {
       exchange.failure = error
@@ -215,7 +215,7 @@ const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, 
     : Effect.sync(() => answer.of(event))
 }
 
-/** Waits for the next pieces of an answer: of an event, or of a call that the client has to carry out. */
+/** Waits for the next pieces of an answer: from an event, or from a call that the client must carry out. */
 const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, reader: Reader): Pieces =>
   Effect.suspend((): Pieces => {
     const { calls } = exchange.session
@@ -226,7 +226,7 @@ const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, r
       Effect.as(reader.arrived, "event" as const),
       Effect.as(calls.arrived, "call" as const)
     )
-    // The turn waits only for the results of the client.
+    // True if the turn waits only for the client's results.
     const isParked = answer.waitsFor(calls.waiting())
     const first = isParked ? Effect.raceFirst(more, Effect.as(Effect.sleep(settling), "settled" as const)) : more
     return Effect.flatMap(first, (arrival): Pieces => {
@@ -239,7 +239,7 @@ const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, r
     })
   })
 
-/** Begins an exchange; a session has one at a time. */
+/** Begins an exchange. A session has at most one exchange at a time. */
 export const begin = Effect.fnUntraced(function* (
   session: ExchangeSession,
   request: Request,

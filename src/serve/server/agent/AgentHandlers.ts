@@ -1,5 +1,5 @@
 /**
- * The handlers of {@link AgentApi}, loaded when a server of an agent starts. `AgentServer` starts it.
+ * The handlers of {@link AgentApi}. This module is loaded when a server of an agent starts (`AgentServer`).
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -43,7 +43,7 @@ import * as SessionHandlers from "./SessionHandlers.ts"
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
-/** The client of a request: the counts of its requests, and its MCP handler. */
+/** The client of a request: its request counts by status, and its MCP handler. */
 class RequestClient extends Context.Service<
   RequestClient,
   { readonly requests: Map<string, number>; readonly mcp: (request: Request) => Effect.Effect<Response> }
@@ -97,7 +97,7 @@ const makeResponseHandler = (readBody: BodyReader) =>
     return makeEventStream(OpenAiAnswers.streamResponse(frame, repeated, exchange), makeHeaders(exchange))
   })
 
-/** Numbers of the server in the text form of Prometheus. */
+/** Renders the metrics of the server in the Prometheus text format. */
 const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: ReadonlyMap<string, number>): string => {
   const { open, readers, turns, usage } = counts()
   const renderMetric = (
@@ -158,7 +158,7 @@ const makeHandlers = (readBody: BodyReader) => {
   return Layer.mergeAll(life, openai, SessionHandlers.layer(readBody))
 }
 
-/** Values that the requests of a client are answered with. */
+/** Values that are needed to answer the requests of a client. */
 export interface ServedClient {
   readonly sessions: AgentSessions["Service"]
   readonly mcpTools: ReadonlyArray<McpHost.OfferedTool>
@@ -166,7 +166,7 @@ export interface ServedClient {
 
 const noTools = ApiError.make(404, "not_found", "This server offers no tools over MCP.")
 
-/** Makes the handler of MCP, with the tools of a client. */
+/** Makes the MCP handler with the tools of a client. */
 const makeMcpHandler = Effect.fnUntraced(function* (
   tools: ReadonlyArray<McpHost.OfferedTool>
 ): Effect.fn.Return<RequestClient["Service"]["mcp"], string, Scope.Scope> {
@@ -178,7 +178,8 @@ const makeMcpHandler = Effect.fnUntraced(function* (
       const answer = HttpServerResponse.fromWeb(
         yield* Effect.promise((signal) => handle(new globalThis.Request(web, { signal })))
       )
-      // The connection is the server's: a client that asked for its end waited for it in vain.
+      // The server manages the connection. With the MCP handler's header, a client that asked to close the connection
+      // would wait in vain.
       return HttpServerResponse.removeHeader(answer, "connection")
     }).pipe(
       Effect.catch(() =>
@@ -187,7 +188,7 @@ const makeMcpHandler = Effect.fnUntraced(function* (
     )
 })
 
-/** Serves the API as long as the scope lives: `own` to the key of the server, each of `named` to its key. */
+/** Serves the API for the lifetime of the scope: `own` for the server's key, each of `named` for its key. */
 export const serve = (
   options: Options,
   own: ServedClient,
@@ -206,7 +207,7 @@ export const serve = (
     const makeEndpoints = ({ mcpTools, sessions }: ServedClient) =>
       Effect.map(makeMcpHandler(mcpTools), (mcp): Endpoints => {
         const requests = new Map<string, number>()
-        // Excludes the server's scope: resources that a request opens close with the request.
+        // Excludes the server's scope, so that resources opened by a request are closed with the request.
         const services = Context.make(SessionStore, store).pipe(
           Context.add(AgentSessions, sessions),
           Context.add(RequestClient, { requests, mcp })
@@ -222,14 +223,14 @@ export const serve = (
     const useAllSessions = (use: (sessions: AgentSessions["Service"]) => Effect.Effect<void>) =>
       Effect.forEach([own, ...named], ({ sessions }) => use(sessions), { concurrency: "unbounded", discard: true })
     const ending = yield* Deferred.make<void>()
-    // Clients that were not answered in time get the reason before connections are closed.
+    // Clients that were not answered in time receive the reason before connections are closed.
     const giveUp = Effect.andThen(
       Effect.sleep(options.maxGrace ?? grace),
       useAllSessions(({ closeAll }) => closeAll)
     )
     yield* Effect.forkScoped(Effect.andThen(Deferred.await(ending), giveUp))
     const running = yield* serveRoutes(options, yield* makeEndpoints(own), ofKeys)
-    // Runs before waiting for open requests, since clients that only listen would never finish.
+    // Runs before the wait for open requests, because clients that only listen would never finish.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(
         useAllSessions(({ drain }) => drain),

@@ -1,21 +1,21 @@
 /**
- * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering,
- * MCP, metrics.
+ * Serves an agent over HTTP: the OpenAI APIs for any OpenAI client, sessions with events, approvals and steering, MCP,
+ * and metrics.
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded. Every client presents a key; a server without a configured
- * key makes one and returns it. Additional keys have names: each has separate sessions and bounds. Their mode is no
- * looser than the server's mode, or `maxMode` of the key. They approve one call at a time, and no command outside the
- * sandbox. When the scope closes, open requests have ten seconds to finish; then runs are interrupted and keep their
- * stored state.
+ * Bodies, connections, requests and sessions are bounded. Every client sends a key. A server without a configured key
+ * generates one and returns it. Additional keys have names, and each has separate sessions and limits. Their mode is no
+ * looser than the server's mode or the key's `maxMode`. Clients with named keys can approve one call at a time, and
+ * cannot approve commands outside the sandbox. When the scope closes, open requests have ten seconds to finish; then
+ * runs are interrupted and keep their stored state.
  *
  * **Gotchas**
  *
- * A client with the key works with the rights of the agent: its tools run here. An `open` server gives them to every
- * user and process of the machine.
+ * A client with a key has the rights of the agent, whose tools run on the server. An `open` server grants these rights
+ * to every user and process of the machine.
  *
- * **Example** (A server that is alive)
+ * **Example** (Checking that a server is running)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -49,15 +49,15 @@ import type * as HermesServer from "../HermesServer.ts"
 import * as ServerKeys from "../ServerKeys.ts"
 import type * as AgentSessions from "./AgentSessions.ts"
 
-/** Address and bounds of the server, and values of its sessions. */
+/** Address and limits of the server, and options of its sessions. */
 export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client">> {
-  /** Directory of the tools. */
+  /** Working directory of the tools. */
   readonly cwd: string
-  /** Keys of further clients besides `key`, each with separate sessions. */
+  /** Additional client keys besides `key`, each with separate sessions. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
   /**
-   * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when
-   * absent.
+   * Tools offered by `/mcp`, or a function that selects them by the name of the caller's API key (`undefined` for the
+   * server's own key). Without this option no tools are offered.
    */
   readonly mcpTools?:
     | ReadonlyArray<OfferedTool>
@@ -65,7 +65,7 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
     | undefined
 }
 
-/** Limits the runs of a tool to the approvals of a client, and to its mode, if any. */
+/** Applies a client's approval limits to the runs of a tool, and the client's mode, if any. */
 const limitTool =
   (mode: PermissionMode.PermissionMode | undefined) =>
   (tool: OfferedTool): OfferedTool => ({
@@ -77,8 +77,8 @@ const limitTool =
   })
 
 /**
- * Serves the agent in the context as long as the scope lives. Fails with the reason when it may not be started so, or
- * the port cannot be used.
+ * Serves the agent in the context for the lifetime of the scope. Fails with a reason if these options are not allowed
+ * or the port cannot be used.
  */
 export const serve = (
   options: Options

@@ -1,16 +1,16 @@
 /**
- * Requests to the agent, each in the session that it is meant for.
+ * Runs requests to the agent, each in its session.
  *
  * **Details**
  *
- * A conversation is named by its session, or recognised: a client that stores the messages itself and sends them all
- * continues the session with the same messages, as long as the session ends with them. Other messages (unknown, shared
- * by several sessions, or from a session that has continued since) start a new session.
+ * A request names the session of its conversation, or the session is recognised: a client that stores the messages
+ * itself and sends all of them continues the session with the same messages, if the session ends with them. Other
+ * messages (unknown, shared by several sessions, or from a session that has continued since) start a new session.
  *
  * A request that follows a response continues its session if nothing follows that response and the session is not
  * answering another request. Otherwise it continues in a fork: several requests after one response are all answered,
- * independently of each other. Of two concurrent requests that name a session, one is refused: they would share one
- * conversation.
+ * independently of each other. Of two concurrent requests that name a session, one is refused, because both would write
+ * to the same conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -36,24 +36,24 @@ import * as ServedSessions from "./ServedSessions.ts"
 /** A model that requests may name. */
 export interface ServedModel {
   readonly id: string
-  /** The router's own choice when absent. */
+  /** The model route. `undefined` leaves the choice to the router. */
   readonly route: Route | undefined
 }
 
-/** Values that all sessions share. */
+/** Options that all sessions share. */
 export interface Options extends ServedSessions.Options {
   readonly models: Effect.Effect<ReadonlyArray<ServedModel>>
 }
 
-/** Sessions of a server. */
+/** Service for the sessions of a server. */
 export interface Service {
   readonly exchange: (
     request: AgentExchange.Request
   ) => Effect.Effect<AgentExchange.Exchange, ApiError.ApiError, Scope.Scope>
-  /** Opens a session, or finds it open; a new one without an id. */
+  /** Opens a session, or returns the open one. Without an id, begins a new session. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
-  /** Name of the key that owns the sessions, or undefined for the server's key. */
+  /** Name of the key that owns the sessions, or `undefined` for the server's own key. */
   readonly client: string | undefined
   readonly models: Options["models"]
   readonly counts: ServedSessions.ServedSessions["counts"]
@@ -61,7 +61,7 @@ export interface Service {
   readonly closeAll: ServedSessions.ServedSessions["closeAll"]
 }
 
-/** Sessions of a server. */
+/** Service for the sessions of a server. */
 export class AgentSessions extends Context.Service<AgentSessions, Service>()("hermes-effect/server/AgentSessions") {}
 
 type Needs = ServedSessions.Needs | ModelRouter | ToolRegistry
@@ -69,11 +69,11 @@ type ExchangeSession = ServedSessions.ExchangeSession
 
 const { toStoreError } = ServedSessions
 
-/** True if the request gets a new session when its session is busy. */
+/** Returns true if the request may use a new session when its session is busy. */
 const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
   results.size === 0 && (session === undefined || position !== undefined)
 
-/** Number of messages up to the end of the turn that begins at a position. */
+/** Returns the number of messages up to the end of the turn that begins at a position. */
 const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
   const turn = history.findIndex(({ role }, index) => index >= position && role === "user")
   const next = turn === -1 ? -1 : history.findIndex(({ role }, index) => index > turn && role === "user")
@@ -85,7 +85,7 @@ const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<
     ? []
     : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
 
-/** The values that the choice of a session needs. */
+/** Values needed to choose a session. */
 interface SessionContext {
   readonly options: Options
   readonly agent: Agent["Service"]
@@ -118,7 +118,7 @@ const beginWithHistory = Effect.fnUntraced(function* (
   return yield* served.begin(id)
 })
 
-/** Starts a session with the messages of a stored one up to the end of a turn. */
+/** Starts a session with the messages of a stored session up to the end of a turn. */
 const forkSession = Effect.fnUntraced(function* (
   { served, store }: SessionContext,
   session: Session,
@@ -139,7 +139,7 @@ const forkSession = Effect.fnUntraced(function* (
   return yield* served.begin(yield* Effect.mapError(forked, toStoreError))
 })
 
-/** Continues after the turn of a response. */
+/** Continues after the turn that produced a response. */
 const continueAfterTurn = Effect.fnUntraced(function* (
   context: SessionContext,
   id: string,
@@ -151,14 +151,14 @@ const continueAfterTurn = Effect.fnUntraced(function* (
     Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
     Option.getOrElse(() => newest)
   )
-  // A session that was compacted since continues from its summary.
+  // A session that was compacted since the response continues from its summary.
   const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
   if (findTurnEnd(history, position) < history.length) return yield* forkSession(context, named, position)
   const found = yield* served.find(newest.id)
   return found.isBusy ? yield* forkSession(context, named, position) : found
 })
 
-/** Finds the session that ends with these messages. */
+/** Finds the session that ends with the given messages. */
 const recogniseSession = Effect.fnUntraced(function* (
   { known, served }: SessionContext,
   history: ReadonlyArray<Prompt.Message>
@@ -171,7 +171,7 @@ const recogniseSession = Effect.fnUntraced(function* (
   return found?.isBusy === false ? found : undefined
 })
 
-/** Finds the session whose calls the results are for. */
+/** Finds the session that waits for the given call results. */
 const findWaitingSession = Effect.fnUntraced(function* (
   { served }: SessionContext,
   { results, session }: AgentExchange.Request,
@@ -191,7 +191,7 @@ const findWaitingSession = Effect.fnUntraced(function* (
   )
 })
 
-/** Chooses the session of a request: the one that it names or belongs to, else a new one. */
+/** Chooses the session of a request: the session that it names or continues, otherwise a new session. */
 const chooseSession = Effect.fnUntraced(function* (
   context: SessionContext,
   request: AgentExchange.Request
@@ -204,7 +204,7 @@ const chooseSession = Effect.fnUntraced(function* (
   return (yield* recogniseSession(context, history)) ?? (yield* beginWithHistory(context, history))
 })
 
-/** The route of a model that a request names, or `undefined` for the model of the settings. */
+/** Returns the route of the model that a request names, or `undefined` for the model of the settings. */
 const chooseRoute = Effect.fnUntraced(function* (
   models: Options["models"],
   model: string | undefined
@@ -220,7 +220,7 @@ const chooseRoute = Effect.fnUntraced(function* (
   )
 })
 
-/** Opens no session yet; all of them are closed with the scope. */
+/** Makes the sessions of a server, none of them open. All open sessions are closed with the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
@@ -241,7 +241,7 @@ export const make = Effect.fnUntraced(function* (
       return yield* Effect.flatMap(chooseSession(context, request), (session) =>
         AgentExchange.begin(session, request, { tools, route, model, remember })
       ).pipe(
-        // Another request was quicker.
+        // Another request took the session first, so this one uses a fork.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )
     }, Effect.provideContext(services)),

@@ -1,9 +1,9 @@
 /**
- * Converts events of a live session to the pieces of an answer. Texts are returned without secrets.
+ * Converts events of a live session to the pieces of an answer. Secrets are removed from the texts.
  *
  * **Details**
  *
- * Another client's turn may precede the one that answers: it produces no pieces, and its usage does not count.
+ * Another client's turn may precede the turn that answers. It produces no pieces, and its usage is not counted.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -15,35 +15,38 @@ import { makeStreamedText } from "../../host/StreamedText.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import type { ClientCall } from "./ClientTools.ts"
 
-/** End of an answer. */
+/** Result of an answer that has ended. */
 export interface Ending {
   readonly finish: "stop" | "length" | "tool_calls" | "content_filter"
-  /** Calls of the caller's tools. */
+  /** Calls of the caller's tools that the answer ends with. */
   readonly calls: ReadonlyArray<ClientCall>
   readonly usage: Usage.Usage
   readonly model: string
 }
 
-/** A part of an answer; `Ended` is the last. */
+/** A part of an answer. `Ended` is always the last part. */
 export type Piece =
   | { readonly _tag: "Text"; readonly text: string }
   | { readonly _tag: "Reasoning"; readonly text: string }
   | { readonly _tag: "Ended"; readonly ending: Ending }
 
-/** The part of an answer that has been received. */
+/** Converter for one answer, with the state received so far. */
 export interface AnswerPieces {
   readonly of: (event: HostEvent) => ReadonlyArray<Piece>
-  /** Returns the text held back when the answer ends or waits for its caller. */
+  /** Returns the text held back, when the answer ends or waits for its caller. */
   readonly end: () => ReadonlyArray<Piece>
   readonly said: () => string
   readonly usage: () => Usage.Usage
-  /** Model that answered last. */
+  /** Returns the name of the model that answered last. */
   readonly model: () => string
-  /** True when of all calls that run only these are waited for. */
+  /** Returns true if every running call is one of the given calls. */
   readonly waitsFor: (calls: ReadonlyArray<ClientCall>) => boolean
 }
 
-/** Reads the answer to `message`, or the answer of the current turn if undefined. `turn` is the current turn. */
+/**
+ * Reads the answer to `message`. If `message` is `undefined`, reads the answer of the current turn. `turn` is the
+ * current turn.
+ */
 export const make = (
   message: Message["id"] | undefined,
   {

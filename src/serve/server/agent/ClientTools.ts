@@ -4,13 +4,15 @@
  *
  * **Details**
  *
- * The tools of a session are a separate toolset, before all others, and available to its runs alone, not to their
- * children. Calls of one answer are made at once. If a result does not arrive in time, the model receives a failure.
+ * The client tools of a session form a separate toolset that precedes all others. It is available only to runs of this
+ * session, and not to their sub-agents. Calls of one answer are made concurrently. If a result does not arrive in time,
+ * the model receives a failure.
  *
  * **Gotchas**
  *
- * The caller decides what its tools may do: they require no approval here. A script of `execute_code` cannot call them:
- * a script waits for each of its calls, but the caller receives a call only when the model waits for nothing else.
+ * The caller decides what its tools may do: they require no approval here. A script of `execute_code` cannot call them,
+ * because a script waits for each of its calls, but the caller receives a call only when the model waits for nothing
+ * else.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -27,55 +29,55 @@ import { ConversationHistory } from "../../../tools/ToolContext.ts"
 import type { Selection } from "../../../tools/ToolRegistry.ts"
 import { type BoundTool, fromBound, type Toolset } from "../../../tools/Toolset.ts"
 
-/** A tool of the caller. */
+/** A tool that the caller defines. */
 export interface ClientTool {
   readonly name: string
   readonly description: string
-  /** JSON Schema of its arguments. */
+  /** JSON Schema of the tool's arguments. */
   readonly parameters: Readonly<Record<string, Schema.Json>>
 }
 
-/** A call that waits for the caller. */
+/** A call that waits for a result from the caller. */
 export interface ClientCall {
-  /** Its name for the caller, which no other call of the server has; models count theirs anew in each conversation. */
+  /** Id of the call for the caller, unique on the server. Ids chosen by models may repeat between conversations. */
   readonly id: string
-  /** Its id in the run. */
+  /** Id of the call in the run. */
   readonly callId: string
   readonly name: string
   /** JSON. */
   readonly arguments: string
 }
 
-/** Time that a caller has for a result. */
+/** Time in which the caller must supply a result. */
 const patience = Duration.minutes(10)
 
-/** Calls of one session. */
+/** The caller's tool calls in one session. */
 export interface ClientCalls {
-  /** Those that wait, the oldest first. */
+  /** Returns the waiting calls, the oldest first. */
   readonly waiting: () => ReadonlyArray<ClientCall>
-  /** Done as soon as another call waits. */
+  /** Completes as soon as another call waits. */
   readonly arrived: Effect.Effect<void>
   /** Supplies the result of a call. Returns false if the call is not waiting. */
   readonly answer: (id: string, output: string) => Effect.Effect<boolean>
-  /** Ends all that waits: the caller went on without. */
+  /** Fails all waiting calls, because the caller continued without answering them. */
   readonly abandon: Effect.Effect<void>
-  /** The tools, as a toolset of the session. */
+  /** Makes the session's toolset from the caller's tools. */
   readonly toolset: (tools: ReadonlyArray<ClientTool>) => Toolset
 }
 
 const prefix = "client:"
 
-/** Selects the chosen tools of a session and its caller's tools, but no other caller's. */
+/** Selects the chosen tools and the tools of this session's caller, but not the tools of other callers. */
 export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
   toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),
   ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
 })
 
-/** Offers no caller's tools. */
+/** Selects the chosen tools without any caller's tools. */
 export const excludeClients = (chosen: Selection): Selection => selectTools("", chosen)
 
-/** Makes the calls of a session; values that the runtime holds do not leave it in their arguments. */
+/** Makes the client calls of a session. Known secrets are removed from the arguments that are sent to the caller. */
 export const make = (session: string, secrets: Registry): ClientCalls => {
   const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
   let next = Deferred.makeUnsafe<void>()
@@ -87,7 +89,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
     ({ name }: ClientTool): BoundTool["run"] =>
     (params, callId) =>
       Effect.gen(function* () {
-        // The caller receives calls through the model's answers, so the model has to continue first.
+        // The caller receives calls through the model's answers, which are not sent while a script waits.
         if ((yield* ConversationHistory) === undefined)
           return yield* makeToolFailure(
             name,
@@ -129,7 +131,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
           toolset: prefix + session,
           tool,
           definition: { name: given.name, description: given.description, parameters: given.parameters },
-          // Side by side: who waits for one call only, gets one at a time.
+          // Marked read-only, so that the calls of one answer run in parallel.
           facts: {
             ...Annotations.readFacts(tool),
             readonly: true,

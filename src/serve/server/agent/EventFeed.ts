@@ -1,13 +1,13 @@
 /**
- * Events of a live session for readers over HTTP: numbered and retained for a while, so that a reader can resume after
- * losing its connection.
+ * Events of a live session for readers over HTTP. Events are numbered and retained for a while, so that a reader can
+ * resume after losing its connection.
  *
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
- * fields of other events. A reader names the last number that it has, or 0 for all retained events. If the following
- * events are no longer available, or the number is unknown to this feed, it receives `gap` first, and reads the
- * session's messages instead.
+ * fields of other events. A reader passes the number of the last event that it received, or 0 for all retained events.
+ * If the following events are no longer available, or the number is unknown to this feed, the reader receives `gap`
+ * first and should read the session's messages.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -20,22 +20,22 @@ import type { Registry } from "../../../base/domain/Secrets.ts"
 import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 
-/** An event as it is sent. */
+/** An event in the form in which it is sent. */
 export interface FeedEvent {
   readonly type: string
   readonly [field: string]: unknown
 }
 
-/** An event with its number. */
+/** A numbered event. */
 export interface NumberedEvent {
   readonly id: number
   readonly data: string
 }
 
-/** Maximum numbers of retained events and of their characters. */
+/** Maximum number of retained events, and maximum number of their characters. */
 const mostEvents = 10_000
 const mostCharacters = 1024 * 1024
-/** Characters that a slow reader receives at once; the rest follows when it has read them. */
+/** Maximum number of characters sent to a slow reader at once. The remaining events follow when it has read them. */
 const mostAtOnce = 64 * 1024
 
 const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
@@ -56,7 +56,7 @@ const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
     : { type: "clarification_asked", question_id: question.id, ...question.question }
 }
 
-/** Returns what a reader gets of an event. */
+/** Converts an event to the events that a reader receives. */
 export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
   switch (event._tag) {
     case "TurnStarted":
@@ -131,22 +131,22 @@ const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): s
 }
 
 /**
- * Returns the number after which a feed created at `now` begins, in milliseconds since 1970. It is greater than all
- * numbers of an earlier feed: no session has a thousand events in a millisecond.
+ * Returns the number after which a feed created at `now` (milliseconds since 1970) begins. It is greater than all
+ * numbers of an earlier feed, because no session has a thousand events in a millisecond.
  */
 export const computeStartNumber = (now: number): number => now * 1000
 
-/** Events of one session. */
+/** The numbered events of one session. */
 export interface EventFeed {
   readonly publish: (event: HostEvent) => void
-  /** Events after a number, and all future events; the stream ends with the feed. */
+  /** Returns the events after a number, and all future events. The stream ends with the feed. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
-  /** Readers at the moment. */
+  /** Returns the current number of readers. */
   readonly readers: () => number
   readonly end: Effect.Effect<void>
 }
 
-/** An event without secrets. The end of a turn releases its held text. */
+/** Removes secrets from an event. The end of a turn releases its held text. */
 const redactEvent = (hidden: StreamSecrets.StreamSecrets, event: HostEvent): ReadonlyArray<HostEvent> => {
   if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
   const rest = event._tag === "TurnEnded" ? hidden.end() : []
@@ -160,7 +160,7 @@ const makeGap = (from: number, to: number): NumberedEvent => ({
   data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
 })
 
-/** Makes the feed of a session, whose numbers are above `begin`: one of {@link computeStartNumber}. */
+/** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
   const kept: Array<NumberedEvent> = []
@@ -184,7 +184,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       characters -= kept.shift()?.data.length ?? 0
   }
 
-  /** Returns events from an index in `kept` on, no more than a reader receives at once. */
+  /** Returns events of `kept` from an index on, at most as many as a reader receives at once. */
   const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
     let end = from
     for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
@@ -193,7 +193,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
-    // A number that this feed has not come to is of another one: nothing says which events its reader has.
+    // A number that this feed has not reached belongs to another feed, so it is unknown which events the reader has.
     if (id > last) return [makeGap(begin, last)]
     const first = kept[0]?.id ?? last + 1
     const found = sliceFrom(Math.max(0, id - first + 1))

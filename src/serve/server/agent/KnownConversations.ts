@@ -1,15 +1,14 @@
 /**
- * Conversations that are recognised by their messages, for clients that store the messages and name no session.
+ * Recognises conversations by their messages, for clients that store the messages and name no session.
  *
  * **Details**
  *
- * Texts of the user and of the agent count; calls and results belong to the agent. A conversation is returned once, and
- * not at all if several sessions have the same texts. Only a bounded number of the newest conversations is remembered.
+ * Only texts of the user and of the agent are compared, not calls and results. A conversation is returned once, and not
+ * at all if several sessions have the same texts. Only a limited number of the newest conversations is remembered.
  *
  * **Gotchas**
  *
- * Conversations are known to this server alone, as long as it runs: after that, a client's messages begin a new
- * session.
+ * Conversations are remembered only by this server process. After a restart, a client's messages begin a new session.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -17,35 +16,35 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Digest from "../../../base/platform/Digest.ts"
 import * as ConversationTexts from "../../../store/ConversationTexts.ts"
 
-/** A stored session as a conversation left it. */
+/** A stored session at the point where a conversation ended. */
 export interface LeftSession {
   readonly id: string
   readonly messages: number
 }
 
-/** Sessions by their messages. */
+/** Remembered sessions, identified by their messages. */
 export interface KnownConversations {
   /**
-   * Remembers the session that a conversation was left in. Where another session is known for the same messages,
-   * neither is given away any more.
+   * Remembers the session in which a conversation ended. If another session is known for the same messages, neither
+   * session is returned any more.
    */
   readonly remember: (messages: ReadonlyArray<Prompt.Message>, left: LeftSession) => void
   /**
-   * Removes and returns the session that ends with these messages. Sending the same messages again gets another
-   * session.
+   * Removes and returns the session that ends with these messages. Sending the same messages again does not return it a
+   * second time.
    */
   readonly take: (messages: ReadonlyArray<Prompt.Message>) => LeftSession | undefined
 }
 
-/** Conversations that are remembered. */
+/** Maximum number of remembered conversations. */
 const most = 4_096
 
 const computeFingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
   Digest.toHex(JSON.stringify(ConversationTexts.readTexts(messages).map(({ role, text }) => [role, text])), 64)
 
-/** Knows no conversation yet. */
+/** Makes an empty collection of known conversations. */
 export const make = (): KnownConversations => {
-  /** The value is `undefined` if several sessions share the key. */
+  /** Sessions by conversation key. The value is `undefined` if several sessions share the key. */
   const known = new Map<string, LeftSession | undefined>()
   return {
     remember: (messages, left) => {

@@ -1,5 +1,5 @@
 /**
- * Answers of the agent in the formats of OpenAI's two APIs: complete, and as stream events.
+ * Renders answers of the agent in the formats of OpenAI's two APIs: complete, and as stream events.
  *
  * **Details**
  *
@@ -16,15 +16,15 @@ import * as ApiError from "../ApiError.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import type { Ending, Piece } from "./AnswerPieces.ts"
 
-/** Facts that every form of an answer has. */
+/** Facts that an answer contains in every format. */
 export interface Frame {
   readonly id: string
-  /** Seconds since 1970. */
+  /** Creation time in seconds since 1970. */
   readonly created: number
   readonly model: string
 }
 
-/** A text and its reasoning, as they are put together. */
+/** A text and its reasoning, collected from the pieces. */
 interface GatheredAnswer {
   readonly text: string
   readonly reasoning: string
@@ -52,7 +52,7 @@ const toChatUsage = (usage: Usage.Usage) => ({
 const toChatCalls = ({ calls }: Ending) =>
   calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
 
-/** A chat completion. */
+/** Returns a chat completion. */
 export const makeCompletion = ({ created, id, model }: Frame, exchange: Exchange) =>
   Effect.map(gatherAnswer(exchange), ({ ending, reasoning, text }) => ({
     id,
@@ -80,7 +80,7 @@ const formatEvent = (value: unknown, name?: string): string =>
 
 const ended = "data: [DONE]\n\n"
 
-/** The chunks of a chat completion, as the text of a stream of events. */
+/** Returns the chunks of a chat completion, as the text of an event stream. */
 export const streamCompletion = (
   { created, id, model }: Frame,
   { pieces }: Exchange,
@@ -115,10 +115,10 @@ export const streamCompletion = (
 
 const prefix = "resp_"
 
-/** The id of a response: its session, and the position of its turn in it. */
+/** Returns the id of a response, made from its session and the position of its turn. */
 export const formatResponseId = (session: string, position: number): string => `${prefix}${session}.${position}`
 
-/** Reads the id of a response; undefined for another text. */
+/** Reads the id of a response. Returns `undefined` for other text. */
 export const readResponseId = (id: string): { readonly session: string; readonly position: number } | undefined => {
   const [, session, position] = /^resp_(.+)\.(\d+)$/u.exec(id) ?? []
   return session === undefined ? undefined : { session, position: Number(position) }
@@ -132,7 +132,7 @@ const toResponseUsage = (usage: Usage.Usage) => ({
   total_tokens: Usage.countTotalTokens(usage)
 })
 
-/** Fields of a request that its response repeats. */
+/** Request fields that are repeated in the response. */
 export interface RepeatedFields {
   readonly instructions: string | null
   readonly previous_response_id: string | null
@@ -201,19 +201,19 @@ const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: Gathere
   })
 }
 
-/** A response. */
+/** Returns a complete response. */
 export const makeResponse = (frame: Frame, repeated: RepeatedFields, exchange: Exchange) =>
   Effect.map(gatherAnswer(exchange), (done) => makeFinalResponse(frame, repeated, done))
 
-/** The state of a stream of response events. */
+/** State of a stream of response events. */
 interface ResponseStream {
   readonly frame: Frame
   readonly repeated: RepeatedFields
-  /** Number of the next event. */
+  /** Sequence number of the next event. */
   sequence: number
   text: string
   reasoning: string
-  /** Index of the message in the output, once it has begun. */
+  /** Index of the message in the output, or `undefined` before it begins. */
   textIndex: number | undefined
 }
 
@@ -260,7 +260,7 @@ const endText = (state: ResponseStream, output_index: number): string => {
 }
 
 const renderReasoning = (state: ResponseStream, delta: string): string => {
-  // One reasoning item precedes the text; later reasoning is dropped.
+  // A response contains one reasoning item, before the text. Later reasoning is dropped.
   if (state.textIndex !== undefined) return ""
   const begin =
     state.reasoning === ""
@@ -336,7 +336,7 @@ const renderPiece = (state: ResponseStream, piece: Piece): string => {
   }
 }
 
-/** The events of a response, as the text of a stream. */
+/** Returns the events of a response, as the text of a stream. */
 export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
   const state: ResponseStream = { frame, repeated, sequence: 0, text: "", reasoning: "", textIndex: undefined }
   const started = makeResponseBody(frame, repeated, "in_progress", [])

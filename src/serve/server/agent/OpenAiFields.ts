@@ -1,13 +1,12 @@
 /**
- * Request fields of OpenAI's APIs that the server does not support: they are refused by name, so that no client
- * misreads an answer.
+ * Request fields of OpenAI's APIs that the server does not support. They are refused by name, so that no client
+ * misinterprets an answer.
  *
  * **Details**
  *
- * A field that is absent, `null` or its default asks for nothing and is accepted. Hints have no effect and are
- * accepted with any value: sampling (`temperature`, `top_p`, `seed`, penalties), limits of tokens, `user`,
- * `metadata`, `store`, `service_tier`, `truncation`, `prediction`, names of caches, and fields that these APIs do not
- * have.
+ * A field is accepted if it is absent, `null` or has its default value. Hints are accepted with any value and have no
+ * effect: sampling (`temperature`, `top_p`, `seed`, penalties), token limits, `user`, `metadata`, `store`,
+ * `service_tier`, `truncation`, `prediction`, cache names, and fields that these APIs do not define.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -15,13 +14,13 @@ import * as Effect from "effect/Effect"
 import * as Json from "../../../base/domain/Json.ts"
 import * as ApiError from "../ApiError.ts"
 
-/** A field whose values are not all served. */
+/** A request field with unsupported values. */
 export interface Field {
-  /** Its place in the request: names with a dot between them. */
+  /** Path of the field in the request, with dots between its names. */
   readonly name: string
-  /** Tests a value that is neither absent nor `null`. */
+  /** Returns true if a value that is neither absent nor `null` is supported. */
   readonly isServed: (value: unknown) => boolean
-  /** Tells the client what to do instead. */
+  /** Advice to the client about an alternative. */
   readonly advice: string
 }
 
@@ -42,7 +41,7 @@ const structured = "Answers are text: ask for JSON in the message and leave this
 
 const ownEffort = "The agent has its own reasoning effort, which the owner of the server sets. Leave it out."
 
-/** Fields that both APIs have. */
+/** Fields that both APIs define. */
 const shared: ReadonlyArray<Field> = [
   {
     name: "tool_choice",
@@ -67,7 +66,7 @@ const shared: ReadonlyArray<Field> = [
   }
 ]
 
-/** Fields of chat completions. */
+/** Fields of chat completion requests. */
 export const chatFields: ReadonlyArray<Field> = [
   ...shared,
   { name: "n", isServed: isAmong(1), advice: "An agent gives one answer: use 1." },
@@ -87,7 +86,7 @@ export const chatFields: ReadonlyArray<Field> = [
   { name: "function_call", isServed: isAmong("auto", "none"), advice: 'Use tools, and tool_choice "auto".' }
 ]
 
-/** Fields of responses. */
+/** Fields of response requests. */
 export const responseFields: ReadonlyArray<Field> = [
   ...shared,
   { name: "text.format", isServed: isTextFormat, advice: structured },
@@ -110,7 +109,7 @@ export const responseFields: ReadonlyArray<Field> = [
 const readField = (body: Json.Fields, name: string): unknown =>
   name.split(".").reduce<unknown>((value, key) => Json.readFields(value)[key], body)
 
-/** Fails with the first field that asks for something that the server does not do. */
+/** Fails with the first field that asks for an unsupported feature. */
 export const admitFields = (
   body: Json.Fields,
   fields: ReadonlyArray<Field>

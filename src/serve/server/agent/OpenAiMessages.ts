@@ -1,10 +1,10 @@
 /**
- * Converts messages and tools of OpenAI's two APIs to the agent's.
+ * Converts messages and tools of OpenAI's two APIs to the agent's formats.
  *
  * **Details**
  *
- * Reads text, images (by data or by address), calls and results of tools. A part of another kind is refused with its
- * name. Messages of the roles `system` and `developer` are instructions of the caller.
+ * Supports text, images (by data or by address), tool calls and tool results. A part of another kind is refused by
+ * name. Messages with the role `system` or `developer` are instructions of the caller.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -71,7 +71,7 @@ const toParts = (content: unknown): Parsed<ReadonlyArray<Prompt.TextPart | Promp
 const joinText = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
-/** One thing of a conversation. */
+/** An item of a conversation. */
 type Item =
   | { readonly role: "system"; readonly text: string }
   | { readonly role: "user"; readonly parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart> }
@@ -136,7 +136,7 @@ const toResponseItems = (item: unknown, index: number): Parsed<ReadonlyArray<Ite
       ])
     case "function_call_output":
       return Effect.flatMap(toParts(fields["output"]), (parts) => toResultItems(fields["call_id"], parts))
-    // The agent stores its own reasoning.
+    // Reasoning items are ignored, because the agent stores its own reasoning.
     case "reasoning":
       return Effect.succeed([])
     default:
@@ -206,7 +206,7 @@ const splitConversation = (
     return refuseRequest("The last message is neither the user's nor a result of a tool.")
   return Effect.succeed({
     system: system.length === 0 ? undefined : system.join("\n\n"),
-    // Results followed by another message belong to a conversation that continued.
+    // Tool results that are followed by another message belong to the history, because the conversation has continued.
     history: toHistory(
       parts.length === 0
         ? said.slice(0, start)
@@ -228,7 +228,7 @@ const toClientTool = (tool: unknown, index: number): Parsed<ClientTool> => {
   const name = Json.readString(made["name"]) ?? ""
   if (!/^[\w-]{1,64}$/u.test(name))
     return refuseRequest(`tools[${index}] has no name of letters, digits, _ and -, 64 at most.`)
-  // It came as JSON.
+  // The value was parsed from JSON.
   const parameters = (
     Json.isFields(made["parameters"]) ? made["parameters"] : { type: "object", properties: {} }
   ) as ClientTool["parameters"]
@@ -263,7 +263,7 @@ export const readChatRequest = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads a request for a response; `previous` is the session and the position that `previous_response_id` means. */
+/** Reads a request for a response. `previous` is the session and the position that `previous_response_id` refers to. */
 export const readResponseRequest = Effect.fnUntraced(function* (
   body: Json.Fields,
   previous: { readonly session: string; readonly position: number } | undefined
@@ -280,7 +280,7 @@ export const readResponseRequest = Effect.fnUntraced(function* (
     ...conversation,
     system: all.length === 0 ? undefined : all.join("\n\n"),
     session: previous?.session,
-    // Results belong to the turn that waits for them.
+    // Tool results belong to the turn that waits for them, so the position is not used.
     position: conversation.results.size > 0 ? undefined : previous?.position,
     tools: yield* readTools(body),
     model: Json.readString(body["model"])

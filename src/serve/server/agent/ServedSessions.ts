@@ -4,11 +4,12 @@
  *
  * **Details**
  *
- * A session is in use while it answers a request, has a turn or a waiting message, or has readers of its events. The
- * {@link mostUnused} most recently used of the other sessions stay open, unless a question waits or background work
- * runs, and at most for `idle`. The mode and the model that a client chose are restored with the session.
+ * A session is in use while it answers a request, has a turn or a waiting message, or has readers of its events. An
+ * unused session is closed after `idle`. If more than {@link mostUnused} sessions are unused, the least recently used
+ * ones are closed earlier, except sessions with an open question or background work. The mode and the model that a
+ * client chose are restored with the session.
  *
- * Questions go to readers of the session's events, and are denied without any.
+ * Questions are sent to readers of the session's events. Without a reader they are denied.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -40,27 +41,27 @@ import * as SessionAudience from "../../../store/SessionAudience.ts"
 import * as ClientTools from "./ClientTools.ts"
 import * as EventFeed from "./EventFeed.ts"
 
-/** Values that all sessions share. */
+/** Options that all sessions share. */
 export interface Options {
-  /** Name of the key that owns the sessions. Defaults to the server's key. */
+  /** Name of the key that owns the sessions. Without it, the server's own key owns them. */
   readonly client?: string | undefined
-  /** Tools of the agent. */
+  /** Tools that the agent offers. */
   readonly tools: Selection
   readonly mode: PermissionMode
-  /** Loosest mode that clients may choose; every one when absent. */
+  /** Loosest mode that clients may choose. Without it, every mode is allowed. */
   readonly maxMode?: PermissionMode | undefined
-  /** Directory of the tools. */
+  /** Working directory of the tools. */
   readonly cwd: string
   readonly maxIterations?: number | undefined
-  /** Sessions that are open at once; 512 when absent. */
+  /** Maximum number of open sessions. Defaults to 512. */
   readonly maxSessions?: number | undefined
-  /** Sessions that stay open unused; 64 when absent. */
+  /** Maximum number of unused sessions that stay open. Defaults to 64. */
   readonly maxUnused?: number | undefined
-  /** Time after which an unused session is closed; 10 minutes when absent. It stays stored. */
+  /** Time after which an unused session is closed. It remains stored. Defaults to 10 minutes. */
   readonly idle?: Duration.Duration | undefined
 }
 
-/** A session that is open. */
+/** An open session. */
 export interface ServedSession {
   readonly id: string
   readonly live: LiveSession.LiveSession
@@ -68,7 +69,7 @@ export interface ServedSession {
   readonly calls: ClientTools.ClientCalls
 }
 
-/** A session with the state shared by its exchanges. */
+/** An open session with the state that its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
   readonly input: {
@@ -77,14 +78,14 @@ export interface ExchangeSession extends ServedSession {
     toolScope: Scope.Closeable | undefined
     offered: string
   }
-  /** An exchange is under way: one at most. */
+  /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
   usedAt: number
-  /** Says that it may be unused now. */
+  /** Announces that the session may now be unused. */
   readonly freed: Effect.Effect<void>
 }
 
-/** Numbers for `/metrics`. */
+/** Counts that `/metrics` reports. */
 export interface Counts {
   readonly open: number
   readonly turns: number
@@ -92,30 +93,30 @@ export interface Counts {
   readonly usage: Usage.Usage
 }
 
-/** Sessions of a server. */
+/** Operations on the sessions of a server. */
 export interface ServedSessions {
-  /** Source of the sessions that are begun here. */
+  /** Source tag of sessions that begin on this server. */
   readonly source: string
-  /** Opens a stored session, in the newest part of its conversation, or finds it open. */
+  /** Opens a stored session at the newest part of its conversation, or returns the open one. */
   readonly find: (id: string) => Effect.Effect<ExchangeSession, ApiError.ApiError>
-  /** Opens a session with a fresh id. */
+  /** Opens a session with a new id. */
   readonly begin: (id: Ids.SessionId) => Effect.Effect<ExchangeSession, ApiError.ApiError>
-  /** The newest stored session of the conversation of an id. */
+  /** Returns the newest stored session of the conversation with the given id. */
   readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
-  /** Returns the open session that waits for its caller's result of one of these calls. */
+  /** Returns the open session that waits for a result of one of these calls. */
   readonly waitingFor: (calls: ReadonlyMap<string, string>) => ExchangeSession | undefined
   readonly close: (id: string) => Effect.Effect<boolean>
   readonly counts: () => Counts
-  /** Ends the events of each session as soon as it has nothing to do: the server ends. */
+  /** Ends the event stream of each session as soon as the session is idle, because the server is ending. */
   readonly drain: Effect.Effect<void>
   /** Closes all open sessions: their turns are stopped, and waiting requests are notified. */
   readonly closeAll: Effect.Effect<void>
 }
 
-/** Services that sessions work with. */
+/** Services that sessions require. */
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
-/** Answers to the questions of a session without readers of its events. */
+/** Answers to the questions of a session that has no readers of its events. */
 const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
   Approval: {
     _tag: "Approval",
@@ -125,21 +126,21 @@ const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _t
   Plan: { _tag: "Plan", mode: "plan" }
 }
 
-/** Sessions that stay open unused, where the options name no number. */
+/** Default number of unused sessions that stay open. */
 export const mostUnused = 64
 
 /** Maximum number of closed sessions whose non-default settings are remembered. */
 const mostSettings = 10_000
 
-/** An error of the store, for the client. */
+/** Converts an error of the store to an error for the client. */
 export const toStoreError = (error: { readonly message: string }): ApiError.ApiError =>
   ApiError.make(500, "store_failed", error.message)
 
-/** Sums over all sessions. */
+/** Totals over all sessions. */
 interface SessionSums {
   turns: number
   usage: Usage.Usage
-  /** True once the server ends. */
+  /** True after the server has begun to end. */
   isEnding: boolean
 }
 
@@ -152,7 +153,7 @@ interface SessionPool {
   readonly sessions: OpenSessions.OpenSessions<ExchangeSession>
   /** Settings of closed sessions that differ from the defaults. */
   readonly chosen: Map<string, LiveSettings>
-  /** Wakes the release of unused sessions. */
+  /** Queue that triggers the closing of unused sessions. */
   readonly freed: Queue.Queue<void>
   readonly sums: SessionSums
 }
@@ -163,13 +164,13 @@ const isIdle = ({ live }: ExchangeSession): Effect.Effect<boolean> =>
 const isUnused = (one: ExchangeSession): Effect.Effect<boolean> =>
   Effect.map(isIdle(one), (is) => is && !one.isBusy && one.feed.readers() === 0)
 
-/** True if closing the session loses something that the store does not have. */
+/** Returns true if closing the session would lose something that the store does not contain. */
 const isWaiting = ({ live }: ExchangeSession): Effect.Effect<boolean> =>
   Effect.flatMap(live.state, ({ questions }) =>
     questions.length > 0 ? Effect.succeed(true) : Effect.map(live.background.list, ({ length }) => length > 0)
   )
 
-/** Unused sessions, the least recently used one first. */
+/** Returns the unused sessions, the least recently used first. */
 const listUnused = Effect.fnUntraced(function* ({ sessions }: SessionPool) {
   const now = yield* Clock.currentTimeMillis
   const found: Array<ExchangeSession> = []
@@ -180,7 +181,7 @@ const listUnused = Effect.fnUntraced(function* ({ sessions }: SessionPool) {
   return found.sort((one, other) => one.usedAt - other.usedAt)
 })
 
-/** Closes sessions that were unused for too long, or that are too many. */
+/** Closes sessions that were unused for too long, and those beyond the maximum number. */
 const releaseUnused = Effect.fnUntraced(function* (pool: SessionPool) {
   const { idle = Duration.minutes(10), maxUnused = mostUnused } = pool.options
   const now = yield* Clock.currentTimeMillis
@@ -190,11 +191,11 @@ const releaseUnused = Effect.fnUntraced(function* (pool: SessionPool) {
     found.length <= maxUnused
       ? []
       : yield* Effect.filter(found.slice(0, found.length - maxUnused), (one) => Effect.map(isWaiting(one), (is) => !is))
-  // It may be in use again by now.
+  // The session may have been used again meanwhile.
   for (const one of new Set([...due, ...surplus])) if (yield* isUnused(one)) yield* pool.sessions.close(one.id)
 })
 
-/** Closes the least recently used session if there are too many. */
+/** Closes the least recently used session if the maximum number of sessions is reached. */
 const makeRoom = Effect.fnUntraced(function* (pool: SessionPool) {
   const { maxSessions = 512 } = pool.options
   if (pool.sessions.all().length < maxSessions) return
@@ -216,7 +217,7 @@ const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings
   if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
 }
 
-/** Opens the live session with the settings that it had before, if it was open. */
+/** Opens the live session. If the session was open before, its previous settings are restored. */
 const openLive = Effect.fnUntraced(function* (
   pool: SessionPool,
   id: Ids.SessionId,
@@ -231,7 +232,7 @@ const openLive = Effect.fnUntraced(function* (
       source: pool.source,
       platform: "api-server",
       maxIterations,
-      // Read for each turn: a request brings its own.
+      // Read for each turn, because each request supplies its own tools.
       get tools() {
         return input.tools
       },
@@ -259,7 +260,7 @@ const handleEvent = Effect.fnUntraced(function* ({ sums }: SessionPool, session:
     yield* session.freed
   }
   if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
-  // The question may have been answered or withdrawn just now.
+  // The question may already have been answered or withdrawn.
   yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
 })
 
@@ -269,7 +270,7 @@ const makeSession = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
   const { freed, options, secrets } = pool
   const scope = yield* Effect.scope
-  // Closed after the live session, whose last events are of the turn that it stops.
+  // This scope closes after the live session, so that the last events of the stopped turn are still read.
   const reading = yield* Scope.fork(scope)
   const input: ExchangeSession["input"] = {
     tools: ClientTools.excludeClients(options.tools),
@@ -279,7 +280,7 @@ const makeSession = Effect.fnUntraced(function* (
   }
   const live = yield* openLive(pool, id, input)
   const now = yield* Clock.currentTimeMillis
-  // Above all numbers of an earlier opening, so that a reader of that one learns which events it missed.
+  // Numbers are above all numbers of an earlier feed, so that its readers learn which events they missed.
   const feed = EventFeed.make(EventFeed.computeStartNumber(now), secrets)
   const session: ExchangeSession = {
     id,
@@ -307,7 +308,7 @@ const makeSession = Effect.fnUntraced(function* (
 
 const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<Session, ApiError.ApiError> =>
   Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError).pipe(
-    // The session of another key does not exist for this one.
+    // A session that belongs to another key is treated as missing.
     Effect.map(Option.filter((found) => SessionAudience.isSeenBy(options.client, found.source))),
     Effect.flatMap(
       Option.match({
@@ -318,7 +319,8 @@ const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<
   )
 
 /**
- * Returns the open session that is in this part of a conversation. A session retains its first id after a compaction.
+ * Returns the open session that currently uses this session of a conversation. An open session retains its first id
+ * after a compaction.
  */
 const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id: Ids.SessionId) {
   const byId = sessions.get(id)
@@ -327,7 +329,7 @@ const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id:
   return undefined
 })
 
-/** Opens no session yet; all of them are closed with the scope. */
+/** Makes the sessions of a server, none of them open. All open sessions are closed with the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
@@ -345,7 +347,7 @@ export const make = Effect.fnUntraced(function* (
     freed: yield* Queue.sliding<void>(1),
     sums
   }
-  /** Opens one session at a time, so that the bound holds and no session is opened twice. */
+  /** Opens one session at a time, so that the limit holds and no session is opened twice. */
   const opening = yield* Semaphore.make(1)
   yield* Effect.forkScoped(
     Effect.forever(
@@ -357,7 +359,7 @@ export const make = Effect.fnUntraced(function* (
     id: Ids.SessionId
   ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     yield* makeRoom(pool)
-    // Not in the context of the request, which would stay as long as the session.
+    // The session is made outside the context of the request, which would otherwise be retained as long as the session.
     const opened = sessions.open(id, makeSession(pool, id))
     return yield* Effect.updateContext(opened, (_: Context.Context<never>) => services)
   }, Effect.uninterruptible)

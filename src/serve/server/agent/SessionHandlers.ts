@@ -1,6 +1,5 @@
 /**
- * Handlers of the requests about sessions: listed, opened, changed and closed ones, their messages, events and
- * questions.
+ * Handlers of the requests about sessions: list, open, change and close, and read their messages, events and questions.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -38,7 +37,7 @@ const describeSession = Effect.fnUntraced(function* ({ id, live }: ServedSession
   }
 })
 
-/** Changes all that is asked for, or nothing. */
+/** Changes all requested settings, or none of them. */
 const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
   const models = model === undefined ? [] : yield* (yield* AgentSessions).models
   const found = models.find(({ id }) => id === model)
@@ -71,7 +70,7 @@ const onlyOnce = ApiError.make(
   "Approvals by a named key hold for one call, longer ones are for the owner of the server: answer with once or deny."
 )
 
-/** Tests an answer that approves more than the call that is asked about. */
+/** Returns true if an answer approves more than the one call that was asked about. */
 const isLasting = (given: typeof NewAnswer.Type): boolean =>
   "choice" in given && (given.choice === "session" || given.choice === "always")
 
@@ -165,10 +164,10 @@ const answerQuestion = Effect.fnUntraced(function* (id: string, question: string
   return nothing
 })
 
-/** Stops the turn of a session, and returns the messages that wait. */
+/** Stops the turn of a session, and returns the queued messages. */
 const stopSession = Effect.fnUntraced(function* (id: string) {
   const { live } = yield* openSession(id)
-  // Before the turn ends, which would start the next one.
+  // Removes the messages before the turn ends, because its end would start the next turn.
   const messages = yield* live.takeBack
   const stopped = yield* live.stop
   const returned = messages.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) }))
@@ -178,7 +177,7 @@ const stopSession = Effect.fnUntraced(function* (id: string) {
 const toJson = <A, E, R>(value: Effect.Effect<A, E, R>): Effect.Effect<Response, E, R> =>
   Effect.map(value, (found) => makeJsonResponse(found))
 
-/** The handlers of the group `sessions`. */
+/** Handlers of the endpoint group `sessions`. */
 export const layer = (readBody: BodyReader) => {
   const readSettings = makeRequestDecoder(readBody, NewSettings)
   const readMessage = makeRequestDecoder(readBody, NewMessage)

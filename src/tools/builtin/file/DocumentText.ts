@@ -1,7 +1,8 @@
 /**
- * Text of documents. Of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells,
- * slides of `.pptx`; layout, formulas, comments and pictures are left out, and the parsers are loaded when a document
- * is read. Of Jupyter notebooks: their cells in order with their text outputs.
+ * Extracts the text of documents. For the XML office formats, the text consists of the paragraphs of `.docx`, the rows
+ * of `.xlsx` with tabs between the cells, and the slides of `.pptx`. Layout, formulas, comments and pictures are
+ * omitted. The parsers are loaded when a document is read. For Jupyter notebooks, the text consists of the cells in
+ * order, with their text outputs.
  *
  * Source: `hermes-product.md` §2.3 ("office documents are extracted", "notebooks are extracted").
  */
@@ -13,7 +14,7 @@ import * as Stream from "effect/Stream"
 import type * as Xml from "effect/encoding/Xml"
 import * as Problem from "./Problem.ts"
 
-/** Bytes of a document when it is unpacked; more is taken for an attack. */
+/** Maximum size of an unpacked document in bytes; a larger document is treated as an attack. */
 const maxUnpacked = 100 * 1024 * 1024
 
 const formats = {
@@ -32,10 +33,10 @@ export const isDocument = (name: string): boolean => findFormat(name) !== undefi
 
 const sharedStrings = "xl/sharedStrings.xml"
 
-/** Collects from the events of one part: lines of text, and for a sheet the index of shared texts. */
+/** Handles the events of one part. Collects lines of text, and for a sheet the indexes of shared texts. */
 type Visit = (event: Xml.Event) => void
 
-/** Text between paragraph ends: `w:t` of Word and `a:t` of PowerPoint. */
+/** Collects the text between paragraph ends: `w:t` of Word and `a:t` of PowerPoint. */
 const makeParagraphVisitor = (lines: Array<string>): Visit => {
   let line = ""
   let inText = false
@@ -54,7 +55,7 @@ const makeParagraphVisitor = (lines: Array<string>): Visit => {
   }
 }
 
-/** The shared texts of a workbook, by their index; phonetic hints are left out. */
+/** Collects the shared texts of a workbook by index, without phonetic hints. */
 const makeSharedTextVisitor = (texts: Array<string>): Visit => {
   let text = ""
   let inText = false
@@ -74,14 +75,14 @@ const makeSharedTextVisitor = (texts: Array<string>): Visit => {
   }
 }
 
-/** Zero-based column of a cell reference such as `AB12`. */
+/** Returns the zero-based column of a cell reference such as `AB12`. */
 const parseColumn = (reference: string): number => {
   let column = 0
   for (const letter of reference.match(/^[A-Z]{1,3}/)?.[0] ?? "A") column = column * 26 + letter.charCodeAt(0) - 64
   return column - 1
 }
 
-/** The rows of a sheet, a line each. */
+/** Collects the rows of a sheet, one line per row. */
 const makeRowVisitor = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
   let cells: Array<string> = []
   let column = 0
@@ -109,14 +110,14 @@ const makeRowVisitor = (lines: Array<string>, texts: ReadonlyArray<string>): Vis
   }
 }
 
-/** The wanted parts of a document, by name. */
+/** Unpacks the requested parts of a document, by name. */
 const unpackParts = Effect.fnUntraced(function* (bytes: Uint8Array, wanted: RegExp) {
   const Zip = yield* Effect.promise(() => import("effect/encoding/Zip"))
   const parts = new Map<string, Uint8Array>()
   let unpacked = 0
   yield* Stream.make(bytes).pipe(
     Stream.pipeThroughChannel(Zip.decode()),
-    // One at a time: a body can only be read before the next entry is pulled.
+    // Entries are read one at a time: a body can only be read before the next entry is pulled.
     Stream.runForEach(({ header, body }) => {
       const pieces: Array<Uint8Array> = []
       return Stream.runForEach(body, (piece) => {
@@ -136,7 +137,7 @@ const unpackParts = Effect.fnUntraced(function* (bytes: Uint8Array, wanted: RegE
   return parts
 })
 
-/** Names with their numbers in order: `sheet2` before `sheet10`. */
+/** Sorts names by the numbers in them: `sheet2` before `sheet10`. */
 const sortNaturally = (names: Iterable<string>): ReadonlyArray<string> =>
   Array.from(names).sort(new Intl.Collator("en", { numeric: true }).compare)
 
@@ -150,7 +151,7 @@ const readPart = (part: Uint8Array, visit: Visit) =>
       )
   )
 
-/** The text of a document whose file name satisfies {@link isDocument}. */
+/** Returns the text of a document whose file name satisfies {@link isDocument}. */
 export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string, Problem.Problem> = Effect.fnUntraced(
   function* (name, bytes) {
     const format = findFormat(name) ?? ".docx"
@@ -212,7 +213,7 @@ const renderOutput = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.
   return `[${Object.keys(data).join(", ") || "no text"}]`
 }
 
-/** The cells of a notebook as text, or none where the text is not a notebook. */
+/** Returns the cells of a notebook as text; `Option.none` if the text is not a notebook. */
 export const renderNotebook = (json: string): Option.Option<string> =>
   Option.map(decodeNotebook(json), ({ cells }) =>
     cells

@@ -1,13 +1,14 @@
 /**
- * Files of an editor below the file tools: `read_file`, `patch` and `write_file` see what the editor has not saved, and
- * write through it.
+ * Gives the file tools access to files that are open in an editor: `read_file`, `patch` and `write_file` read unsaved
+ * content from the editor and write through it.
  *
  * **Details**
  *
- * The editor serves only files of this machine inside the session's directory, and only after the fences of the file
- * tools allow access. If the editor refuses a file, or has the same content, the file itself is read; if it refuses to
- * write, the file is written directly. An unresponsive editor is waited for ten seconds, once a minute. A text that is
- * not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
+ * The editor serves only files of this machine inside the session's directory, and only after the path rules of the
+ * file tools allow access. If the editor refuses to read a file, or has the same content, the file itself is read. If
+ * the editor refuses to write, the file is written directly. The tools wait ten seconds for an unresponsive editor, at
+ * most once a minute. Text that is not UTF-8 and reads by other tools (such as a search over a tree) never use the
+ * protocol.
  *
  * Source: Agent Client Protocol, `fs/read_text_file` and `fs/write_text_file`.
  */
@@ -20,7 +21,7 @@ import type { PlatformError } from "effect/PlatformError"
 import type { Service as Environment } from "../../../places/CommandEnvironment.ts"
 import * as Middleware from "../../../middleware/Middleware.ts"
 
-/** Files of an editor, with unsaved changes. A member is absent if the editor does not offer it. */
+/** Access to the files of an editor, with unsaved changes. A member is `undefined` if the editor does not offer it. */
 export interface EditorAccess {
   readonly read: ((path: string) => Effect.Effect<string, unknown>) | undefined
   readonly write: ((path: string, content: string) => Effect.Effect<void, unknown>) | undefined
@@ -29,10 +30,10 @@ export interface EditorAccess {
 /** Tools that access files through the editor. */
 const editing: ReadonlySet<string> = new Set(["read_file", "patch", "write_file"])
 
-/** True in a call of a tool whose files are the editor's. */
+/** True during a call of a tool that accesses files through the editor. */
 const IsEditing = Context.Reference<boolean>("hermes-effect/tools/EditorFiles/IsEditing", { defaultValue: () => false })
 
-/** Tells the files of an environment which call they serve; a part of the runtime of each session. */
+/** Marks calls that access files through the editor. The middleware is part of the runtime of each session. */
 export const middleware: Middleware.Contained = Middleware.toolServices({
   name: "acp-files",
   services: (given, { toolName }) => (editing.has(toolName) ? Context.add(given, IsEditing, true) : given)
@@ -48,7 +49,7 @@ const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** An open file with the editor's bytes. */
+/** Returns an open file that reads the editor's bytes. */
 const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => {
   let at = 0
   const takeBytes = (size: number): Uint8Array => {
@@ -78,7 +79,7 @@ const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => 
   }
 }
 
-/** Bytes of a file of the editor at most. */
+/** Maximum size of a file from the editor, in bytes. */
 const mostBytes = 10 * 1024 * 1024
 
 /** Wraps an environment so that an editor's files override files inside a directory. */
@@ -92,7 +93,7 @@ export const wrapEnvironment = (
   const { files } = environment
   const isInside = (path: string): boolean => path.startsWith(directory === "/" ? directory : `${directory}/`)
 
-  /** The editor's bytes for a file, or undefined if the file itself is used. */
+  /** Returns the editor's bytes for a file; `undefined` if the file itself is used. */
   const readUnsaved = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Uint8Array | undefined> {
     if (read === undefined || !isInside(path) || !(yield* IsEditing)) return undefined
     const info = yield* Effect.orElseSucceed(files.stat(path), () => undefined)
@@ -104,7 +105,7 @@ export const wrapEnvironment = (
     return content === undefined || content === text ? undefined : new TextEncoder().encode(text)
   })
 
-  /** Lets the editor write; false where the file is to be written as it is. */
+  /** Writes a file through the editor; returns false if the file must be written directly. */
   const writeThroughEditor = Effect.fnUntraced(function* (
     from: string,
     to: string

@@ -1,25 +1,25 @@
 /**
- * Decides, from an absolute path, which files the tools must not touch: credential stores and endless devices are not
- * read; system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the only way
- * from a path written by a model to a path that a tool may touch: it expands `~`, resolves against the call's
- * directory, normalises, follows symbolic links and checks the result.
+ * Decides, from an absolute path, which files the tools may access: credential stores and endless devices are not read;
+ * system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the only
+ * conversion of a path written by a model to a path that a tool may access: it expands `~`, resolves against the call's
+ * directory, normalizes, follows symbolic links and checks the result.
  *
  * **Details**
  *
- * A path is judged twice, as written and with symbolic links followed, and refused when either is refused. Comparison
- * ignores case, because some file systems do. If the generations of the specification differ, the stricter one applies:
- * project `.env` files are not read, and the session database and the agent's configuration are neither read nor
- * written. `/usr/src` and `/usr/local/src` stay writable because containers have their projects there.
+ * A path is judged twice, as written and with symbolic links followed. It is refused if either form is refused. The
+ * comparison ignores case, because some file systems do. If versions of the specification differ, the stricter one
+ * applies: project `.env` files are not read, and the session database and the agent's configuration are neither read
+ * nor written. `/usr/src` and `/usr/local/src` remain writable because containers often have their projects there.
  *
  * Writes outside the working tree of a run need an approval. The tree is the repository that contains the directory of
  * the call, or else that directory; a repository that contains the user's whole home does not count. Paths of the file
  * tools are checked after symbolic links are followed. An environment that confines writes itself needs no approvals:
- * such writes fail there.
+ * writes outside the tree fail there.
  *
  * **Gotchas**
  *
- * Defence in depth, not a boundary: a shell that the agent may use can still reach these files, and a link may change
- * between the decision and the access. The tables cover POSIX systems.
+ * These checks are defense in depth and not a security boundary: a shell that the agent may use can still reach these
+ * files, and a link may change between the decision and the access. The tables cover POSIX systems.
  *
  * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
  */
@@ -49,7 +49,7 @@ import * as V4A from "../patch/V4A.ts"
 import { toCanonicalPath, expandHome, PathRoots, type Service as PathRootsService } from "./PathRoots.ts"
 import * as Problem from "./Problem.ts"
 
-/** Refusal of a path: the reason, and an alternative. */
+/** Refusal of a path, with the reason and an alternative. */
 interface Denial {
   readonly reason: string
   readonly advice: string
@@ -95,12 +95,15 @@ const startupFiles = [
 ]
 /** Files in a credential directory that contain no secrets. */
 const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
-/** Below the agent's home. */
+/** Files with settings below the agent's home directory. */
 const agentSettings = ["config.yaml", "config.yml"]
-/** Below the agent's home: files that scheduled jobs run unattended. */
+/** Directories below the agent's home directory whose files run unattended in scheduled jobs. */
 const agentUnattended = ["cron", "scripts"]
 
-/** Maps of a process's memory; its environment and the memory itself are secrets of the machine. */
+/**
+ * Files in `/proc` that describe or contain the memory of a process. Memory and environment of a process count as
+ * secrets of the machine.
+ */
 const processMaps = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:maps|pagemap)$/
 const endlessPaths = [
   String.raw`dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)`,
@@ -109,7 +112,7 @@ const endlessPaths = [
 ].join("|")
 const endlessDevice = new RegExp(String.raw`^\/(${endlessPaths})$`)
 
-/** A home directory in the form that paths are compared in, without a slash at its end. */
+/** Returns a home directory in the form used to compare paths, without a trailing slash. */
 const foldHome = (home: string): string => (home === "/" ? "" : home).toLowerCase()
 
 const askTheUser = "Ask the user for the one value that you need."
@@ -129,7 +132,7 @@ const isCredential = (path: string, places: PathRootsService): boolean =>
     )
   })
 
-/** Refuses to read `path` (absolute, normalised, `/` between its parts); undefined when it may be read. */
+/** Refuses to read `path` (absolute, normalized, with `/` as separator); returns `undefined` if it may be read. */
 export const judgeRead = (path: string, places: PathRootsService): Denial | undefined => {
   const key = path.toLowerCase()
   if (endlessDevice.test(key)) {
@@ -138,7 +141,7 @@ export const judgeRead = (path: string, places: PathRootsService): Denial | unde
   return isCredential(key, places) ? { reason: "it holds credentials", advice: askTheUser } : undefined
 }
 
-/** Refuses to write `path` (absolute, normalised, `/` between its parts); undefined when it may be written. */
+/** Refuses to write `path` (absolute, normalized, with `/` as separator); returns `undefined` if it may be written. */
 export const judgeWrite = (path: string, places: PathRootsService): Denial | undefined => {
   const key = path.toLowerCase()
   const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
@@ -180,7 +183,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
 
 const maxPathChars = 4_096
 
-/** Context with only the file system and its paths, so that a call keeps its own services. */
+/** Returns a context with only the file system and its paths, so that a call uses its own services otherwise. */
 const platformOfFiles = Effect.gen(function* () {
   return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
     Context.add(Path.Path, yield* Path.Path)
@@ -193,32 +196,32 @@ const makeHomeResolver =
   (given: string): Effect.Effect<string | undefined> =>
     processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
 
-/** Access to a file. `edit` shows what it held, so it must be readable too. */
+/** Access to a file. `edit` shows the previous content, so the file must be readable too. */
 type Access = "read" | "write" | "edit"
 
-/** A file that may be touched. */
+/** A file that a tool may access. */
 export interface Target {
-  /** As the model wrote it. */
+  /** Path as the model wrote it. */
   readonly given: string
-  /** Absolute and normalised. */
+  /** Absolute, normalized path. */
   readonly path: string
-  /** Absolute path with symbolic links followed. This path is opened, written and remembered. */
+  /** Absolute path with symbolic links followed. This path is opened, written and recorded. */
   readonly real: string
 }
 
 type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext>
 
-/** The one way from a path that a model wrote to a path that a tool may touch. */
+/** Converts paths that a model wrote to paths that a tool may access. */
 interface Service {
-  /** The file that a path means, or why it is left alone. */
+  /** Returns the file that a path refers to, or the refusal. */
   readonly resolve: (given: string, access: Access) => Resolved<Target>
-  /** Refuses to read a file that was found at a real path; undefined when it may be read. Pure. */
+  /** Refuses to read a file at a resolved path; returns `undefined` if it may be read. Pure. */
   readonly deniedRead: (real: string) => Denial | undefined
 }
 
-/** The one way from a path that a model wrote to a path that a tool may touch. */
+/** Converts paths that a model wrote to paths that a tool may access. */
 export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
-  /** Over the file system and the machine's {@link PathRoots}. */
+  /** Uses the file system and the machine's {@link PathRoots}. */
   static readonly layer: Layer.Layer<
     Targets,
     never,
@@ -229,7 +232,7 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
       const path = yield* Path.Path
       const places = yield* PathRoots
       const environment = yield* CommandEnvironment
-      // On another machine the user's files lie in another home directory.
+      // On another machine, the user's home directory is a different one.
       const around =
         environment.processes === "here"
           ? Effect.succeed(places)
@@ -275,21 +278,21 @@ const systemTemporary = [
   "/private/var/folders"
 ]
 
-/** Bytes of a file that is compared for a question. */
+/** Maximum size in bytes of a file that is compared for the preview in a question. */
 const maxPreviewBytes = 1024 * 1024
 
-/** Judges what calls write. */
+/** Judges the files that calls write. */
 interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
   readonly files: (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
   /**
-   * Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only
-   * seems to look.
+   * Concerns about a command that reads secrets of hermes, even in another home directory, and about git commands that
+   * only appear to be read-only.
    */
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
-/** Makes the working tree from the file system and, if known, the machine's {@link PathRoots}. */
+/** Creates the working tree from the file system and, if known, the machine's {@link PathRoots}. */
 const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =
   Effect.gen(function* () {
     const environmentOfCalls = yield* CommandEnvironment
@@ -304,7 +307,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
 
     const followLinks = (name: string): Effect.Effect<string> =>
       toCanonicalPath(name).pipe(
-        // A name that cannot be followed counts as written.
+        // A path that cannot be resolved is used as written.
         Effect.orElseSucceed(() => name),
         Effect.provideContext(platform)
       )
@@ -330,7 +333,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
       } satisfies Boundary.Surroundings
     })
 
-    /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
+    /** Renders the difference that a call of a file tool would make. An unreadable or large file counts as empty. */
     const renderPreview = Effect.fnUntraced(function* (tool: string, args: ToolArguments, file: string) {
       const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
       const shown = typeof name === "string" ? name : file
@@ -358,7 +361,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
       for (const given of paths) {
         const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
         const followed = yield* followLinks(literal)
-        // Paths that the fence refuses are not asked about: no answer would change it.
+        // The user is not asked about paths that the rules refuse, because no answer could allow them.
         if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
         const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
         if (reason !== undefined) {
@@ -382,7 +385,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
         key: `${reason}: ${path}`,
         permanent: true
       }))
-      // Any other command is asked about, or was approved.
+      // The user is asked about any other command, or has approved it.
       if (!Danger.judge(command).onlyReads) return secrets
       const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
       const settings = yield* Effect.provideContext(
@@ -399,7 +402,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     return { files, command }
   })
 
-/** A `file` toolset whose writes ask for an approval where the boundary says so. */
+/** Creates a `file` toolset that asks for an approval of writes outside the working tree. */
 export const guardFiles = <E, R>(
   toolset: Toolset.Toolset<E, R>
 ): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
@@ -408,7 +411,7 @@ export const guardFiles = <E, R>(
     Effect.map(makeWorkingTree, ({ files }) => files)
   )
 
-/** A `terminal` toolset whose commands do. */
+/** Creates a `terminal` toolset that asks for an approval of commands with such concerns. */
 export const guardCommands = <E, R>(
   toolset: Toolset.Toolset<E, R>
 ): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
@@ -423,14 +426,14 @@ export const guardCommands = <E, R>(
   )
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
-/** Paths that a call of a file tool writes, as they are given. */
+/** Returns the paths that a call of a file tool writes, as given. */
 export const listWrittenPaths = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
   const path = typeof args["path"] === "string" ? [args["path"]] : []
   if (tool === "write_file") return path
   if (tool !== "patch") return []
   if (typeof args["patch"] !== "string") return path
   const parsed = V4A.parse(args["patch"])
-  // A patch that cannot be read changes nothing.
+  // A patch that cannot be parsed changes nothing.
   return Result.isFailure(parsed) ? path : [...path, ...parsed.success.flatMap(listPaths)]
 }
 

@@ -1,6 +1,4 @@
-/**
- * Reading a file piece by piece through one reused buffer, so that a file of any size costs the same memory.
- */
+/** Reads a file in pieces through one reused buffer, so that a file of any size needs the same memory. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
@@ -8,7 +6,7 @@ import { redactStart } from "../../../base/domain/Redaction.ts"
 import { getCurrentRegistry as currentSecrets } from "../../../base/domain/Secrets.ts"
 import * as Problem from "./Problem.ts"
 
-// Detection of files that are not text, by its name or by its first bytes. Pure.
+// Detects files that are not text, by name or by their first bytes. Pure.
 
 const kinds: Record<string, ReadonlyArray<string>> = {
   "an image": ["avif", "bmp", "gif", "heic", "ico", "jpeg", "jpg", "png", "psd", "tif", "tiff", "webp"],
@@ -27,23 +25,23 @@ const byExtension: ReadonlyMap<string, string> = new Map(
   Object.entries(kinds).flatMap(([kind, extensions]) => extensions.map((extension) => [extension, kind] as const))
 )
 
-/** Names the kind of a file that is not text, by its name. */
+/** Returns the kind of a non-text file, by its name. */
 export const classifyFileName = (name: string): string | undefined => {
   const dot = name.lastIndexOf(".")
   return dot <= 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase())
 }
 
-/** Bytes of the beginning of a file that {@link classifyBytes} looks at. */
+/** Number of bytes from the beginning of a file that {@link classifyBytes} examines. */
 const sniffLength = 8_192
 
 const isUtf16 = (bytes: Uint8Array): boolean =>
   bytes.length >= 2 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff))
 
-/** `-----BEGIN`, at the start of a file, as of a PEM block. */
+/** `-----BEGIN`, which starts a PEM file. */
 const pem = new TextEncoder().encode("-----BEGIN ")
 const privateKey = /^-----BEGIN ([A-Z0-9 ]+ )?PRIVATE KEY/
 
-/** Names the kind of a file that is not text to be shown, by its first bytes. */
+/** Returns the kind of a file that cannot be shown as text, by its first bytes. */
 export const classifyBytes = (bytes: Uint8Array): string | undefined => {
   if (isUtf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
   if (bytes.subarray(0, sniffLength).includes(0)) return "a binary file"
@@ -53,15 +51,15 @@ export const classifyBytes = (bytes: Uint8Array): string | undefined => {
   return undefined
 }
 
-/** Bytes per piece. */
+/** Size of a piece, in bytes. */
 const pieceSize = 64 * 1024
 
 /**
- * Shows the bytes of a file to `visit`, in order, until it answers `false` or the file ends.
+ * Passes the bytes of a file to `visit`, in order, until `visit` returns `false` or the file ends.
  *
  * **Gotchas**
  *
- * The array that `visit` gets is reused for the next piece.
+ * The array passed to `visit` is reused for the next piece.
  */
 export const forEachPiece: (
   real: string,
@@ -75,7 +73,7 @@ export const forEachPiece: (
   }
 }, Effect.scoped)
 
-/** A file's bytes as a whole; refused beyond `max` bytes. */
+/** Reads a whole file. Fails if it has more than `max` bytes. */
 export const readWhole: (
   real: string,
   given: string,
@@ -92,13 +90,13 @@ export const readWhole: (
   }
 )
 
-// The text of a file for editing. The byte order mark and line ends are removed and restored, so that an edit changes
-// only the text that it names. Pure.
+// The text of a file for editing. The byte order mark and line endings are removed for the edit and restored afterward,
+// so that an edit changes only the text that it names. Pure.
 //
 // **Details**
 //
-// A file whose every line ends with CRLF is edited with LF and written with CRLF. A file of mixed line ends is edited
-// as it is.
+// A file in which every line ends with CRLF is edited with LF and written with CRLF. A file with mixed line endings is
+// edited unchanged. A file of mixed line ends is edited as it is.
 
 /** A file's text, with its byte order mark and line ends. */
 export interface Text {
@@ -111,7 +109,10 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 const mark = "\uFEFF"
 
-/** Decodes UTF-8 bytes. Returns `undefined` if they are not UTF-8: an edit would then change other bytes too. */
+/**
+ * Decodes UTF-8 bytes. Returns `undefined` if they are not valid UTF-8, because an edit would then change other bytes
+ * too.
+ */
 export const decode = (bytes: Uint8Array): Text | undefined => {
   let whole: string
   try {
@@ -125,75 +126,82 @@ export const decode = (bytes: Uint8Array): Text | undefined => {
   return { text: crlf ? text.replaceAll("\r\n", "\n") : text, bom, crlf }
 }
 
-/** The bytes of a text in the surroundings that it came from. */
+/** Encodes a text with its original byte order mark and line endings. */
 export const encode = ({ text, bom, crlf }: Text): Uint8Array =>
   encoder.encode((bom ? mark : "") + (crlf ? text.replaceAll("\n", "\r\n") : text))
 
-/** A text that a model wrote in the line ends in which `file` is edited. */
+/** Converts text written by a model to the line endings in which `file` is edited. */
 export const adoptLineEnds = (file: Text, written: string): string =>
   file.crlf || !file.text.includes("\r") ? written.replaceAll("\r\n", "\n") : written
 
-/** Plain text: no mark, LF. */
+/** Creates a text without a byte order mark, with LF line endings. */
 export const makePlainText = (text: string): Text => ({ text, bom: false, crlf: false })
 
-// A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file.
+// Reads a window of numbered lines from a stream of bytes. The memory used depends on the window and not on the file.
 //
 // **Details**
 //
-// A line is its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the text of a
-// file of up to 999 999 lines aligned, so that the model sees the actual indentation. A missing final newline is
-// preserved. CRLF is shown as LF, a byte order mark is not shown, and bytes that are not UTF-8 are shown as U+FFFD.
+// A line consists of its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the
+// text of a file of up to 999 999 lines aligned, so that the model sees the actual indentation. A missing final newline
+// is preserved. CRLF is shown as LF, a byte order mark is not shown, and bytes that are not UTF-8 are shown as U+FFFD.
 // Lines before and after the window are only counted.
 //
 // Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
 
-/** Range of lines, and the bounds of each. */
+/** Range of lines, and the limits of each line. */
 export interface WindowOptions {
-  /** Number of the first line, from 1. */
+  /** Number of the first line, starting at 1. */
   readonly offset: number
   readonly limit: number
-  /** Characters of the numbered text at most; beyond, `overflow` is set and the rest is only counted. */
+  /**
+   * Maximum number of characters of the numbered text. If it is exceeded, `overflow` is set and the remaining lines are
+   * only counted.
+   */
   readonly maxChars: number
-  /** Characters of one line at most; the rest is left out and marked. */
+  /** Maximum number of characters of one line. The rest of the line is omitted and the cut is marked. */
   readonly maxLineChars: number
-  /** `Redaction.RedactSecrets`: a line is redacted before it is cut. */
+  /** Value of `Redaction.RedactSecrets`. A line is redacted before it is cut. */
   readonly redact: boolean
 }
 
 /** Lines that were read. */
 export interface LineWindow {
   readonly content: string
-  /** Lines in `content`. */
+  /** Number of lines in `content`. */
   readonly shown: number
   readonly totalLines: number
   readonly overflow: boolean
   /** Numbers of the lines that were cut. */
   readonly cut: ReadonlyArray<number>
-  /** True when a shown line has bytes that are not UTF-8. */
+  /** True if a shown line contains bytes that are not valid UTF-8. */
   readonly invalid: boolean
 }
 
-/** Takes the bytes piece by piece; a piece may be reused by the caller afterwards. */
+/** Reads bytes in pieces. The caller may reuse a piece afterward. */
 interface LineReader {
   readonly push: (bytes: Uint8Array) => void
   readonly end: () => LineWindow
 }
 
-/** Lines examined before and after a window: a wrapped value has fewer. */
+/** Number of lines that are examined before and after a window. A secret that spans lines has fewer. */
 const nearLines = 64
 const newline = 0x0a
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
-/** A UTF-16 unit is at most three bytes of UTF-8; one more character distinguishes a cut line from a whole one. */
+/**
+ * A UTF-16 unit takes at most three bytes of UTF-8. One more character distinguishes a cut line from a complete one.
+ */
 const estimateBytes = (chars: number): number => chars * 3 + 4
 
 const formatNumberedLine = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
 
-/** A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file. */
+/**
+ * Reads a window of numbered lines from a stream of bytes. The memory used depends on the window and not on the file.
+ */
 export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }: WindowOptions): LineReader => {
   const last = offset + limit - 1
   const kept = new Uint8Array(estimateBytes(maxLineChars))
   const lines: Array<string> = []
-  /** Lines before and after the window that may contain part of a value inside it. */
+  /** Lines before and after the window that may contain another part of a value in the window. */
   const before: Array<string> = []
   const behind: Array<string> = []
   const cut: Array<number> = []
@@ -210,7 +218,7 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
     try {
       return decoder.decode(bytes)
     } catch {
-      // A line that exceeds the buffer may be cut inside a character, which does not make it invalid.
+      // A line that exceeds the buffer may be cut inside a character, which does not make the line invalid.
       invalid ||= length <= kept.length
       return lenient.decode(bytes)
     }
@@ -218,7 +226,10 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
 
   const isNear = (): boolean => redact && current >= offset - nearLines && current <= last + nearLines
 
-  /** The window without parts of values that reach beyond it: they are recognised by nothing. */
+  /**
+   * Renders the window without parts of values that extend beyond it, because such parts cannot be recognized as
+   * secrets.
+   */
   const renderContent = (): string => {
     const start = before.reduce((sum, line) => sum + line.length + 1, 0)
     const text = lines.join("\n")

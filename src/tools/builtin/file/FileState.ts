@@ -1,15 +1,15 @@
 /**
  * Record of the files that each session has read and edited. It prevents repeated output of the same text, stops a
- * session that repeats itself, and warns before it overwrites changes made by others.
+ * session that repeats itself, and warns before a session overwrites changes made by others.
  *
  * **Details**
  *
- * Stored in memory by session, with a bound; the least recently active sessions are dropped. The runtime reports two
- * events that clear entries: a tool other than `read_file` and `search_files` ran ({@link Service.otherToolRan}), and a
- * compaction removed text from the conversation ({@link Service.forgetContents}).
+ * The record is stored in memory by session and is limited in size; the least recently active sessions are dropped. The
+ * runtime reports two events that clear entries: a tool other than `read_file` and `search_files` ran
+ * ({@link Service.otherToolRan}), and a compaction removed text from the conversation ({@link Service.forgetContents}).
  *
- * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process:
- * an edit takes milliseconds, and two agents that patch one file must not lose each other's change.
+ * Files are identified by their real path. `exclusive` runs one edit at a time across all sessions of the process: an
+ * edit takes milliseconds, and two agents that patch one file must not lose each other's changes.
  *
  * **Example** (A file that another program changed)
  *
@@ -40,16 +40,16 @@ import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import type { SessionId } from "../../../base/domain/Ids.ts"
 
-/** Time, size and identity of a file: two equal stamps are the same content, as far as the file system can tell. */
+/** Time, size and identity of a file. Equal stamps mean equal content, as far as the file system can tell. */
 export type Stamp = string
 
-/** The stamp of a file. */
+/** Returns the stamp of a file. */
 export const toStamp = (info: FileSystem.File.Info): Stamp => {
   const mtime = Option.match(info.mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
   return `${mtime}:${info.size}:${Option.getOrElse(info.ino, () => 0n)}`
 }
 
-/** A window of a file that a session was given. `content` is a fingerprint of the text. */
+/** A window of a file that a session received. `content` is a fingerprint of the text. */
 export interface Reading {
   readonly window: string
   readonly stamp: Stamp
@@ -61,41 +61,47 @@ export interface Reading {
  * session that repeats itself, and warns before it overwrites changes made by others.
  */
 export interface Service {
-  /** Number of times in a row, this one included, that the session asked for exactly this. */
+  /** Returns the number of identical requests of the session in a row, including this one. */
   readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
   /**
-   * Records that the conversation requests a text and returns how many stubs replaced it so far, including this one: 0
-   * if the text must be returned, because it is new, changed, or not held by the conversation (`isHeld`).
+   * Records that the conversation requests a text and returns how many stubs have replaced it, including this one. The
+   * result is 0 if the text must be returned because it is new, changed, or not in the conversation (`isHeld`).
    */
   readonly given: (session: SessionId, reading: Reading, isHeld: () => boolean) => Effect.Effect<number>
-  /** The session knows this state of the file. */
+  /** Records that the session knows this state of the file. */
   readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
   /**
-   * The session put the file into this state; `undefined` is: gone. `isKnown` is false where the conversation does not
-   * know the new text, because a script of its wrote it.
+   * Records that the session wrote this state of the file; `undefined` if it deleted the file. `isKnown` is false if
+   * the conversation does not contain the new text, because a script of the conversation wrote it.
    */
   readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined, isKnown?: boolean) => Effect.Effect<void>
-  /** True when the session knows an earlier state of the file than this one. */
+  /** Returns true if the session knows only an earlier state of the file. */
   readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
-  /** Files that the session knows and that another session (one of `by`, if given) has written since, sorted. */
+  /**
+   * Returns the files that the session knows and that another session (one of `by`, if given) has written since,
+   * sorted.
+   */
   readonly stale: (session: SessionId, by?: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<string>>
-  /** Counts failures of an edit of a file in a row; the answer includes this one. */
+  /** Counts consecutive failures of an edit of a file, and returns the count including this failure. */
   readonly editFailed: (session: SessionId, what: string) => Effect.Effect<number>
   readonly editSucceeded: (session: SessionId, what: string) => Effect.Effect<void>
-  /** A tool other than `read_file` and `search_files` ran: the session is not going in circles. */
+  /**
+   * Records that a tool other than `read_file` and `search_files` ran, so that the session does not count as repeating
+   * itself.
+   */
   readonly otherToolRan: (session: SessionId) => Effect.Effect<void>
-  /** The model no longer has what it was given (compaction): texts are given again. */
+  /** Records that a compaction removed texts from the conversation, so that they are returned again. */
   readonly forgetContents: (session: SessionId) => Effect.Effect<void>
-  /** A session continues in another one, which knows what it knew. */
+  /** Transfers the record of a session to the session that continues it. */
   readonly moved: (from: SessionId, to: SessionId) => Effect.Effect<void>
-  /** Lets one edit at a time through. */
+  /** Runs one edit at a time. */
   readonly exclusive: <A, E, R>(edit: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 const maxSessions = 256
 const maxEntries = 1_024
 
-/** Sets an entry as the newest one and drops the oldest beyond `max`. */
+/** Sets an entry as the newest and drops the oldest entries beyond `max`. */
 const putEntry = <K, V>(map: Map<K, V>, key: K, value: V, max = maxEntries): V => {
   map.delete(key)
   map.set(key, value)
@@ -209,5 +215,5 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
  */
 export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {}
 
-/** Empty, in memory. */
+/** Provides an empty record in memory. */
 export const layer: Layer.Layer<FileState> = Layer.effect(FileState, make)

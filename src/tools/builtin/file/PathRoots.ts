@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * Each is stored as named and as resolved through symbolic links, so that all spellings of a path are judged alike.
+ * Each directory is stored both as named and with symbolic links resolved, so that all spellings of a path are judged
+ * alike.
  *
- * **Example** (File tools that write below one directory only)
+ * **Example** (Restricting file tools to one directory)
  *
  * ```ts
  * import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -34,10 +35,10 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Problem from "./Problem.ts"
 
-// Resolution of a path: symbolic links and `..` followed as far as the path exists, the rest taken as written. A
-// link whose target does not exist yet counts as its target, because that is where a write through it would land.
+// Resolves a path: follows symbolic links and `..` as far as the path exists, and uses the rest as written. A link
+// whose target does not exist yet resolves to its target, because a write through the link would create it there.
 
-/** Replaces a leading `~` with the home directory. The path is unchanged if no home is known. */
+/** Replaces a leading `~` with the home directory. Returns the path unchanged if no home directory is known. */
 export const expandHome = (name: string, home: string | undefined): string =>
   home !== undefined && /^~(?:\/|$)/.test(name) ? home + name.slice(1) : name
 
@@ -45,7 +46,7 @@ const maxLinks = 40
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
-/** The real path of an absolute, normalised path, whether or not it exists. */
+/** Returns the real path of an absolute, normalized path, whether or not it exists. */
 export const toCanonicalPath: (
   path: string,
   links?: number
@@ -67,19 +68,22 @@ export const toCanonicalPath: (
   }
 )
 
-/** The directories of this machine that the path rules speak of. */
+/** The directories of this machine that the path rules refer to. */
 export interface Service {
-  /** Directory that replaces `~`. */
+  /** Home directory that replaces `~`. */
   readonly home: string | undefined
   readonly homes: ReadonlyArray<string>
   readonly agentHomes: ReadonlyArray<string>
-  /** Writes outside these are refused; empty means no such limit. */
+  /** Directories outside of which writes are refused; empty if there is no such limit. */
   readonly safeRoots: ReadonlyArray<string>
-  /** Roots of the run that started this program; writes outside these ask. Absent for a program of the user's. */
+  /**
+   * Roots of the run that started this program; writes outside them require a question. `undefined` if the user started
+   * the program.
+   */
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
-/** Directories that a machine names; absolute paths. */
+/** Absolute paths of the directories to use as path roots. */
 export interface NamedDirectories {
   readonly home?: string | undefined
   readonly agentHome?: string | undefined
@@ -87,10 +91,10 @@ export interface NamedDirectories {
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
-/** The directories of this machine that the path rules speak of. */
+/** The directories of this machine that the path rules refer to. */
 export class PathRoots extends Context.Service<PathRoots, Service>()("hermes-effect/tool/Places") {}
 
-/** Places by name. A name that cannot be followed (no permission) counts as written. */
+/** Creates path roots from named directories. A path that cannot be resolved (no permission) is used as written. */
 export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, safeRoots = [] }: NamedDirectories) {
   const path = yield* Path.Path
   const listBothForms = Effect.fnUntraced(function* (name: string) {
@@ -115,11 +119,11 @@ export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, s
   })
 })
 
-/** Places by name, as a Layer. */
+/** Provides path roots from named directories. */
 export const layer = (named: NamedDirectories): Layer.Layer<PathRoots, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(PathRoots, make(named))
 
-/** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
+/** Provides path roots from `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT`. */
 export const layerConfig: Layer.Layer<PathRoots, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
   PathRoots,
   Effect.gen(function* () {

@@ -1,10 +1,10 @@
 /**
- * Refusals of the file tools and `todo`: one typed error inside, one JSON form for the model.
+ * Refusals of the file tools and `todo`: one typed error for the code, and one JSON form for the model.
  *
  * **Details**
  *
  * A handler fails with {@link Problem} or a `PlatformError`; {@link mapToFailure} turns both into {@link Failure},
- * which the tool returns as its result with `isFailure: true`. The form is the same for every tool: `success: false`,
+ * which the tool returns as its result with `isFailure: true`. Every tool uses the same form: `success: false`,
  * `error`, and details that help the model to recover (`hint`, `similar_files`, …).
  *
  * Source: `hermes-product.md` §2.1 (failures are JSON with `error`, bounded), §2.3.
@@ -23,25 +23,25 @@ const details = {
   file_size: Schema.optionalKey(Schema.Natural)
 }
 
-/** Result for the model when a tool could not do what was asked. */
+/** Result for the model if a tool could not do the requested work. */
 export const Failure = Schema.Struct({ success: Schema.Literal(false), error: Schema.String, ...details })
 /** See {@link Failure}. */
 export type Failure = typeof Failure.Type
 
-/** Facts that go with an error. */
+/** Additional facts about an error. */
 type Details = Omit<Failure, "success" | "error">
 
-/** Failure of a file tool. `message` says what is wrong, `details.hint` what to do next. */
+/** Failure of a file tool. `message` describes the error, and `details.hint` the next step. */
 export class Problem extends Schema.TaggedError<Problem>("hermes-effect/tool/Problem")("Problem", {
   message: Schema.String,
   details: Schema.Struct(details)
 }) {}
 
-/** A {@link Problem} as a failed Effect. */
+/** Creates an Effect that fails with a {@link Problem}. */
 export const fail = (message: string, details: Details = {}): Effect.Effect<never, Problem> =>
   Effect.fail(new Problem({ message, details }))
 
-/** Characters that an error and its hint may have together (`hermes-product.md` §2.1). */
+/** Maximum total number of characters of an error and its hint (`hermes-product.md` §2.1). */
 const maxBodyChars = 2_048
 const maxErrorChars = 1_500
 const marker = "… [cut]"
@@ -77,11 +77,11 @@ const makeFailure = (message: string, { hint, ...details }: Details): Failure =>
   }
 }
 
-/** The form of an error that the model gets. */
+/** Returns the form of an error for the model. */
 export const toFailure = (error: Problem | PlatformError): Failure =>
   error._tag === "Problem" ? makeFailure(error.message, error.details) : makeFailure(describePlatformError(error), {})
 
-/** An error with one more hint. */
+/** Adds a hint to an error. */
 export const addHint = (error: Problem | PlatformError, hint: string): Problem => {
   const [message, details] =
     error._tag === "Problem" ? [error.message, error.details] : [describePlatformError(error), {}]
@@ -91,7 +91,7 @@ export const addHint = (error: Problem | PlatformError, hint: string): Problem =
   })
 }
 
-/** Turns what a handler failed with into its result for the model. */
+/** Maps the failure of a handler to a result for the model. */
 export const mapToFailure = <A, R>(
   effect: Effect.Effect<A, Problem | PlatformError, R>
 ): Effect.Effect<A, Failure, R> => Effect.mapError(effect, toFailure)

@@ -1,11 +1,11 @@
 /**
- * Files before and after an edit, and the commit of a set of such changes: all of them, or none.
+ * Contains files before and after an edit, and commits a set of such changes as a unit: all changes or none.
  *
  * **Details**
  *
- * Each file is written at once and read back. A file must not have changed since the edit was computed. If one change
- * fails, the previous ones are undone in reverse order, and changes that cannot be undone are named. Commit is not
- * interruptible: it takes milliseconds, and half a commit is useless.
+ * Each file is written atomically and read back. A file must not have changed since the edit was computed. If one
+ * change fails, the previous ones are undone in reverse order, and changes that cannot be undone are named. A commit
+ * cannot be interrupted: it takes milliseconds, and a partial commit is useless.
  *
  * Source: `hermes-product.md` §2.3 (two-phase), case 34.
  */
@@ -38,15 +38,15 @@ type Files = FileSystem.FileSystem | Path.Path
 /** Result of a write. */
 interface WriteResult {
   readonly stamp: Stamp
-  /** Directories that were made, outermost first. */
+  /** Created directories, outermost first. */
   readonly directories: ReadonlyArray<string>
 }
 
-/** Logs an error of cleaning up. It must not replace the error that is being handled. */
+/** Logs an error during cleanup. It must not replace the error that is being handled. */
 const logCleanupError = <R>(effect: Effect.Effect<void, PlatformError, R>): Effect.Effect<void, never, R> =>
   effect.pipe(Effect.catch((error) => Effect.logDebug("could not clean up", error)))
 
-/** Removes directories that were made, innermost first, as far as they are empty. */
+/** Removes created directories that are empty, innermost first. */
 const removeDirectories: (directories: ReadonlyArray<string>) => Effect.Effect<void, never, FileSystem.FileSystem> =
   Effect.fnUntraced(function* (directories) {
     const fs = yield* FileSystem.FileSystem
@@ -67,7 +67,7 @@ const makeParents = Effect.fnUntraced(function* (real: string) {
   return missing
 })
 
-/** Makes `bytes` the content of the file at a real path. */
+/** Replaces the content of the file at a real path with `bytes`. */
 export const replaceFile: (
   real: string,
   bytes: Uint8Array,
@@ -104,10 +104,10 @@ export const replaceFile: (
 
 type ChangeFailure = Problem.Problem | PlatformError
 
-/** Maximum size in bytes of a file that is edited: an edit works on the whole text. */
+/** Maximum size of an edited file in bytes: an edit works on the whole text. */
 const maxBytes = 10 * 1024 * 1024
 
-/** A file as it is found: its bytes, unless it is not there. */
+/** A file before the edit: its bytes, or `undefined` if it does not exist. */
 export interface FoundFile {
   readonly target: Target
   readonly bytes: Uint8Array | undefined
@@ -119,11 +119,11 @@ export interface FoundFile {
 export interface Change {
   readonly found: FoundFile
   readonly after: Uint8Array | undefined
-  /** The mode that a new file gets. */
+  /** Mode of a new file. */
   readonly mode: number | undefined
 }
 
-/** Returns the file info of a target, or `undefined` if it does not exist. Directories and devices are refused. */
+/** Returns the file info of a target; `undefined` if it does not exist. Fails for directories and devices. */
 export const statFile: (
   target: Target
 ) => Effect.Effect<FileSystem.File.Info | undefined, ChangeFailure, FileSystem.FileSystem> = Effect.fnUntraced(
@@ -142,7 +142,7 @@ export const statFile: (
   }
 )
 
-/** The file at a target. Directories and devices are refused. */
+/** Returns the file at a target. Fails for directories and devices. */
 export const findFile: (target: Target) => Effect.Effect<FoundFile, ChangeFailure, FileSystem.FileSystem> =
   Effect.fnUntraced(function* (target) {
     const info = yield* statFile(target)
@@ -163,7 +163,7 @@ const checkUnchanged = Effect.fnUntraced(function* ({ target, stamp }: FoundFile
   if (now !== stamp) return yield* Problem.fail(`${target.given} was changed externally while it was being edited`)
 })
 
-/** A change that is in place, and how to take it back. */
+/** An applied change, and the effect that undoes it. */
 interface AppliedChange {
   readonly change: Change
   readonly stamp: Stamp | undefined
@@ -191,7 +191,7 @@ const applyChange = Effect.fnUntraced(function* (
 
 const describeFailure = (error: ChangeFailure): string => Problem.toFailure(error).error
 
-/** Takes changes back, the last one first. Answers the files that could not be restored. */
+/** Undoes changes in reverse order. Returns the files that could not be restored. */
 const undoAll = (done: ReadonlyArray<AppliedChange>): Effect.Effect<ReadonlyArray<string>, never, Files> =>
   Effect.map(
     Effect.forEach(done.toReversed(), ({ change, undo }) =>
@@ -203,7 +203,7 @@ const undoAll = (done: ReadonlyArray<AppliedChange>): Effect.Effect<ReadonlyArra
     (failed) => failed.flat()
   )
 
-/** Puts changes in place, in order, all or none. Answers the new stamp of each file; none for one that is gone. */
+/** Applies changes in order, all or none. Returns the new stamp of each file; `undefined` for a removed file. */
 export const commit: (
   changes: ReadonlyArray<Change>
 ) => Effect.Effect<
@@ -227,12 +227,12 @@ export const commit: (
   return done
 }, Effect.uninterruptible)
 
-// Checks quickly whether a written JSON, YAML or TOML file still parses. Other files are not checked, nor are JSON
-// files that customarily have comments. A YAML file may have several documents and custom tags.
+// Checks quickly whether a written JSON, YAML or TOML file still parses. Other files are not checked, and neither are
+// JSON files that customarily contain comments. A YAML file may have several documents and custom tags.
 //
 // Source: `hermes-product.md` §2.3 (`lint`).
 
-/** Result of the check: `output` says where and why it failed. */
+/** Result of the check. `output` contains the position and the reason of a failure. */
 export const Lint = Schema.Struct({
   status: Schema.Literals(["ok", "error"]),
   output: Schema.optionalKey(Schema.String)
@@ -255,7 +255,7 @@ const checkJson = (text: string): Lint => {
   }
 }
 
-/** Checks the syntax of a text. Returns `undefined` if files of this name are not checked. */
+/** Checks the syntax of a text. Returns `undefined` if files with this name are not checked. */
 export const checkSyntax = (name: string, text: string): Effect.Effect<Lint | undefined> => {
   if (text.length > maxCheckedChars) return Effect.undefined
   const path = name.replaceAll("\\", "/").toLowerCase()

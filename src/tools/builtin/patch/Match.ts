@@ -1,14 +1,17 @@
 /**
- * Texts and places for the matchers of `patch`: a text cut into lines once, places in it, and how a replacement fits a
- * place. Pure.
+ * Texts and matches for the matchers of `patch`: a text split into lines once, positions in it, and the adaptation of a
+ * replacement to a match. Pure.
  */
 
-// Text written for one indentation moved to another. When the wanted lines were found with other indentation than they
-// were written with, the replacement was written with the wrong one too. Pure.
+// Changes the indentation of a replacement. If the matched lines are indented differently from the quoted lines, the
+// replacement was written with the wrong indentation too. Pure.
 
 const readIndent = (line: string): string => line.slice(0, line.length - line.trimStart().length)
 
-/** Pairs of indentation, as written and as found; `undefined` where one was found as several. */
+/**
+ * Pairs each quoted indentation with the indentation found; `undefined` if one quoted indentation corresponds to
+ * several.
+ */
 const pairIndents = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>
@@ -26,7 +29,10 @@ const pairIndents = (
   return map
 }
 
-/** Maps indentation `from`: as a known one, or by the longest known one that it begins with or ends. */
+/**
+ * Maps the indentation `from`: directly if it is known, otherwise by the longest known indentation that it starts or
+ * ends with.
+ */
 const mapIndent = (from: string, known: ReadonlyMap<string, string>): string => {
   const direct = known.get(from)
   if (direct !== undefined) return direct
@@ -36,7 +42,7 @@ const mapIndent = (from: string, known: ReadonlyMap<string, string>): string => 
   }
   if (best !== undefined) return best[1] + from.slice(best[0].length)
   for (const [written, found] of known) {
-    // Less indented than every wanted line: takes off, or adds, at its beginning what they lost or gained.
+    // The line is indented less than every quoted line, so the same leading whitespace is removed or added.
     if (written.endsWith(found) && from.startsWith(written.slice(0, written.length - found.length))) {
       return from.slice(written.length - found.length)
     }
@@ -45,7 +51,7 @@ const mapIndent = (from: string, known: ReadonlyMap<string, string>): string => 
   return from
 }
 
-/** Adapts a replacement, written with the indentation of `written`, to the lines `found`. */
+/** Creates a function that adapts a replacement, written with the indentation of `written`, to the lines `found`. */
 export const makeIndentAdapter = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>
@@ -59,7 +65,7 @@ export const makeIndentAdapter = (
       .join("\n")
 }
 
-/** A line without its line end, and its position in the text. */
+/** A line without its line ending, and its position in the text. */
 export interface Line {
   readonly text: string
   readonly trimmed: string
@@ -73,20 +79,20 @@ export interface Source {
   readonly lines: ReadonlyArray<Line>
 }
 
-/** A place in a text. `adapt` makes a replacement written for the wanted text fit the one that is there. */
+/** A place in a text. `adapt` fits a replacement written for the quoted text to the matched text. */
 export interface Match {
   readonly start: number
   readonly end: number
   readonly adapt: (replacement: string) => string
 }
 
-/** Every place, overlapping ones included, where a text is found by one rule. */
+/** Finds every place where one rule matches a text, including overlapping places. */
 export type Matcher = (source: Source, wanted: string) => ReadonlyArray<Match>
 
-/** A replacement as it is. */
+/** Returns a replacement unchanged. */
 export const returnAsIs = (replacement: string): string => replacement
 
-/** The lines of a text. A final line end does not begin another line. */
+/** Splits a text into lines. A final line ending does not begin another line. */
 export const toSource = (text: string): Source => {
   const lines: Array<Line> = []
   for (let start = 0; start < text.length;) {
@@ -107,7 +113,7 @@ export const findOccurrences = (text: string, wanted: string): ReadonlyArray<num
   return found
 }
 
-/** The place of `count` lines from line `first` on, with the last line end if `closed`. */
+/** Returns the place of `count` lines from line `first` on, including the last line ending if `closed` is true. */
 export const locateLines = (
   { text, lines }: Source,
   first: number,
@@ -118,7 +124,7 @@ export const locateLines = (
   return { start: lines[first]?.start ?? text.length, end: closed && text[end] === "\n" ? end + 1 : end }
 }
 
-/** Number of the line, from 1, that a place begins in. */
+/** Returns the number of the line in which a place begins, starting at 1. */
 export const findLineNumber = ({ lines }: Source, at: number): number => {
   let low = 0
   let high = lines.length

@@ -1,5 +1,5 @@
 /**
- * Plan of an edit's changes to files, worked out in full before any of them is touched.
+ * Computes all changes of an edit before any file is changed.
  *
  * Source: `hermes-product.md` §2.3 (two-phase: validate all, then apply).
  */
@@ -19,14 +19,14 @@ import type { Hunk, Operation } from "./V4A.ts"
 type Needs = FileSystem.FileSystem | Targets | ToolContext
 type Failed = Problem.Problem | PlatformError
 
-/** A file during planning: as it was found, and as the operations so far leave it. */
+/** A file during planning: its original content, and its content after the operations so far. */
 interface PlannedFile {
   readonly found: Change.FoundFile
   readonly after: Uint8Array | undefined
   readonly mode: number | undefined
 }
 
-/** The text of a file that is to be edited. */
+/** Decodes the text of a file to edit. */
 export const decodeText = (given: string, bytes: Uint8Array): Effect.Effect<Binary.Text, Problem.Problem> => {
   const kind = Binary.classifyBytes(bytes)
   if (kind !== undefined) return Problem.fail(`${given} is ${kind} and cannot be edited as text`)
@@ -77,7 +77,7 @@ const applyHunks = (
     return Effect.succeed(Binary.encode({ ...text, text: result.success }))
   })
 
-/** A file that goes away must be a file: removing what a link leads to is not what was asked. */
+/** Fails if the file to remove is a symbolic link: removing the link's target was not requested. */
 const refuseLink = Effect.fnUntraced(function* ({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.result(fs.readLink(path))
@@ -86,7 +86,7 @@ const refuseLink = Effect.fnUntraced(function* ({ given, path }: Target) {
   }
 })
 
-/** The changes that operations make together, one for each file that is really changed. */
+/** Plans the combined changes of operations, one change for each file whose content changes. */
 export const planChanges: (
   operations: ReadonlyArray<Operation>
 ) => Effect.Effect<ReadonlyArray<Change.Change>, Failed, Needs> = Effect.fnUntraced(function* (operations) {

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A rule that finds more than one place is an error, unless all were requested: the edit never lands in a wrong place,
- * and a looser rule is not used to break the tie. Overlapping places count as several. `replaceAll` works with the
- * rules that compare all visible characters; the other rules (trimmed ends, similarity) require a single place.
+ * A rule that finds more than one place is an error, unless all places were requested: the edit never changes a wrong
+ * place, and a looser rule is not used to break the tie. Overlapping places count as several. `replaceAll` works with
+ * the rules that compare all visible characters; the other rules (trimmed ends, similarity) require a single place.
  *
  * Source: `hermes-product.md` §2.3 (`patch`, the nine-step chain).
  */
@@ -25,9 +25,9 @@ import {
   toSource
 } from "./Match.ts"
 
-// Matchers that look for a text anywhere, also inside of lines. Pure.
+// Matchers that find a text anywhere, including inside lines. Pure.
 
-/** The text as it is. */
+/** Matches the exact text. */
 export const matchExact: Matcher = ({ text }, wanted) =>
   findOccurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: returnAsIs }))
 
@@ -63,7 +63,7 @@ const foldText = (text: string, pattern: RegExp, rewrite: (piece: string) => str
   return { text: parts.join(""), pieces }
 }
 
-/** The last piece that begins at or before a place. */
+/** Returns the last piece that begins at or before a position. */
 const findPieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefined => {
   let low = 0
   let high = pieces.length
@@ -75,7 +75,7 @@ const findPieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | unde
   return pieces[low - 1]
 }
 
-/** Origin of a unit of a folded text, with marks for the first and the last of its piece. */
+/** Returns the original position of a unit of a folded text, with marks for the first and last unit of its piece. */
 const findOrigin = ({ pieces }: FoldedText, at: number) => {
   const piece = findPieceBefore(pieces, at)
   if (piece === undefined) return { start: at, end: at + 1, first: true, last: true }
@@ -87,7 +87,7 @@ const findOrigin = ({ pieces }: FoldedText, at: number) => {
   return { start, end: start + 1, first: true, last: true }
 }
 
-/** Finds `wanted` in a folded text, as places of the original. A place never begins or ends inside of a piece. */
+/** Finds `wanted` in a folded text and returns places in the original. A place never begins or ends inside a piece. */
 const findInFolded = (
   folded: FoldedText,
   wanted: string
@@ -100,22 +100,22 @@ const findInFolded = (
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
 
-/** True when a place begins or ends in the middle of a word. */
+/** Returns true if a place begins or ends in the middle of a word. */
 const isSplittingWord = (text: string, start: number, end: number): boolean =>
   (isWord(text[start - 1]) && isWord(text[start])) || (isWord(text[end - 1]) && isWord(text[end]))
 
 const takeLeadingBlanks = (text: string): string => text.slice(0, text.length - text.trimStart().length)
 const takeTrailingBlanks = (text: string): string => text.slice(text.trimEnd().length)
 
-/** Removes the text before and after the wanted text, which is not replaced, from a replacement. */
+/** Removes the text before and after the quoted text, which is not replaced, from a replacement. */
 const trimReplacement = (replacement: string, before: string, after: string): string => {
   const head = replacement.startsWith(before) ? replacement.slice(before.length) : replacement.trimStart()
   return head.endsWith(after) ? head.slice(0, head.length - after.length) : head.trimEnd()
 }
 
 /**
- * Fits a replacement to a place that begins at the first word of a line: its lines move as the found lines did. Text
- * found in the middle of a line stays as it was written.
+ * Fits a replacement to a place that begins at the first word of a line: its lines are indented like the matched lines.
+ * A replacement in the middle of a line is unchanged.
  */
 const moveLines = (source: Source, wanted: string, start: number): ((replacement: string) => string) => {
   const body = wanted.replace(/^(?:[^\S\n]*\n)+/, "")
@@ -136,8 +136,8 @@ const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
 const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\n])[^\S\n]+$/, "").length)
 
 /**
- * Matches any number of blanks, at least one, between words. Blanks at both ends of the wanted text must be present
- * too, and are preserved.
+ * Matches any number of whitespace characters, at least one, between words. Whitespace at both ends of the quoted text
+ * must be present too, and is preserved.
  */
 export const matchWhitespaceNormalised: Matcher = (source, wanted) => {
   if (wanted.trim() === "") return []
@@ -165,7 +165,10 @@ const escapes: ReadonlyMap<string, string> = new Map([
 ])
 const escape = /\\[nrt"'`$\\]/g
 
-/** A text escaped once too often is looked for unescaped. A replacement loses the same kinds of escapes, no others. */
+/**
+ * Matches the unescaped form of a quoted text that was escaped once too often. The same kinds of escapes are removed
+ * from the replacement.
+ */
 export const matchEscapeNormalised: Matcher = (source, wanted) => {
   const kinds = new Set(wanted.match(escape) ?? [])
   if (kinds.size === 0) return []
@@ -174,7 +177,7 @@ export const matchEscapeNormalised: Matcher = (source, wanted) => {
   return matchExact(source, unescape(wanted)).map((match) => ({ ...match, adapt: unescape }))
 }
 
-/** Blanks and blank lines at both ends of the wanted text are not looked for. */
+/** Ignores whitespace and blank lines at both ends of the quoted text. */
 export const matchTrimmedBoundary: Matcher = (source, wanted) => {
   const core = wanted.trim()
   if (core === "" || core === wanted) return []
@@ -200,7 +203,7 @@ const typographic: ReadonlyMap<string, string> = new Map([
 const notAscii = /[^\0-\x7F]/gu
 const toPlainCharacter = (char: string): string => typographic.get(char) ?? char.normalize("NFKD")
 
-/** Typographic quotes, dashes, spaces and composed characters count as their plain form. */
+/** Matches typographic quotes, dashes, spaces and composed characters as their plain form. */
 export const matchUnicodeNormalised: Matcher = (source, wanted) => {
   const plain = wanted.replace(notAscii, toPlainCharacter)
   if (plain.trim() === "" || (plain === wanted && source.text.search(notAscii) === -1)) return []
@@ -210,9 +213,9 @@ export const matchUnicodeNormalised: Matcher = (source, wanted) => {
   }))
 }
 
-// Matchers that compare whole lines. Each finds blocks of as many lines as are wanted. Pure.
+// Matchers that compare whole lines. Each finds blocks with as many lines as the quoted text. Pure.
 
-/** Of the wanted lines: whether the block of lines from `first` on is what is wanted. */
+/** Creates, for the quoted lines, a test for whether the block of lines from `first` on matches. */
 type Accepts = (wanted: ReadonlyArray<Line>) => (found: ReadonlyArray<Line>, first: number) => boolean
 
 const makeBlockMatcher =
@@ -245,14 +248,14 @@ const acceptEveryLine =
       return other !== undefined && same(other, line)
     })
 
-/** Blanks at both ends of each line are not compared. */
+/** Ignores whitespace at both ends of each line. */
 export const matchLineTrimmed: Matcher = makeBlockMatcher(
   acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed)
 )
 
 const collapseBlanks = (text: string): string => text.replace(/\s+/g, " ")
 
-/** Ignores indentation and the number of blanks between words. */
+/** Ignores indentation and the amount of whitespace between words. */
 export const matchIndentationFlexible: Matcher = makeBlockMatcher(
   acceptEveryLine(
     (found, wanted) =>
@@ -262,18 +265,18 @@ export const matchIndentationFlexible: Matcher = makeBlockMatcher(
 
 const maxCompared = 400
 
-/** Likeness of two lines, 0 to 1; of long lines the beginning counts. */
+/** Returns the similarity of two lines, from 0 to 1. Only the beginning of long lines is compared. */
 const computeLikeness = (a: Line, b: Line): number =>
   a.trimmed === b.trimmed ? 1 : similarity(a.trimmed.slice(0, maxCompared), b.trimmed.slice(0, maxCompared))
 
-/** True when a line is distinctive: a lone bracket or a blank line is not. */
+/** Returns true if a line is distinctive: a lone bracket or a blank line is not. */
 const isTelling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(trimmed)
 
-/** Mean likeness that the lines between two anchors must have. */
+/** Minimum mean similarity of the lines between two anchors. */
 const anchored = 0.7
 
 /**
- * Matches at least three lines if the first and the last are the same, at least one of these is distinctive, and the
+ * Matches at least three lines if the first and the last line are equal, at least one of them is distinctive, and the
  * lines between are similar.
  */
 export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
@@ -296,7 +299,7 @@ export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
 const mayDiffer = 0.25
 const otherLikeness = 0.5
 
-/** At least four telling lines, three quarters of them the same; the others are alike. */
+/** Matches at least four distinctive lines if three quarters of them are equal and the others are similar. */
 export const matchContextAware: Matcher = makeBlockMatcher((wanted) => {
   const counted = wanted.flatMap((line, index) => (isTelling(line) ? [{ line, index }] : []))
   if (counted.length < 4) return () => false
@@ -316,11 +319,11 @@ export const matchContextAware: Matcher = makeBlockMatcher((wanted) => {
 interface Step {
   readonly name: string
   readonly find: Matcher
-  /** True when the rule may replace several places at once. */
+  /** True if the rule may replace several places at once. */
   readonly several: boolean
 }
 
-/** The rules, strictest first. */
+/** The rules, from strictest to loosest. */
 const steps = [
   { name: "exact", find: matchExact, several: true },
   { name: "line_trimmed", find: matchLineTrimmed, several: true },
@@ -341,18 +344,18 @@ interface Replacement {
   readonly step: (typeof steps)[number]["name"]
 }
 
-/** Refusal of a replacement. */
+/** Reason why a replacement is refused. */
 export type ReplacementRefusal =
   | { readonly _tag: "Empty" }
   | { readonly _tag: "Unchanged" }
   /**
-   * `closest` is the line of the text most similar to the first wanted line. `applied`: the text already contains the
-   * replacement.
+   * `closest` is the line of the text that is most similar to the first distinctive quoted line. `applied` is true if
+   * the text already contains the replacement. `applied`: the text already contains the replacement.
    */
   | { readonly _tag: "NotFound"; readonly closest: number | undefined; readonly applied: boolean }
   | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replacement["step"] }
 
-/** A replacement to be made. */
+/** A requested replacement. */
 interface Request {
   readonly wanted: string
   readonly replacement: string
@@ -360,13 +363,13 @@ interface Request {
 }
 
 const maxShown = 10
-/** Minimum length at which finding the replacement in the text is significant. */
+/** Minimum length of a replacement for which finding it in the text is significant. */
 const minTelling = 8
-/** Bounds of the search for a similar line: lines of the text, and characters of each. */
+/** Limits of the search for a similar line: lines of the text, and characters of each line. */
 const maxCandidates = 10_000
 const maxClosest = 80
 
-/** Line, from 1, most like the first telling wanted line. */
+/** Returns the number of the line most similar to the first distinctive quoted line, starting at 1. */
 const findClosestLine = ({ lines }: Source, wanted: string): number | undefined => {
   const key = toSource(wanted)
     .lines.find(({ trimmed }) => trimmed.length > 2)
@@ -375,7 +378,7 @@ const findClosestLine = ({ lines }: Source, wanted: string): number | undefined 
   let best: { readonly line: number; readonly score: number } | undefined
   for (const [index, { trimmed }] of lines.entries()) {
     const line = trimmed.slice(0, maxClosest)
-    // Lines of very different length cannot be alike enough, and need not be compared.
+    // Lines of very different length cannot be similar enough, so they are not compared.
     if (Math.min(line.length, key.length) < 0.6 * Math.max(line.length, key.length)) continue
     const score = similarity(line, key)
     if (score >= 0.6 && (best === undefined || score > best.score)) best = { line: index + 1, score }
@@ -402,7 +405,7 @@ const applyMatches = (text: string, matches: ReadonlyArray<Match>, replacement: 
   return pieces.join("") + text.slice(end)
 }
 
-/** Replacing a text that a model wrote from memory. */
+/** Replaces a text that a model quoted from memory. */
 export const replace = (
   text: string,
   { wanted, replacement, replaceAll }: Request

@@ -19,9 +19,9 @@
  * *** End Patch
  * ```
  *
- * `@@` begins a hunk; the text after it is a line above the hunk that locates it, and several nest. `*** End of File`
- * in a hunk means that it ends at the end of the file. Both frame lines are required: a patch without its end may be
- * truncated. Text around the frame, such as a code fence, is ignored.
+ * `@@` begins a hunk. The text after it is a line above the hunk that locates it; several such lines may be nested.
+ * `*** End of File` in a hunk means that it ends at the end of the file. Both frame lines are required: a patch without
+ * its end may be truncated. Text around the frame, such as a code fence, is ignored.
  *
  * Source: `hermes-product.md` §2.3 (`patch`).
  */
@@ -37,7 +37,7 @@ interface HunkLine {
 
 /** A place in a file and its changes. */
 export interface Hunk {
-  /** Line of the patch text, from 1, that it begins at. */
+  /** Line of the patch text at which the hunk begins, starting at 1. */
   readonly at: number
   readonly markers: ReadonlyArray<string>
   readonly lines: ReadonlyArray<HunkLine>
@@ -66,7 +66,7 @@ const header = /^\*\*\* (Add|Update|Delete) File: *(\S.*)$/
 const moveHeader = /^\*\*\* Move File: *(\S.*)$/
 const moveTo = /^\*\*\* Move to: *(\S.*)$/i
 
-/** The two paths of `*** Move File: a -> b`. */
+/** Parses the two paths of `*** Move File: a -> b`. */
 const parseMove = (line: string): readonly [from: string, to: string] | undefined => {
   const paths = moveHeader.exec(line)?.[1] ?? ""
   const arrow = paths.lastIndexOf(" -> ")
@@ -81,8 +81,8 @@ const kinds: Readonly<Record<string, HunkLine["kind"]>> = { " ": "context", "+":
 const isChange = ({ lines }: Hunk): boolean => lines.some(({ kind }) => kind !== "context")
 
 /**
- * Lines without even a blank at the end of a section are slips of the writer. Between other lines such a line is an
- * empty line of the file, whose blank got lost.
+ * Completely empty lines at the end of a section are mistakes of the model and are dropped. Between other lines, such a
+ * line is an empty line of the file whose leading space was lost.
  */
 const dropTrailingBlanks = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   let end = lines.length
@@ -153,7 +153,7 @@ const parseUpdatedFile = (
   })
 }
 
-/** Reads the operations of a patch text, in its order; fails with one line that names the mistake. */
+/** Parses the operations of a patch text in order. The failure is a one-line description of the mistake. */
 export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, string> => {
   const all = text.split("\n").map((line) => line.replace(/\r$/, ""))
   const begin = all.findIndex((line) => line.trim() === "*** Begin Patch")
@@ -205,16 +205,16 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
   return operations.length === 0 ? Result.fail("the patch names no file") : Result.succeed(operations)
 }
 
-// The hunks of a V4A patch applied to the text of one file. Pure.
+// Applies the hunks of a V4A patch to the text of one file. Pure.
 //
 // **Details**
 //
-// Hunks follow the order of the file. The context and removed lines of a hunk are searched below the previous hunk:
-// exactly, then without trailing blanks, then without indentation, then with typographic characters made plain. The
-// first form that matches decides. It must match exactly one place, unless a marker that occurs exactly once sets the
-// start: then the first match after it counts. Context lines stay as they are in the file.
+// Hunks follow the order of the file. The context and removed lines of a hunk are searched for below the previous hunk:
+// exactly, then without trailing whitespace, then without indentation, then with typographic characters converted to
+// plain ones. The first form that matches decides. It must match exactly one place, unless a marker that occurs exactly
+// once sets the start: then the first match after it counts. Context lines remain as they are in the file.
 
-/** Refusal of a hunk that has no place in a text. Lines count from 1. */
+/** Refusal of a hunk that matches no place in a text. Line numbers start at 1. */
 export type HunkRefusal =
   | { readonly _tag: "NotFound"; readonly hunk: Hunk; readonly above: boolean }
   | { readonly _tag: "NoMarker"; readonly hunk: Hunk; readonly marker: string }
@@ -284,7 +284,7 @@ const findStart = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Re
 
 const shownPlaces = 10
 
-/** The line that a hunk begins at. */
+/** Finds the line at which a hunk begins. */
 const locateHunk = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Result.Result<number, HunkRefusal> =>
   Result.flatMap(findStart(lines, hunk, cursor), ({ from, marked }): Result.Result<number, HunkRefusal> => {
     const block = hunk.lines.filter(({ kind }) => kind !== "add").map(({ text }) => text)
@@ -304,7 +304,7 @@ const locateHunk = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): R
     return found.length === 1 || marked.length === 1 ? Result.succeed(first) : failAmbiguous(found)
   })
 
-/** The lines that a hunk leaves at its place. */
+/** Returns the lines that replace the place of a hunk. */
 const applyHunk = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): ReadonlyArray<string> => {
   const old = hunk.lines.filter(({ kind }) => kind !== "add")
   const adapt = Indent.makeIndentAdapter(
@@ -323,7 +323,7 @@ const applyHunk = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): Rea
   return result
 }
 
-/** The text with every hunk applied, or the first hunk that has no place. */
+/** Returns the text with every hunk applied, or the first hunk that matches no place. */
 export const apply = (text: string, hunks: ReadonlyArray<Hunk>): Result.Result<string, HunkRefusal> => {
   const lines = toSource(text).lines.map((line) => line.text)
   const pieces: Array<ReadonlyArray<string>> = []

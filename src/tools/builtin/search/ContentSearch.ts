@@ -1,5 +1,5 @@
 /**
- * The lines of one file that match, out of a stream of its bytes.
+ * Finds the matching lines of one file in a stream of its bytes.
  *
  * **Details**
  *
@@ -18,43 +18,47 @@ import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import * as FileWalk from "../../../places/FileWalk.ts"
 
-// The regular expression of a search: compiled, and safe to run.
+// Compiles the regular expression of a search and makes it safe to run.
 //
 // **Details**
 //
-// Expressions are JavaScript's, matched line by line. `(?i)`, `(?s)` and `(?m)` at the beginning, as other tools know
-// them, are understood. A line is matched up to `maxLineChars`. That alone bounds an expression with at most one
-// repetition, which is what most searches are. Any other runs under a time limit: nested or neighbouring repetitions
-// can take longer than the universe has.
+// Expressions are JavaScript regular expressions, matched line by line. `(?i)`, `(?s)` and `(?m)` at the beginning, as
+// in other tools, are supported. `(?i)`, `(?s)` and `(?m)` at the beginning, as other tools know them, are understood.
+// A line is matched up to `maxLineChars`. For an expression with at most one repetition, as in most searches, this is a
+// sufficient limit. That alone bounds an expression with at most one repetition, which is what most searches are. Any
+// other expression runs under a time limit, because nested or adjacent repetitions can take exponential time.
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
 /** A compiled expression. */
 export interface Pattern {
-  /** Indices of the lines that match, or `undefined` where matching took too long. */
+  /** Indices of the matching lines; `undefined` if matching took too long. */
   readonly matching: (lines: ReadonlyArray<string>) => ReadonlyArray<number> | undefined
   /** Returns the index of the first match in a line, or 0 without a match. */
   readonly indexIn: (line: string) => number
 }
 
-/** Characters of a line that are examined. */
+/** Maximum number of characters of a line that are examined. */
 const maxLineChars = 16_384
-/** Milliseconds that one piece of a file may take, which is far more than any sensible expression does. */
+/** Maximum time for one piece of a file in milliseconds, far more than a sensible expression needs. */
 const maxMillis = 1_000
 
 const inlineFlags = /^\(\?([ims]+)\)/
-/** Parts of a pattern that are no repetition and no group: escapes, classes, and group heads with their `?`. */
+/**
+ * Parts of a pattern that are neither repetitions nor groups: escapes, classes, and the beginnings of groups with `?`.
+ */
 const inert = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]|<[^>]*>|[ims-]*:)/g
 const repetition = /[*+?]|\{\d*,?\d*\}/g
 const repeatedGroup = /\)(?:[*+]|\{\d)/
 
 /**
- * An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such.
+ * Reduces an expression to the parts that can repeat: classes and escapes become `x`, beginnings of groups become `(`,
+ * and lazy repetitions become plain ones.
  */
 const stripInertParts = (source: string): string =>
   source.replace(inert, (found) => (found.startsWith("(") ? "(" : "x")).replace(/([*+?}])\?/g, "$1")
 
-/** True when the time that an expression takes is bounded by the length of a line alone. */
+/** Returns true if the length of a line alone limits the time that an expression takes. */
 export const isBounded = (source: string): boolean => {
   const skeleton = stripInertParts(source)
   return (
@@ -65,10 +69,10 @@ export const isBounded = (source: string): boolean => {
   )
 }
 
-/** Characters of an expression at most. */
+/** Maximum length of an expression, in characters. */
 const longestPattern = 4_096
 
-/** Compiles an expression, or says in one line what is wrong with it. */
+/** Compiles an expression. The failure is a one-line description of the mistake. */
 export const compile = (source: string): Result.Result<Pattern, string> => {
   if (source.length > longestPattern) return Result.fail(`it is longer than ${longestPattern} characters`)
   const inline = inlineFlags.exec(source)
@@ -94,7 +98,7 @@ export const compile = (source: string): Result.Result<Pattern, string> => {
   })
 }
 
-/** A line that matches, with the lines around it. */
+/** A matching line, with the lines around it. */
 interface Hit {
   readonly line: number
   readonly content: string
@@ -105,36 +109,36 @@ interface Hit {
 /** Options of a search in one file. */
 export interface Options {
   readonly pattern: Pattern
-  /** Lines before and after a hit. */
+  /** Number of lines before and after a hit. */
   readonly context: number
-  /** Matches after which the rest of the file is not looked at. */
+  /** Number of matches after which the rest of the file is not searched. */
   readonly maxMatches: number
-  /** True when the matching lines are wanted, false when only their number is. */
+  /** True to return the matching lines, false to count them only. */
   readonly keepLines: boolean
-  /** `Redaction.RedactSecrets`: a line is redacted before a part of it is shown. */
+  /** Value of `Redaction.RedactSecrets`. A line is redacted before a part of it is shown. */
   readonly redact: boolean
 }
 
-/** Matches of one file. `tooSlow` is the line from which on matching took too long. */
+/** Matches of one file. `tooSlow` is the line from which matching took too long. */
 interface FileMatches {
   readonly count: number
   readonly hits: ReadonlyArray<Hit>
   readonly tooSlow: number | undefined
 }
 
-/** Takes the bytes piece by piece; `push` answers whether there is more to look for. */
+/** Searches bytes in pieces; `push` returns true if the search must continue. */
 interface Scanner {
   readonly push: (bytes: Uint8Array) => boolean
   readonly end: () => FileMatches
 }
 
-/** Characters of a line that are shown. */
+/** Maximum number of characters of a line that are shown. */
 const shown = 400
 const maxKept = maxLineChars
 
 const dropCarriageReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line)
 
-/** A line as it is shown: of a long one the part around `at`. */
+/** Shortens a long line to the part around `at`. */
 const cutAround = (line: string, at: number): string => {
   if (line.length <= shown) return line
   const from = Math.max(0, Math.min(at - (shown >> 2), line.length - shown))
@@ -142,16 +146,16 @@ const cutAround = (line: string, at: number): string => {
   return `${from > 0 ? "…" : ""}${line.slice(from, to)}${to < line.length ? "…" : ""}`
 }
 
-/** The lines of one file that match, out of a stream of its bytes. */
+/** Finds the matching lines of one file in a stream of its bytes. */
 export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
   const clipLine = (line: string, at: number): string =>
     cutAround(redact && line.length > shown ? redactText(line) : line, at)
   const decoder = new TextDecoder()
   const hits: Array<Hit> = []
   let count = 0
-  /** Lines before `rest`. */
+  /** Number of lines before `rest`. */
   let passed = 0
-  /** The beginning of a line whose end was not read yet. */
+  /** Beginning of a line whose end has not been read yet. */
   let rest = ""
   let recent: ReadonlyArray<string> = []
   let open: Array<Hit> = []
@@ -172,7 +176,7 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
     if (context > 0) open.push(found)
   }
 
-  /** Gives the lines that follow hits to them. */
+  /** Adds a line to the preceding hits that still need context lines. */
   const addContextLine = (line: string, number: number): void => {
     for (const each of open) if (each.line < number) each.after.push(clipLine(line, 0))
     open = open.filter(({ after }) => after.length < context)
@@ -225,27 +229,27 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
   }
 }
 
-// One search over a directory or a file.
+// Searches a directory or a file.
 //
 // **Details**
 //
-// A few files are searched at a time, and results keep the order of the walk, so that the same search returns the same
-// result. It ends when it has one match more than the requested page, when all files are searched, or after
+// A few files are searched at the same time, and results are in the order of the walk, so that the same search returns
+// the same result. It ends when it has one match more than the requested page, when all files are searched, or after
 // {@link deadline}, and returns the matches found so far. Files that are not text, contain credentials or cannot be
 // read are skipped.
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
-/** A search returns the matches found so far after this time. */
+/** Time after which a search returns the matches found so far. */
 export const deadline = "30 seconds"
 const concurrency = 8
 
-/** Files to look at. */
+/** Files to search. */
 export interface Scope {
-  /** Real path of a directory or a file. */
+  /** Real path of the searched directory or file. */
   readonly top: string
   readonly single: boolean
-  /** True when a file is examined at all. */
+  /** Returns true if a file is searched. */
   readonly wanted: (entry: FileWalk.Entry) => boolean
 }
 
@@ -255,7 +259,7 @@ interface FileFound {
   readonly found: FileMatches
 }
 
-/** Files that a search passed over, and the reason if it ended early. */
+/** Files that a search skipped, and the reason if it ended early. */
 export interface Notes {
   readonly unreadable: number
   readonly exhausted: boolean
@@ -286,14 +290,14 @@ const untilDeadline = Effect.fnUntraced(function* <A, E, R>(
   return { all, notes: { ...tally, late: Option.isNone(inTime) } satisfies Notes }
 })
 
-/** The files of a scope, at most `max`. */
+/** Returns the files of a scope, at most `max`. */
 export const findFiles = (scope: Scope, name: string, max: number) => {
   const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   let count = 0
   return untilDeadline(tally, listEntries(scope, name, tally), () => ++count >= max)
 }
 
-/** Searches one file; nothing is found in one that is not text. */
+/** Searches one file; a file that is not text has no matches. */
 const scanFile = Effect.fnUntraced(function* (entry: FileWalk.Entry, options: Options) {
   const scanner = make(options)
   let first = true
@@ -313,7 +317,7 @@ const scanFile = Effect.fnUntraced(function* (entry: FileWalk.Entry, options: Op
       })
 })
 
-/** The files of a scope in which something was found, until `enough`. */
+/** Searches the files of a scope until `enough`, and returns the files with matches. */
 export const searchContents = (scope: Scope, name: string, options: Options, enough: (one: FileFound) => boolean) => {
   const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   const countUnreadable = (_: PlatformError): Effect.Effect<undefined> =>
@@ -323,7 +327,7 @@ export const searchContents = (scope: Scope, name: string, options: Options, eno
     })
   const found = listEntries(scope, name, tally).pipe(
     Stream.filter((entry) => !entry.link && FileContent.classifyFileName(entry.name) === undefined),
-    // A file that is gone or closed to us is not a failure of the search; it is counted and told.
+    // A missing or inaccessible file does not fail the search; it is counted and reported.
     Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), {
       concurrency
     }),

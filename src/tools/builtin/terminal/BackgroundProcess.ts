@@ -1,6 +1,4 @@
-/**
- * One command that runs in the background: its output, its input, and how it ended.
- */
+/** One background command with its output, its input and its exit. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -20,8 +18,8 @@ import * as OutputText from "./OutputText.ts"
 import type * as ProcessEvents from "./ProcessEvents.ts"
 import type * as Shell from "./Shell.ts"
 
-// Decides when a match in a background process's output is worth a notification: at most one per 15 seconds, and none
-// any more from a process that was noisy for three windows in a row. Pure.
+// Decides when a match in a background process's output leads to a notification: at most one per 15 seconds, and none
+// after matches were suppressed in three windows in a row. Pure.
 //
 // Source: `hermes-product.md` §2.3.
 
@@ -30,16 +28,16 @@ const maxStrikes = 3
 
 /** State of a watch. */
 interface WatchState {
-  /** Matches before this time are not reported. */
+  /** Time before which matches are not reported. */
   readonly quietUntil: number
-  /** Matches that were not reported since the last one that was. */
+  /** Number of unreported matches since the last reported match. */
   readonly suppressed: number
-  /** Windows in a row in which a match had to be suppressed. */
+  /** Number of consecutive windows in which a match was suppressed. */
   readonly strikes: number
   readonly demoted: boolean
 }
 
-/** A watch that has seen nothing. */
+/** Initial state of a watch. */
 export const unwatched: WatchState = { quietUntil: 0, suppressed: 0, strikes: 0, demoted: false }
 
 /** Decision about a match. */
@@ -50,7 +48,7 @@ type WatchDecision =
 
 const nothing: WatchDecision = { _tag: "Nothing" }
 
-/** Judges a match at a time (milliseconds). */
+/** Judges a match at a given time, in milliseconds. */
 export const judgeMatch = (state: WatchState, now: number): readonly [WatchState, WatchDecision] => {
   if (state.demoted) return [state, nothing]
   if (now >= state.quietUntil) {
@@ -66,7 +64,7 @@ export const judgeMatch = (state: WatchState, now: number): readonly [WatchState
     : [{ ...state, suppressed: state.suppressed + 1, strikes }, nothing]
 }
 
-/** Lines that match, and the first pattern that did. */
+/** Matching lines, and the first pattern that matched. */
 interface Match {
   readonly pattern: string
   readonly lines: ReadonlyArray<string>
@@ -76,11 +74,12 @@ const maxLineChars = 8192
 const maxLines = 20
 const maxShownChars = 500
 
-/** Minimum number of characters of several lines that count as the first part of an unfinished value. */
+/** Minimum number of characters for which several lines may be the first part of an unfinished multi-line value. */
 const shortestPart = 8
 
 /**
- * End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end.
+ * Returns the end of the lines that can be examined now. A multi-line value that may have begun at `cut` waits for its
+ * end.
  */
 const findReadyEnd = (text: string, cut: number): number => {
   const part = text.slice(cut)
@@ -89,8 +88,8 @@ const findReadyEnd = (text: string, cut: number): number => {
 }
 
 /**
- * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
- * ended yet (a prompt) is examined too, and reported once.
+ * Splits a stream of bytes into lines and searches each for the patterns (plain text, case-sensitive). A line that has
+ * not ended yet (a prompt) is examined too, and reported once.
  */
 export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Array) => Match | undefined) => {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -98,7 +97,7 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
   let restReported = false
   return (chunk) => {
     const secrets = getCurrentRegistry()
-    // Masked before it is cut into lines: a value may be broken over several.
+    // Secrets are masked before the text is split into lines, because a value may span several lines.
     const seen = secrets.mask(rest + decoder.decode(chunk, { stream: true }))
     const end = findReadyEnd(seen, secrets.cut(seen, seen.length))
     const lines = seen.slice(0, end).split("\n")
@@ -115,7 +114,7 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
       }
       if (pattern === undefined) continue
       found ??= pattern
-      // Redacted before it is cut, and without what may be the first part of a secret.
+      // The text is redacted before it is cut, and a possible first part of a secret is omitted.
       const whole = isRest ? text.slice(0, secrets.cut(text, text.length)) : text
       if (matched.length < maxLines) matched.push(TextCut.takeHead(redactText(whole, secrets), maxShownChars).trimEnd())
     }
@@ -123,7 +122,7 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
       rest = seen.slice(end)
       restReported = end === 0 && restReported
     }
-    // A line that never ends is examined in pieces, so that it takes no more than so much memory.
+    // A line without an end is examined in pieces, so that its memory use is limited.
     if (rest.length > maxLineChars) {
       rest = ""
       restReported = false
@@ -136,24 +135,24 @@ export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Arra
 export interface Options {
   readonly command: string
   readonly cwd: string
-  /** Runs the process in its own terminal. */
+  /** Maker of the terminal in which the process runs. */
   readonly terminal?: Maker | undefined
   readonly sessionId: SessionId
   readonly taskId: TaskId
-  /** True when the session is notified of the end of the process. */
+  /** True to notify the session of the end of the process. */
   readonly notifyOnComplete: boolean
-  /** The session is notified of output lines that contain one of these texts. */
+  /** Texts to watch for. The session is notified of output lines that contain one of them. */
   readonly watchPatterns: ReadonlyArray<string>
 }
 
-/** End of a process. Times are milliseconds since the epoch. */
+/** End of a process. Times are in milliseconds since the epoch. */
 interface ProcessEnd {
   readonly exit: Shell.Exit
   readonly reason: "exited" | "killed"
   readonly endedAt: number
 }
 
-/** The process has ended, so it takes no input. */
+/** Error raised when the process has ended and accepts no input. */
 class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/NotRunning")("NotRunning", {
   message: Schema.String
 }) {}
@@ -161,7 +160,7 @@ class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/
 /** The retained lines of an output. */
 interface KeptLines {
   readonly lines: ReadonlyArray<string>
-  /** Index of the first of them in the whole output. */
+  /** Index of the first retained line in the whole output. */
   readonly first: number
 }
 
@@ -171,17 +170,17 @@ export interface BackgroundProcess {
   readonly options: Options
   readonly pid: number
   readonly startedAt: number
-  /** `undefined` while it runs. */
+  /** Returns the end of the process; `undefined` while it runs. */
   readonly ended: () => ProcessEnd | undefined
   readonly exit: Effect.Effect<ProcessEnd>
-  /** Takes its process tree down; a process that has ended already stays as it is. */
+  /** Terminates the process tree; has no effect on a process that has already ended. */
   readonly kill: Effect.Effect<ProcessEnd>
   readonly write: (text: string) => Effect.Effect<void, NotRunning>
   readonly closeInput: Effect.Effect<void, NotRunning>
-  /** The end of its output; redacted where `redact` says so, as its lines are. */
+  /** Returns the last characters of the output, redacted if `redact` is true. */
   readonly tail: (chars: number, redact: boolean) => string
   readonly lines: (redact: boolean) => KeptLines
-  /** Hosts that its sandbox refused. */
+  /** Hosts that the sandbox of the process refused. */
   readonly refused: Iterable<string>
 }
 
@@ -230,8 +229,9 @@ const makeWatcher = (
 }
 
 /**
- * Starts a process in a child scope of the given one. Closing the given scope terminates it; it does not depend on the
- * fiber that starts it.
+ * Starts a process in a child scope of the given scope. Closing the given scope terminates the process; the process
+ * does not depend on the fiber that starts it. Closing the given scope terminates it; it does not depend on the fiber
+ * that starts it.
  */
 export const start = Effect.fnUntraced(function* (
   shell: Shell.Shell,

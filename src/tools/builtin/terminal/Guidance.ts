@@ -1,6 +1,6 @@
 /**
- * Commands that are not run as requested because they would hang the call or continue unseen, and the advice returned
- * to the model. Quoted text and `--help`/`--version` are exempt.
+ * Detects commands that would hang the call or continue unnoticed, and returns advice to the model instead of running
+ * them. Quoted text and `--help`/`--version` are exempt.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -8,19 +8,20 @@ import { read } from "../../shell/ShellScript.ts"
 import type { Exit } from "./Shell.ts"
 import { readKeyword, type Script, type Simple, type Terminator, type Word } from "../../shell/ShellTree.ts"
 
-// Simple commands of a command line, parsed far enough to know which programs would run and which would be left
+// Simple commands of a command line, parsed far enough to determine which programs would run and which would continue
 // running. Nothing is expanded.
 //
 // **Gotchas**
 //
-// Guidance, not a security boundary: `eval`, variables and scripts can hide anything. Quoted text stays text, so that
-// prose that mentions a command is not treated as a command.
+// This is guidance and not a security boundary: `eval`, variables and scripts can hide any command. Quoted text remains
+// text, so that prose that mentions a command is not treated as a command. Quoted text stays text, so that prose that
+// mentions a command is not treated as a command.
 
-/** One simple command. Redirections are left out; quotes are removed. */
+/** One simple command without redirections and quotes. */
 export interface SimpleCommand {
   readonly words: ReadonlyArray<string>
   readonly terminator: Terminator
-  /** 0 for a command of the line itself or of a group in it, more inside `$(…)` and `<(…)`. */
+  /** 0 for a command of the line itself or of a group in it; greater than 0 inside `$(…)` and `<(…)`. */
   readonly depth: number
 }
 
@@ -30,8 +31,8 @@ const assignment = /^[A-Za-z_][A-Za-z0-9_]*\+?=/
 const parentheses = new Set(["(", ")", "()"])
 
 /**
- * The words of a command from its program on: without reserved words, assignments and prefixes such as `sudo` and
- * `env`. The program is named without its directory.
+ * Returns the words of a command starting with its program, without reserved words, assignments and prefixes such as
+ * `sudo` and `env`. The program is named without its directory.
  */
 const extractProgram = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
@@ -55,7 +56,7 @@ const renderWord = (word: Word): string | undefined => {
     .join("")
 }
 
-/** Parentheses of groups and definitions, and `((…))` as a command, are no words of a program. */
+/** Parentheses of groups and definitions, and `((…))` as a command, are not words of a program. */
 const isWord = (word: Word, index: number): boolean => {
   const [first] = word
   return (
@@ -67,7 +68,7 @@ const collectCommands = (script: Script, depth: number, out: Array<SimpleCommand
   for (const simple of script.commands) {
     for (const word of listSubstitutingWords(simple)) {
       for (const part of word) {
-        // Commands of a substitution within quotes are quoted too, and not reported.
+        // Commands of a substitution within quotes count as quoted and are not reported.
         if (part._tag === "Substitution" && !part.quoted) collectCommands(part.script, depth + 1, out)
       }
     }
@@ -82,15 +83,14 @@ const listSubstitutingWords = ({ redirections, words }: Simple): ReadonlyArray<W
   ...redirections.flatMap(({ operator, target }) => (operator === "<<" || operator === "<<-" ? [] : [target]))
 ]
 
-/** Reads a command line. Never fails: unclosed or too deeply nested constructs end with the text. */
+/** Parses a command line. Never fails: unclosed or too deeply nested constructs end with the text. */
 export const parse = (text: string): ReadonlyArray<SimpleCommand> => {
   const out: Array<SimpleCommand> = []
   collectCommands(read(text), 0, out)
   return out
 }
 
-// Meanings of an exit code when it is not a failure, or says more than a number: `grep` found nothing, `curl` got no
-// host.
+// Meanings of exit codes that are not failures or need an explanation: `grep` found no match, `curl` found no host.
 //
 // Source: `hermes-product.md` §2.3.
 
@@ -125,8 +125,8 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
 }
 
 /**
- * The meaning of a command line's exit code, or `undefined` when its code says all; the code is taken to be its last
- * command's.
+ * Returns the meaning of a command line's exit code; `undefined` if the code needs no explanation. The code is assumed
+ * to come from the last command.
  */
 export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
@@ -137,7 +137,7 @@ export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit):
 
 const detachers = new Set(["nohup", "setsid", "disown"])
 
-/** `-h` and `-V` only at the end: servers also take `-h <host>`. */
+/** `-h` and `-V` count only at the end, because servers also accept `-h <host>`. */
 const isHelpRequest = (words: ReadonlyArray<string>): boolean => {
   const last = words.at(-1)
   return last === "-h" || last === "-V" || words.includes("--help") || words.includes("--version")
@@ -145,7 +145,7 @@ const isHelpRequest = (words: ReadonlyArray<string>): boolean => {
 
 const serving = new Set(["dev", "start", "serve", "watch", "preview", "develop"])
 
-/** Programs that serve until they are stopped, when what follows their name says so. */
+/** Programs that run until they are stopped, if their arguments match. */
 const servers: Readonly<Record<string, (args: ReadonlyArray<string>) => boolean>> = {
   next: ([first]) => first === "dev" || first === "start",
   nuxt: ([first]) => first === "dev" || first === "start",
@@ -204,7 +204,7 @@ const takesValue = new Set([
   "--package"
 ])
 
-/** Returns the arguments after the flags in front and their values. */
+/** Returns the arguments after the leading flags and their values. */
 const skipFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
   while (args[index]?.startsWith("-") === true) index += takesValue.has(args[index] ?? "") ? 2 : 1
@@ -234,7 +234,7 @@ const findDetacher = (commands: ReadonlyArray<SimpleCommand>): string | undefine
   return undefined
 }
 
-/** Refuses a foreground command; `undefined` when it may run. */
+/** Refuses a foreground command; returns `undefined` if it may run. */
 export const refuseForeground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
   const detacher = findDetacher(commands)
   if (detacher !== undefined) {
@@ -262,7 +262,9 @@ export const refuseForeground = (commands: ReadonlyArray<SimpleCommand>): string
   return undefined
 }
 
-/** Refuses a background command whose shell would end at once and take the rest along; `undefined` when it may run. */
+/**
+ * Refuses a background command whose shell would end at once and terminate the rest; returns `undefined` if it may run.
+ */
 export const refuseBackground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
   const detacher = findDetacher(commands)
   const last = commands.findLast(({ depth }) => depth === 0)

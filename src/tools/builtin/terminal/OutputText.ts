@@ -1,42 +1,43 @@
 /**
- * Bytes of a terminal as text for a model: decoded without ever failing, without ANSI sequences, and of bounded length.
+ * Converts bytes of a terminal to text for a model. Decoding never fails, and the text has no ANSI sequences and a
+ * limited length.
  *
  * **Details**
  *
- * A text is redacted (`redact`) before it is cut: a cut through a secret would leave an unrecognisable part of it. If
- * bytes were already dropped, text next to the gap that may be such a part is removed as well.
+ * A text is redacted (`redact`) before it is cut, because a cut through a secret would leave an unrecognizable part of
+ * it. If bytes were already dropped, text next to the gap that may be such a part is removed as well.
  *
  * Source: `hermes-product.md` §2.3 (40 % head, 60 % tail).
  */
 import { redactText } from "../../../base/domain/Redaction.ts"
 import { getCurrentRegistry } from "../../../base/domain/Secrets.ts"
 
-/** Bytes that a buffer still has. */
+/** Bytes retained by a buffer. */
 interface BufferedBytes {
   readonly head: Uint8Array
   readonly tail: Uint8Array
-  /** Bytes between head and tail that are gone. */
+  /** Number of omitted bytes between head and tail. */
   readonly omitted: number
 }
 
 /** The first and the last bytes of an output of any length, in fixed memory. */
 export interface OutputBuffer {
-  /** Copies the chunk: the caller may reuse it. */
+  /** Appends a copy of the chunk; the caller may reuse the chunk. */
   readonly push: (chunk: Uint8Array) => void
-  /** Bytes that were ever pushed. */
+  /** Returns the total number of bytes pushed. */
   readonly total: () => number
   readonly kept: () => BufferedBytes
 }
 
 const initialBytes = 4096
 
-/** A buffer for the first `head` and the last `tail` bytes (`tail` > 0). It takes memory as the output grows. */
+/** Creates a buffer for the first `head` and the last `tail` bytes (`tail` > 0). Its memory grows with the output. */
 export const make = (limits: { readonly head: number; readonly tail: number }): OutputBuffer => {
   let head = new Uint8Array(0)
   let headLength = 0
   let ring = new Uint8Array(0)
   let pushed = 0
-  /** Bytes that went past the head. */
+  /** Number of bytes pushed after the head was full. */
   let past = 0
 
   const growBuffer = (bytes: Uint8Array<ArrayBuffer>, used: number, needed: number, limit: number) => {
@@ -82,22 +83,23 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
 
 const headShare = 0.4
 
-/** Characters next to a gap that are searched for a secret cut by the gap. */
+/** Number of characters next to a gap that are searched for a secret cut by the gap. */
 const gapChars = 1024
 
 /**
- * A UTF-16 code unit is at most three bytes of UTF-8; a few more, so that a cut never lacks the rest of a character.
+ * A UTF-16 code unit takes at most three bytes of UTF-8. A few more bytes ensure that a cut never splits the last
+ * character.
  */
 const estimateBytes = (chars: number): number => chars * 3 + 4
 
-/** Makes a buffer that retains everything that {@link renderBounded} needs for `limit` characters. */
+/** Creates a buffer that retains everything that {@link renderBounded} needs for `limit` characters. */
 export const makeBuffer = (limit: number): OutputBuffer =>
   make({ head: estimateBytes(limit * headShare + gapChars), tail: estimateBytes(limit - limit * headShare + gapChars) })
 
 const esc = String.fromCharCode(0x1b)
 const bell = String.fromCharCode(0x07)
 
-/** CSI, then the strings (OSC, DCS, SOS, PM, APC) that BEL or ST ends, then the short sequences. */
+/** Matches CSI sequences, then strings (OSC, DCS, SOS, PM, APC) terminated by BEL or ST, then short sequences. */
 const ansi = new RegExp(
   [`${esc}\\[[0-?]*[ -/]*[@-~]`, `${esc}[\\]PX^_][^${bell}${esc}]*(?:${bell}|${esc}\\\\)`, `${esc}[ -/]*[0-~]`].join(
     "|"
@@ -105,10 +107,10 @@ const ansi = new RegExp(
   "g"
 )
 
-/** The text without escape sequences of a terminal. */
+/** Removes terminal escape sequences from a text. */
 export const stripAnsi = (text: string): string => (text.includes(esc) ? text.replace(ansi, "") : text)
 
-/** Decodes UTF-8. Invalid bytes become U+FFFD; a partial character at the start, left by a cut, is dropped. */
+/** Decodes UTF-8. Invalid bytes become U+FFFD; a partial character that a cut left at the start is dropped. */
 export const decode = (bytes: Uint8Array): string => {
   let start = 0
   while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++
@@ -126,11 +128,11 @@ const findWordStart = (text: string, at: number): number => {
   return start
 }
 
-/** A text without its end that may be the first part of a secret. */
+/** Removes an end of the text that may be the first part of a secret. */
 const cutBeforeGap = (text: string): string =>
   text.slice(0, findWordStart(text, getCurrentRegistry().cut(text, text.length)))
 
-/** A text without its beginning that may be the last part of a secret. */
+/** Removes a beginning of the text that may be the last part of a secret. */
 const cutAfterGap = (text: string): string => {
   const edge = text.slice(0, 3 * gapChars)
   let at = Math.min(gapChars, text.length)
@@ -180,15 +182,15 @@ export const renderBounded = (kept: BufferedBytes, limit: number, redact: boolea
   tail = tail.slice(Math.max(0, tail.length - (limit - headLimit)))
   const total = kept.head.length + kept.omitted + kept.tail.length
   const shown = new TextEncoder().encode(head + tail).length
-  // A cut may split a pair of surrogates.
+  // A cut may split a surrogate pair.
   return (head + renderGapNotice(total - shown, total) + tail).toWellFormed()
 }
 
-/** Options of reading a text from an output. */
+/** Options for reading text from an output. */
 interface Reading {
-  /** `Redaction.RedactSecrets`. */
+  /** Value of `Redaction.RedactSecrets`. */
   readonly redact: boolean
-  /** More output may follow: a possible first part of a secret is left out. */
+  /** True if more output may follow. A possible first part of a secret is omitted then. */
   readonly goesOn: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
  * Events of background processes for their session: a process ended, or printed a watched pattern. The runner of the
- * conversation takes the events and adds them to it.
+ * conversation takes the events and adds them to the conversation.
  *
  * **Details**
  *
@@ -20,49 +20,49 @@ interface Base {
   readonly sessionId: SessionId
   readonly taskId: TaskId
   readonly command: string
-  /** Milliseconds since the epoch. */
+  /** Time of the event, in milliseconds since the epoch. */
   readonly at: number
 }
 
-/** A process whose end was to be reported has ended. */
+/** Event for the end of a process whose session requested a notification. */
 export interface ProcessCompleted extends Base {
   readonly _tag: "ProcessCompleted"
   readonly exitCode: number
   readonly reason: "exited" | "killed"
-  /** The end of its output. */
+  /** The end of the process's output. */
   readonly output: string
-  /** Reason if the environment of commands stopped it. */
+  /** Reason why the command environment stopped the process, if it did. */
   readonly stoppedBy?: string | undefined
 }
 
-/** A process printed lines that were watched for. */
+/** Event for output lines that match a watched pattern. */
 export interface WatchMatched extends Base {
   readonly _tag: "WatchMatched"
   readonly pattern: string
   readonly lines: ReadonlyArray<string>
-  /** Matches since the last such event that were left out. */
+  /** Number of unreported matches since the last such event. */
   readonly suppressed: number
 }
 
-/** A process matched too often: from now on only its end is reported. */
+/** Event for a process that matched too often. From now on, only its end is reported. */
 export interface WatchDemoted extends Base {
   readonly _tag: "WatchDemoted"
 }
 
-/** An event of a background process that its session has not heard of. */
+/** An event of a background process that its session has not received yet. */
 export type ProcessEvent = ProcessCompleted | WatchMatched | WatchDemoted
 
-/** Events that wait at most. */
+/** Maximum number of waiting events. */
 export const capacity = 256
 
-/** Keeps events of background processes until their session takes them. */
+/** Stores events of background processes until their session takes them. */
 export interface Service {
   readonly publish: (event: ProcessEvent) => Effect.Effect<void>
-  /** Takes what waits for a session, oldest first, without waiting. */
+  /** Takes the waiting events of a session, oldest first, without waiting for more. */
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<ProcessEvent>>
   /** Takes the oldest event of a session, or waits for one. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ProcessEvent>
-  /** Done as soon as a session has an event. It stays until it is taken. */
+  /** Completes as soon as a session has an event. The event remains until it is taken. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
@@ -71,11 +71,11 @@ export class ProcessEvents extends Context.Service<ProcessEvents, Service>()(
   "hermes-effect/tool/builtin/ProcessEvents"
 ) {}
 
-/** Makes a keeper of events without any, bounded for each session. */
+/** Creates an empty store of events. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
   const { offer: publish, ...events } = SessionQueue.make<ProcessEvent>(capacity)
   return { publish, ...events }
 })
 
-/** Events in memory; none wait at first. */
+/** Provides an empty in-memory store of events. */
 export const layer: Layer.Layer<ProcessEvents> = Layer.effect(ProcessEvents, make)

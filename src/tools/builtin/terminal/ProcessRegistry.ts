@@ -1,12 +1,12 @@
 /**
  * The background processes of a runtime. They belong to its scope, not to the turn that started them: closing the
- * registry takes all of their process trees down.
+ * registry terminates all their process trees.
  *
  * **Details**
  *
- * A process that has ended stays for its output to be read, the last {@link maxFinished} of them and for
- * {@link keptMillis} at most. A session sees its own processes; the full id of another session's process works too, so
- * that an agent can hand one to a delegate.
+ * The output of an ended process remains readable, for the last {@link maxFinished} processes and for at most
+ * {@link keptMillis}. A session sees its own processes. It can also use the full id of another session's process, so
+ * that an agent can pass a process to a delegate.
  *
  * **Example** (The processes of a session)
  *
@@ -58,14 +58,14 @@ import * as BackgroundProcess from "./BackgroundProcess.ts"
 import { ProcessEvents, type Service as Events } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
 
-/** Processes that may run at the same time. */
+/** Maximum number of processes that run at the same time. */
 export const maxRunning = 64
-/** Processes that have ended and are still known. */
+/** Maximum number of ended processes that remain in the registry. */
 export const maxFinished = 64
-/** Length of time that a process that has ended is still known. */
+/** Time for which an ended process remains in the registry, in milliseconds. */
 export const keptMillis = 7 * 24 * 60 * 60 * 1000
 
-/** No process of that id, or several that it could mean. */
+/** Error raised when no process has the given id, or when the id prefix is ambiguous. */
 export class ProcessNotFound extends Schema.TaggedError<ProcessNotFound>("hermes-effect/terminal/ProcessNotFound")(
   "ProcessNotFound",
   { id: Schema.String, candidates: Schema.Array(Schema.String) }
@@ -84,9 +84,9 @@ export interface Service {
   ) => Effect.Effect<BackgroundProcess.BackgroundProcess, Shell.NotStarted>
   /** Starts a process outside the sandbox, for a command that the user permits; `undefined` without a sandbox. */
   readonly startOutside?: Service["start"] | undefined
-  /** The processes of a session, oldest first. */
+  /** Returns the processes of a session, oldest first. */
   readonly list: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<BackgroundProcess.BackgroundProcess>>
-  /** By its id, or by a prefix that means one process of the session. */
+  /** Finds a process by its id, or by an id prefix that is unique in the session. */
   readonly find: (
     id: string,
     sessionId: Ids.SessionId
@@ -100,7 +100,7 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
 
 type Publish = Events["publish"]
 
-/** A registry that lives as long as the scope. */
+/** Creates a registry that ends with the scope. */
 export const make: Effect.Effect<
   Service,
   never,
@@ -115,7 +115,7 @@ export const make: Effect.Effect<
     const stopped = isFailure ? environment.explain(event.output, []) : undefined
     return publish(isFailure && stopped !== undefined ? { ...event, stoppedBy: stopped.reason } : event)
   }
-  // Processes that are slow to die must not wait for each other.
+  // Processes that are slow to end must not delay the termination of other processes.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
   const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
   let starting = 0
@@ -177,6 +177,6 @@ export const make: Effect.Effect<
   }
 })
 
-/** A registry over the processes of the environment; its processes end with it. */
+/** Provides a registry for processes of the environment. Its processes end with the registry. */
 export const layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | CommandEnvironment | FileSystem.FileSystem> =
   Layer.effect(ProcessRegistry, make)

@@ -1,14 +1,14 @@
 /**
- * Starts a command line in a new shell, reads its output, and terminates its whole process tree with its scope.
+ * Starts a command line in a new shell, reads its output, and terminates its whole process tree when its scope closes.
  *
  * **Details**
  *
- * The shell is `/bin/bash -c` if it exists, else `/bin/sh -c`. It is neither a login nor an interactive shell, so that
- * no profile slows a command down or changes it. Standard error and standard output share one pipe, which preserves
+ * The shell is `/bin/bash -c` if it exists, otherwise `/bin/sh -c`. It is neither a login nor an interactive shell, so
+ * that no profile slows down or changes a command. Standard error and standard output share one pipe, which preserves
  * their order. The command leads its own process group. Closing the scope sends SIGTERM to the group, SIGKILL to the
- * rest after two seconds, and SIGKILL to descendants that had left the group.
+ * remaining processes after two seconds, and SIGKILL to descendants that left the group.
  *
- * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
+ * A start that fails for lack of a resource is retried after 2, 4 and 8 seconds.
  *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.10.
  */
@@ -31,10 +31,12 @@ import * as PseudoTerminal from "../../../places/PseudoTerminal.ts"
 import * as StartedProcess from "./StartedProcess.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
 
-/** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
+/**
+ * Maximum length of an argument that the system accepts (Linux `MAX_ARG_STRLEN`, including the terminating null byte).
+ */
 const maxCommandBytes = 128 * 1024 - 1
 
-/** The command was not run. */
+/** Error raised when the command was not run. */
 export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/terminal/NotStarted")("NotStarted", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
@@ -43,13 +45,13 @@ export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/te
 /** Command to start. */
 interface Command {
   readonly command: string
-  /** An absolute path of a directory that exists. */
+  /** Absolute path of an existing directory. */
   readonly cwd: string
   readonly stdin: ChildProcess.CommandInput
   readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
-  /** Runs the command in its own terminal ({@link Shell.terminal}). */
+  /** Maker of the terminal in which the command runs ({@link Shell.terminal}). */
   readonly terminal?: PseudoTerminal.Maker | undefined
-  /** Marks everything that it starts, so that nothing of it outlives the scope. */
+  /** Mark of all processes that the command starts, so that none of them outlives the scope. */
   readonly mark?: string | undefined
 }
 
@@ -59,19 +61,21 @@ export interface Exit {
   readonly signal: string | undefined
 }
 
-/** A command that was started. */
+/** A started command. */
 interface RunningCommand {
   readonly pid: number
-  /** Waits for the command to end and for the output that it left in the pipe. */
+  /** Waits for the command to end and for the remaining output in the pipe. */
   readonly exit: Effect.Effect<Exit>
-  /** Takes the process tree down, and returns when it is gone. */
+  /** Terminates the process tree and waits until it is gone. */
   readonly kill: Effect.Effect<void>
 }
 
-/** Starts a command line in a new shell, reads its output, and terminates its whole process tree with its scope. */
+/**
+ * Starts a command line in a new shell, reads its output, and terminates its whole process tree when its scope closes.
+ */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
-  /** Finds a program in a directory that provides commands with a terminal, if any. */
+  /** Finds a program that provides terminals for commands in a directory, if any. */
   readonly terminal: (cwd: string) => Effect.Effect<PseudoTerminal.Maker | undefined>
 }
 
@@ -94,7 +98,7 @@ const toNotStarted = (error: PlatformError.PlatformError): NotStarted =>
     cause: error
   })
 
-/** Numbers that are the same on every system of interest. */
+/** Signal numbers that are equal on all supported systems. */
 const signalNumbers: Readonly<Record<string, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -110,7 +114,7 @@ const signalNumbers: Readonly<Record<string, number>> = {
   SIGTERM: 15
 }
 
-/** The platform names the signal in the message of the error and nowhere else. */
+/** The platform names the signal only in the message of the error. */
 const toSignalExit = (error: PlatformError.PlatformError): Exit => {
   const text = error.reason.cause instanceof Error ? error.reason.cause.message : error.message
   const signal = /SIG[A-Z0-9]+/.exec(text)?.[0]
@@ -122,8 +126,8 @@ const quietRounds = 3
 const maxRounds = 20
 
 /**
- * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: no more than
- * until nothing has come for a while.
+ * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: it stops
+ * waiting after a period without output.
  */
 const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
   Effect.raceFirst(
@@ -138,7 +142,7 @@ const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.
     })
   )
 
-/** A shell on this platform's processes. */
+/** Creates a shell on this platform's processes. */
 export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function* () {
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
@@ -152,7 +156,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
             known = exists ? "/bin/bash" : "/bin/sh"
             return known
           }),
-          // A file that cannot be examined cannot be run either; a machine that is not there may be there for the next
+          // A file that cannot be examined cannot be run either; an unavailable machine may be available for the next
           // command.
           Effect.orElseSucceed(() => "/bin/sh")
         )
@@ -178,7 +182,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
         })
       )
       .pipe(
-        // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
+        // Node throws some system errors (E2BIG, ENOMEM) instead of reporting them.
         Effect.catchDefect((defect) =>
           Effect.fail(
             PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
@@ -189,8 +193,8 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 
   const start: Shell["start"] = Effect.fnUntraced(function* (command) {
     const program = yield* shell
-    // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its
-    // place.
+    // The outer shell only joins the two outputs; `exec` replaces it with the command's shell, or with the program that
+    // creates the terminal.
     const words =
       command.terminal === undefined
         ? ["-c", 'exec "$0" -c "$1" 2>&1', program, command.command]
@@ -238,7 +242,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   let maker: PseudoTerminal.Maker | undefined
   const terminal: Shell["terminal"] = Effect.fnUntraced(function* (cwd) {
     const { environment } = yield* TerminalSettings
-    // None is looked for again: a command may have installed it.
+    // If no program was found, it is searched for again, because a command may have installed one.
     maker ??= yield* PseudoTerminal.findMaker({
       cwd,
       env: yield* StartedProcess.inheritEnvironment(environment, undefined)
@@ -249,7 +253,9 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   return { start, terminal }
 })
 
-/** Makes a shell outside the sandbox, for commands that the user permits; `undefined` without a sandbox. */
+/**
+ * Creates a shell outside the sandbox, for commands that the user permits; returns `undefined` if there is no sandbox.
+ */
 export const makeOutside = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
   outside === undefined
     ? Effect.undefined

@@ -5,14 +5,14 @@
  * **Details**
  *
  * Variables that the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`) are
- * left out, and so is every name of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). The settings
+ * removed, and so is every name of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). The settings
  * can pass a family name through (`terminal.env_passthrough`), but never a reserved name. General `AWS_…` variables
- * stay, because command line tools need them, except the secrets that sign requests of this program. Names of locations
- * (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) and counts (`MAX_TOKENS`) stay too.
+ * remain, because command-line tools need them, except the secrets that sign requests of this program. Variables for
+ * locations (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) and counts (`MAX_TOKENS`) remain too.
  *
  * **Gotchas**
  *
- * Values are not inspected: a password inside a `DATABASE_URL` stays. The commands can still read the user's files.
+ * Values are not inspected: a password inside a `DATABASE_URL` remains. The commands can still read the user's files.
  * This prevents accidental leaks of secrets; it does not confine commands.
  *
  * Source: `hermes-llm.md` §19.10.
@@ -31,15 +31,15 @@ import * as CronContext from "../../cron/CronContext.ts"
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 
 /**
- * The search path with the standard directories after the given ones, when none of the essential ones is there. An
- * entry that depends on the directory of a command is left out: `cd` would choose the program.
+ * Appends the standard directories to the given search path if it contains none of the essential directories. A
+ * relative entry is removed, because its meaning would change with `cd`.
  */
 const completeSearchPath = (path: string | undefined): string => {
   const given = path === undefined ? [] : path.split(":").filter((entry) => entry.startsWith("/"))
   return given.includes("/usr/bin") ? given.join(":") : [...new Set([...given, ...standardPath])].join(":")
 }
 
-/** Exceptions that the configuration makes, by exact name. */
+/** Exceptions from the configuration, by exact name. */
 export interface Exceptions {
   /** Variables of a credential family that commands may have. */
   readonly passThrough: ReadonlyArray<string>
@@ -47,7 +47,7 @@ export interface Exceptions {
   readonly reserved: ReadonlyArray<string>
 }
 
-/** Takes the credentials out of an environment. Pure. */
+/** Removes the credentials from an environment. Pure. */
 export const scrub = (
   environment: Readonly<Record<string, string | undefined>>,
   { passThrough, reserved }: Exceptions
@@ -72,7 +72,7 @@ export const inheritEnvironment = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Record<string, string>> {
   const environment = yield* ProcessEnvironment
   const trace = yield* TraceContext.variables
-  // A state belongs to the trace that it came with.
+  // A trace state is valid only with the trace that it came with.
   const { TRACESTATE, ...own } = scrub(environment(), exceptions)
   return {
     ...own,
@@ -92,7 +92,7 @@ export const inheritEnvironment = Effect.fnUntraced(function* (
 // Descendants are found through `/proc`; without it (macOS, Windows) only the group is killed. A daemon that detached
 // from its parent is found only by its mark, if its program was given one.
 
-/** A process that cannot be mistaken for a later one of the same id. */
+/** Identity of a process that distinguishes it from a later process with the same id. */
 interface Identity {
   readonly pid: number
   readonly startTime: string
@@ -121,7 +121,9 @@ const readStat = (pid: number): Work<Stat | undefined> =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Ids of all processes of this machine; empty without `/proc`, or if the processes run on another machine. */
+/**
+ * Returns the ids of all processes of this machine; empty without `/proc`, or if the processes run on another machine.
+ */
 const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (place) =>
   place === "elsewhere"
     ? Effect.succeed([])
@@ -131,7 +133,7 @@ const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (pl
       )
 )
 
-/** All processes below `root`, nearest first. */
+/** Returns all processes below `root`, nearest first. */
 const findDescendants = Effect.fnUntraced(function* (
   root: number
 ): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
@@ -162,7 +164,7 @@ const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
         try {
           sendSignal(identity.pid, "SIGKILL")
         } catch {
-          // It ended between the look and the kill, or belongs to another user: nothing more can be done.
+          // The process ended before the kill, or belongs to another user. Both cases are ignored.
         }
       }),
     { discard: true }
@@ -176,11 +178,11 @@ const maxRounds = 10
 const isMarked = (pid: number, entry: string): Work<boolean> =>
   FileSystem.FileSystem.use((fs) => fs.readFileString(`/proc/${pid}/environ`)).pipe(
     Effect.map((environ) => environ.split("\0").includes(entry)),
-    // It ended meanwhile, or belongs to another user.
+    // The process ended in the meantime, or belongs to another user.
     Effect.orElseSucceed(() => false)
   )
 
-/** Kills all processes with a mark, including ones started during the search. */
+/** Kills all processes with a mark, including processes that start during the search. */
 export const killMarked = Effect.fnUntraced(function* (
   mark: string
 ): Effect.fn.Return<void, never, FileSystem.FileSystem> {
@@ -193,7 +195,7 @@ export const killMarked = Effect.fnUntraced(function* (
   }
 })
 
-/** Time that a process may take to end after a signal that it can catch. */
+/** Time for a process to end after a signal that it can catch. */
 export const forceKillAfter = "2 seconds"
 
 /**
@@ -207,7 +209,7 @@ export const takeDown = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, FileSystem.FileSystem> {
   const tree = yield* findDescendants(handle.pid)
   yield* leave
-  // It fails when there is nothing left to kill.
+  // The kill fails if no process is left.
   yield* Effect.ignore(handle.kill({ killSignal, forceKillAfter }))
   yield* killRemaining(tree)
 })

@@ -6,9 +6,9 @@
  *
  * A line may be typed in pieces. An unfinished line is judged again with each further piece.
  *
- * A text is read in three ways: as it is sent, as it is after its keys for editing a line were applied, and as code and
- * as statements of a database, with the commands that interpreters hand to a shell (`!rm`, `\! rm`, `.system rm`).
- * Other control characters in a line of text are asked about, since what the process reads is not known then.
+ * A text is interpreted in three ways: as sent, after its line-editing keys are applied, and as code and database
+ * statements, with the commands that interpreters pass to a shell (`!rm`, `\! rm`, `.system rm`). Other control
+ * characters in a line of text lead to a question, because the text that the process reads is not known then.
  */
 import * as Effect from "effect/Effect"
 import type { Concern } from "../../approval/Question.ts"
@@ -22,10 +22,10 @@ import * as Toolset from "../../Toolset.ts"
 import type { BackgroundProcess } from "./BackgroundProcess.ts"
 import { ProcessRegistry } from "./ProcessRegistry.ts"
 
-/** Characters of an unfinished line that are judged again. */
+/** Maximum number of characters of an unfinished line that are judged again. */
 const longestLine = 8_192
 
-/** Returns the keys of the deletions in a text, including deletions that are not asked about if a snapshot exists. */
+/** Returns the keys of the deletions in a text, including deletions that need no question if a snapshot exists. */
 const findDeletions = (text: string): ReadonlyArray<string> => {
   const { losses, unnamed } = DeletedPlaces.findDeletions(text)
   return [...losses.map(({ finding }) => finding.key), ...unnamed.map(({ key }) => key)]
@@ -35,7 +35,10 @@ const paste = new RegExp(String.raw`\u001b\[20[01]~`, "g")
 const escape = new RegExp(String.raw`\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?`, "gs")
 const lineEnds = new Set(["\n", "\r", "\u0003", "\u0015"])
 
-/** Applies the keys that end or shorten a line: Ctrl-C, Ctrl-U, backspace, Ctrl-W. A pasted text loses its brackets. */
+/**
+ * Applies the keys that end or shorten a line: Ctrl-C, Ctrl-U, backspace, Ctrl-W. Removes the bracketed-paste markers
+ * of a pasted text.
+ */
 const applyLineEditing = (text: string): string => {
   const lines: Array<string> = []
   let line: Array<string> = []
@@ -50,18 +53,18 @@ const applyLineEditing = (text: string): string => {
   return [...lines, line.join("")].join("\n")
 }
 
-/** True if a line of an edited text has both visible text and a control character whose effect is not known. */
+/** Returns true if a line of an edited text has both visible text and a control character whose effect is not known. */
 const hasUnknownKeys = (edited: string): boolean =>
   edited.split("\n").some((line) => {
     const visible = line.replace(escape, "\u0000")
     return /[^\t -~\u0080-\u{10FFFF}]/u.test(visible) && /[!-~\u00A1-\u{10FFFF}]/u.test(visible)
   })
 
-/** A line with which an interpreter hands a command to a shell. */
+/** Matches a line with which an interpreter passes a command to a shell. */
 const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
 
 const afterName = String.raw`\s{0,8}[(\s]`
-/** A call that deletes files, regardless of how they are named. */
+/** Matches a call that deletes files, regardless of how the files are named. */
 const deletingCall = new RegExp(
   [
     String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)` +
@@ -74,13 +77,16 @@ const deletingCall = new RegExp(
 
 const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-/** Returns the keys of data losses by a command line, including losses inside the sandbox. */
+/** Returns the keys of data losses caused by a command line, including losses inside the sandbox. */
 const findLosses = (line: string): ReadonlyArray<string> =>
   Danger.selectAskedFindings(Danger.judge(line), "confined")
     .map(({ key }) => key)
     .concat(findDeletions(line))
 
-/** Returns the keys of data losses by a text as code, or as statements for a database client started by `command`. */
+/**
+ * Returns the keys of data losses caused by a text that is interpreted as code, or as statements for a database client
+ * started by `command`.
+ */
 const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
   const clients = ScriptInterpreter.read(command).commands.filter(({ program }) => databases.has(program))
   const shellLines = Array.from(text.matchAll(shellLine), ([, line = ""]) => line)
@@ -119,18 +125,18 @@ export const findConcerns = (unfinished: string, text: string, command: string):
   }))
 }
 
-/** Returns the text after the last line end, with the text appended to an unfinished line. */
+/** Appends a text to an unfinished line and returns the part after the last line ending. */
 const readUnfinished = (unfinished: string, text: string): string => {
   const line = unfinished + text
   return line.slice(Math.max(line.lastIndexOf("\n"), line.lastIndexOf("\r")) + 1).slice(-longestLine)
 }
 
-/** The toolset with questions about deletions that `process` types. */
+/** Returns the toolset with questions about deletions that `process` types. */
 export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | ProcessRegistry> =>
   Toolset.withConcerns(
     toolset,
     Effect.map(ProcessRegistry, (registry) => {
-      // Unfinished lines as judged, not as typed: all calls of an answer are judged before the first one runs.
+      // Unfinished lines as judged, not as typed, because all calls of an answer are judged before the first call runs.
       const lines = new WeakMap<BackgroundProcess, string>()
       return (tool, { action, data, session_id }) =>
         tool !== "process" || typeof session_id !== "string" || (action !== "write" && action !== "submit")
@@ -143,7 +149,7 @@ export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolse
               lines.set(process, readUnfinished(unfinished, text))
               return findConcerns(unfinished, text, process.options.command)
             }).pipe(
-              // The call itself says that there is no such process.
+              // The call itself reports that the process does not exist.
               Effect.catchTag("ProcessNotFound", () => Effect.succeed([]))
             )
     })

@@ -1,7 +1,7 @@
 /**
- * Flags of programs that read files and texts. Omitted flags write a file (`sort -o`, `tree -o`, `file -C`), run a
- * program (`sort --compress-program`, `rg --pre`, `diff -l`), change a file's times (`file -p`) or have another meaning
- * on another system.
+ * Read-only flags of programs that read files and texts. Omitted flags write a file (`sort -o`, `tree -o`, `file -C`),
+ * run a program (`sort --compress-program`, `rg --pre`, `diff -l`), change a file's times (`file -p`) or have another
+ * meaning on another system.
  */
 import { makeTable } from "../Command.ts"
 import { type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -61,7 +61,7 @@ const jq = `
   --join-output --raw-input --raw-output0 --seq --stream --stream-errors --unbuffered -f: --from-file:
 `
 
-/** Flags of programs that look at files and texts. */
+/** Read-only flags of programs that show or inspect files and texts. */
 export const filePrograms = makeTable<Grammar>([
   ["ls dir vdir", makeValueGrammar(listing)],
   ["pwd", makeValueGrammar("-LP --logical --physical")],
@@ -250,7 +250,7 @@ export const filePrograms = makeTable<Grammar>([
     )
   ],
   ["less more", makeGrammar("", { operands: /^[^-+]/ })],
-  // Without one of these flags in front of the archive it unpacks.
+  // Without one of these flags before the archive, the program unpacks it.
   [
     "unzip",
     makeGrammar("-l -v -p -t -lv", { hasClusters: false, check: ({ flags, isMixed }) => flags.size > 0 && !isMixed })

@@ -1,11 +1,11 @@
 /**
- * The words that a program may be called with, as data: each flag by its exact name with the value that it takes, and
- * the kind of its operands. A word that the grammar does not name is not read: the command is then not known to only
- * read.
+ * The permitted words of a program, as data: each flag by its exact name with the kind of its value, and the kind of
+ * its operands. A command with a word that the grammar does not name is not known to be read-only.
  *
  * **Details**
  *
- * Flags are one text. `-abc` are three flags without a value. A mark after the name describes the value:
+ * The flags are written in one text. `-abc` means three flags without a value. A mark after the name describes the
+ * value:
  *
  * - `=` in the same word or in the next one, which does not begin with `-`;
  * - `=*` the same with any text, for flags that take a value in every version of the program;
@@ -13,46 +13,46 @@
  * - `[=]` in the same word or none;
  * - `:` in the next word alone, `::` in the next two. The flag is a word by itself then.
  *
- * `-#` is a number by itself (`head -5`). A long flag is written out: programs also take its beginnings (`--o=` for
- * `--output=`), and which flag a beginning means depends on the version.
+ * `-#` is a number by itself (`head -5`). A long flag must be written in full: programs also accept abbreviations
+ * (`--o=` for `--output=`), and the meaning of an abbreviation depends on the version.
  *
  * Pure, never throws, linear in the words.
  */
 import type { Command, Field } from "../Command.ts"
 
-/** The value that a flag takes. */
+/** Kind of value that a flag takes. */
 type Value = "none" | "attached" | "plain" | "number" | "any" | "next" | "nextTwo"
 
 /** Flags and operands of a command. */
 export interface Words {
-  /** Values of each flag that is there; a flag without a value has an empty text. */
+  /** Values of each flag that is present; a flag without a value has an empty text. */
   readonly flags: ReadonlyMap<string, ReadonlyArray<string>>
   readonly operands: ReadonlyArray<Field>
-  /** True when a flag follows an operand. */
+  /** True if a flag follows an operand. */
   readonly isMixed: boolean
 }
 
 /**
- * Kinds of operands: any, none, or at most one after the flags, because a second one would be written. Each operand has
- * to match an expression.
+ * Kinds of operands: any, none, or at most one after the flags, because the program would write to a second one. With
+ * an expression, each operand has to match it.
  */
 type Operands = "any" | "none" | "one" | RegExp
 
 /**
- * Words whose text only the machine knows: none that could be a flag (`closed`); patterns for files, because no flag of
- * the program does more than read (`files`); values too, because the program does not show what is in a file
- * (`values`).
+ * Words that are known only at run time and that the program permits: only words that cannot be flags (`closed`); file
+ * patterns, because no flag of the program does more than read (`files`); also values, because the program does not
+ * show the content of files (`values`).
  */
 type Openness = "closed" | "files" | "values"
 
-/** The words that a program may be called with. */
+/** The permitted words of a program. */
 export interface Grammar {
   readonly flags: ReadonlyMap<string, Value>
   readonly operands: Operands
   readonly open: Openness
-  /** False where `-ab` is one flag. */
+  /** False if `-ab` is one flag. */
   readonly hasClusters: boolean
-  /** A further condition. */
+  /** A further condition on the words. */
   readonly check: ((words: Words, command: Command) => boolean) | undefined
 }
 
@@ -78,7 +78,7 @@ const readFlags = (text: string, hasClusters: boolean): ReadonlyMap<string, Valu
   return flags
 }
 
-/** Returns a grammar of flags and operands. */
+/** Creates a grammar of flags and operands. */
 export const makeGrammar = (flags: string, options: Partial<Omit<Grammar, "flags">> = {}): Grammar => {
   const { check, hasClusters = true, open = "closed", operands = "any" } = options
   return { flags: readFlags(flags, hasClusters), operands, open, hasClusters, check }
@@ -86,7 +86,7 @@ export const makeGrammar = (flags: string, options: Partial<Omit<Grammar, "flags
 
 const number = /^[-+]?\d[\d.]{0,30}[a-zA-Z]{0,3}$/
 
-/** Words that are read one after another, with the flags found so far. */
+/** Reads words one after another, and stores the flags found so far. */
 class WordReader {
   readonly flags = new Map<string, Array<string>>()
   at = 0
@@ -97,11 +97,11 @@ class WordReader {
   constructor(grammar: Grammar, fields: ReadonlyArray<Field>) {
     this.#grammar = grammar
     this.#fields = fields
-    // A variable may turn out to be nothing, and the next word to be its value.
+    // A variable may be empty, so that the next word is its value.
     this.#isVarying = fields.some(({ varies }) => varies)
   }
 
-  /** Notes a flag with its value; false when the value is not one that it takes. */
+  /** Records a flag with its value; returns false if the flag does not accept the value. */
   #note(flag: string, value: string, kind: Value): boolean {
     const isTaken = kind === "number" ? number.test(value) : kind !== "plain" || !value.startsWith("-")
     this.flags.set(flag, [...(this.flags.get(flag) ?? []), value])
@@ -113,7 +113,7 @@ class WordReader {
     for (let count = kind === "nextTwo" ? 2 : 1; count > 0; count--) {
       const field = this.#fields[++this.at]
       if (field === undefined || (this.#isVarying && field.text.startsWith("-"))) return false
-      // A pattern for files may become several words.
+      // A file pattern may become several words.
       if (field.glob && this.#grammar.open === "closed") return false
       if (!this.#note(flag, field.text, kind)) return false
     }
@@ -152,13 +152,13 @@ class WordReader {
     return true
   }
 
-  /** Reads the flag at the present word, with its value. */
+  /** Reads the flag at the current word, with its value. */
   readFlag(word: string): boolean {
     return word.startsWith("--") ? this.#readLong(word) : this.#readShort(word)
   }
 }
 
-/** Reads the words of a command; undefined when the grammar does not have them. */
+/** Reads the words of a command; returns `undefined` if the grammar does not permit them. */
 const readWords = (grammar: Grammar, fields: ReadonlyArray<Field>): Words | undefined => {
   const reader = new WordReader(grammar, fields)
   const operands: Array<Field> = []
@@ -177,7 +177,7 @@ const readWords = (grammar: Grammar, fields: ReadonlyArray<Field>): Words | unde
   return { flags: reader.flags, operands, isMixed }
 }
 
-/** Number of the words before the first operand; undefined when the grammar does not have them. */
+/** Returns the number of words before the first operand; `undefined` if the grammar does not permit them. */
 export const countFlagWords = (grammar: Grammar, fields: ReadonlyArray<Field>): number | undefined => {
   const reader = new WordReader(grammar, fields)
   for (; reader.at < fields.length; reader.at++) {
@@ -197,7 +197,7 @@ const hasOperands = ({ operands: kind }: Grammar, { isMixed, operands }: Words):
   return operands.every(({ glob, text, unknown }) => !glob && !unknown && kind.test(text))
 }
 
-/** Reads the words of a command whose flags and operands match a grammar; undefined for any other. */
+/** Reads the words of a command whose flags and operands match a grammar; returns `undefined` for any other command. */
 export const matchCommand = (grammar: Grammar, command: Command, fields = command.fields): Words | undefined => {
   const words = readWords(grammar, fields)
   return words !== undefined && hasOperands(grammar, words) && grammar.check?.(words, command) !== false
@@ -205,5 +205,5 @@ export const matchCommand = (grammar: Grammar, command: Command, fields = comman
     : undefined
 }
 
-/** True when one of the flags is there. */
+/** Returns true if one of the flags is present. */
 export const hasAny = ({ flags }: Words, names: ReadonlyArray<string>): boolean => names.some((name) => flags.has(name))

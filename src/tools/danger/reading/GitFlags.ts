@@ -1,10 +1,11 @@
 /**
- * Flags of the subcommands of git that read a repository. Omitted flags write a file (`--output`), run a program
- * (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edit (`config -e`) or change references.
+ * Read-only flags of the subcommands of git that read a repository. Omitted flags write a file (`--output`), run a
+ * program (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edit (`config -e`) or change
+ * references.
  *
  * **Gotchas**
  *
- * The settings of the repository may name programs that git runs without any flag: `fence/RepositorySettings` reads
+ * The settings of the repository may name programs that git runs without any flag; `fence/RepositorySettings` checks
  * them.
  */
 import { makeTable, type Command, type Field } from "../Command.ts"
@@ -39,7 +40,7 @@ const history = `
   --root --bisect --remove-empty --full-diff --always --stdin -v
 `
 
-/** Formats that verify a signature run another program. */
+/** Returns true for formats that do not verify a signature, because verification runs another program. */
 const isPlainFormat = ({ flags }: Words): boolean =>
   ["--format", "--pretty"].every(
     (flag) => flags.get(flag)?.every((value) => !/%[-+ ]?G|signature/i.test(value)) !== false
@@ -70,12 +71,12 @@ const references = `
   --column[=] --no-column --ignore-case --omit-empty
 `
 
-/** True when no variable that turns out to be nothing could make a flag the value of another one. */
+/** Returns true if no empty variable could make a flag the value of another flag. */
 const isWritten = ({ fields }: Command): boolean => !fields.some(({ varies }) => varies)
 
 const listing = ["--list", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"]
 
-/** Without a flag that lists, an operand is the name of a new reference. */
+/** Without a flag that lists references, an operand is the name of a new reference. */
 const isReferenceListing =
   (more: ReadonlyArray<string>) =>
   (words: Words, command: Command): boolean =>
@@ -87,7 +88,7 @@ const branch = makeGrammar(
 )
 const tag = makeGrammar(`-li -n[=] --list ${references}`, { check: isReferenceListing(["-l"]) })
 
-/** Values of a setting, and nothing that edits them. */
+/** Grammar for reading the values of settings without editing them. */
 const config = makeGrammar(
   `
   -lz --list --get --get-all --get-regexp --get-urlmatch --global --local --system --worktree --show-origin
@@ -112,7 +113,7 @@ const config = makeGrammar(
 
 const isBare = ({ operands }: Words): boolean => operands.length === 0
 
-/** Flags by subcommand. */
+/** Grammars by subcommand. */
 export const subcommands = makeTable<Grammar>([
   [
     "log show whatchanged rev-list",
@@ -182,7 +183,7 @@ export const subcommands = makeTable<Grammar>([
   ["config", config]
 ])
 
-/** Flags of a second word, and of the lack of one. */
+/** Grammars by second word, and for a missing second word. */
 const nested: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
   [
     "remote",
@@ -205,8 +206,8 @@ const nested: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
 const isGlobal = /^(?:-P|--no-pager|--no-optional-locks|--literal-pathspecs)$/
 
 /**
- * Words that follow the subcommand, with the grammar that they have to match; undefined for a subcommand that may do
- * more.
+ * Returns the words after the subcommand, with the grammar that they have to match; `undefined` for a subcommand that
+ * may do more than read.
  */
 export const readSubcommand = (
   fields: ReadonlyArray<Field>

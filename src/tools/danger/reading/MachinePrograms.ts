@@ -1,12 +1,12 @@
 /**
- * Flags of programs that inspect the machine, its services and its installed packages. Omitted flags and operands
- * change something (`date -s`, `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reach another machine
+ * Read-only flags of programs that inspect the machine, its services and its installed packages. Omitted flags and
+ * operands change something (`date -s`, `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reach another machine
  * (`systemctl -H`, `pip --index-url`, `ss -r`, `ss HOST`) or write (`pip --log`).
  *
  * **Gotchas**
  *
- * `npm ls`, `pip freeze` and `podman` are not here: the first writes its log and its cache where a file of the project
- * says, the second starts tools of the repositories that it finds, the third makes its storage.
+ * `npm ls`, `pip freeze` and `podman` are excluded: `npm ls` writes its log and cache to a location that a file of the
+ * project can set, `pip freeze` starts tools of the repositories that it finds, and `podman` creates its storage.
  */
 import { makeTable, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, type Words } from "./FlagGrammar.ts"
@@ -16,7 +16,7 @@ const makeValueGrammar = (flags: string): Grammar => makeGrammar(flags, { open: 
 
 const isPlainFormat = (value: string): boolean => !/environ/i.test(value)
 
-/** Without `e` and `E`, with which it shows the environments of processes. */
+/** `e` and `E` are excluded, because they show the environments of processes. */
 const ps = makeGrammar(
   "-AadefFjlLTHwycMN -o= -O= -p= -u= -U= -C= -g= -G= -t= -s= -q= -k= --forest --sort=* --no-headers " +
     "--no-heading --headers --pid= --ppid=\n   --user= --User= --cols=# --columns=# --rows=# --width=# --format= " +
@@ -28,13 +28,13 @@ const ps = makeGrammar(
   }
 )
 
-/** Programs whose first word says what they do. */
+/** Creates a table for programs whose first word is a subcommand. */
 const makeVerbTable = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> =>
   makeTable(rows)
 
 const format = "--format=* -f=*"
 
-/** Flags by the first word of docker. */
+/** Grammars by the first word of docker. */
 const docker = makeVerbTable([
   ["ps", makeGrammar("-aqls -n=# -f= --filter= --format=* --no-trunc --all --quiet --latest --last=# --size")],
   ["images", makeGrammar("-aq -f= --filter= --format=* --no-trunc --all --quiet --digests")],
@@ -53,7 +53,7 @@ const systemctl = makeVerbTable([
   ["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]
 ])
 
-/** Without its caches, its log and other machines. */
+/** Excludes caches, logs and other machines. */
 const pip = makeVerbTable([
   [
     "list",
@@ -74,14 +74,14 @@ export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTabl
   ["hermes", makeVerbTable([["version", makeGrammar("", { operands: "none" })]])]
 ])
 
-/** Words of a filter of `ss`. It asks the network for the address of any other word. */
+/** Words of a filter of `ss`. `ss` resolves any other word over the network. */
 const filterWords = parseNames(`
   state exclude sport dport src dst and or not eq ne lt le gt ge = == != < <= > >= ( ) ! all connected synchronized
   bucket big listening established closed closing syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait close-wait last-ack
 `)
 const address = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?)?(?::\d{1,5})?$/
 
-/** True for a filter of sockets that names no host. */
+/** Returns true for a filter of sockets that names no host. */
 const isSocketFilter = ({ operands }: Words): boolean =>
   operands.every(
     ({ glob, text, unknown }) =>
@@ -93,10 +93,10 @@ const isSocketFilter = ({ operands }: Words): boolean =>
         .every((word) => filterWords.has(word) || address.test(word))
   )
 
-/** The words of a date to show, never one to set. */
+/** Returns true if the operands format a date and do not set it. */
 const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
 
-/** Flags of programs that look at the machine. */
+/** Read-only flags of programs that inspect the machine. */
 export const machinePrograms = makeTable<Grammar>([
   ["ps", ps],
   [
@@ -152,7 +152,7 @@ export const machinePrograms = makeTable<Grammar>([
       { check: isSocketFilter }
     )
   ],
-  // Not `-m`, which runs `gzip`.
+  // `-m` is excluded, because it runs `gzip`.
   ["locale", makeFileGrammar("-ackv --all-locales --category-name --keyword-name --verbose")],
   ["getconf", makeFileGrammar("-a -v=")],
   ["tty", makeFileGrammar("-s --silent --quiet")],
@@ -176,7 +176,7 @@ export const versioned = parseNames(`
   bwrap strace
 `)
 
-/** The short flag with which some of them do so. */
+/** The short version flag of some of these programs. */
 export const versionFlags = makeTable([
   ["node ruby perl", "-v"],
   ["python python3 python2 tmux", "-V"],

@@ -1,11 +1,14 @@
 /**
- * Programs whose words are a language: `sed`, `awk`, `find`, and the listings of `tar`. Each is known by the part of
- * its language that only shows something.
+ * Programs whose arguments form a language: `sed`, `awk`, `find`, and the listings of `tar`. For each program, only the
+ * read-only part of the language is recognized. Each is known by the part of its language that only shows something.
  */
 import { makeTable, type Command, type Field, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, matchCommand, type Words } from "./FlagGrammar.ts"
 
-/** Text up to a delimiter; a bracket expression may not hold one, because systems disagree on what it means there. */
+/**
+ * Returns a pattern for text up to a delimiter. A bracket expression may not contain the delimiter, because systems
+ * interpret it differently there.
+ */
 const makeUpToPattern = (delimiter: string): string =>
   String.raw`(?:(?!${delimiter})[^\\;\n[]|\\[^\n;]|\[(?:(?!${delimiter})[^\]\\;\n])+\])*`
 
@@ -17,7 +20,7 @@ const sedCommand = new RegExp(
   String.raw`^\s*(?:${address}(?:,(?:[+~]\d+|${address}))?\s*)?(?:!\s*)?(?:[pdqQ=]|${substitution})?\s*$`
 )
 
-/** True for a script that prints, deletes and substitutes, and writes no file. */
+/** Returns true for a script that prints, deletes and substitutes, and writes no file. */
 const isPlainSed = (script: string): boolean =>
   script.length <= 500 &&
   script
@@ -26,7 +29,7 @@ const isPlainSed = (script: string): boolean =>
     .every((part) => sedCommand.test(part)) &&
   script.split(/[;\n]/).length <= 32
 
-/** A name that `find` puts into its place is no script. */
+/** Returns true if the script is not a name inserted by `find`. */
 const isOwnScript = (script: Field): boolean =>
   !script.unknown && !script.varies && !script.glob && !script.text.includes("{}")
 
@@ -44,7 +47,7 @@ const sed = makeGrammar(
 
 const awkWrites = /system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV|PROCINFO|SYMTAB|FUNCTAB/
 
-/** A comparison of a pattern, before any action and any text in quotes: no output goes anywhere there. */
+/** Matches a comparison in a pattern, before any action and any quoted text, so that no output can be redirected. */
 const comparison = /^([^{}"'/\\>|@`]{0,200})>=?/
 
 const isPlainAwk = (script: string): boolean => {
@@ -53,7 +56,7 @@ const isPlainAwk = (script: string): boolean => {
   return script.length <= 2_000 && !awkWrites.test(text)
 }
 
-/** A file of this name is a connection. */
+/** Returns true for a file name that opens a connection. */
 const isConnection = ({ text }: Field): boolean => /^\/+inet/.test(text)
 
 const awk = makeGrammar("-F=* -v=*", {
@@ -65,7 +68,7 @@ const awk = makeGrammar("-F=* -v=*", {
     files.every((file) => !file.text.startsWith("-") && !isConnection(file))
 })
 
-/** Tests and actions of `find` without a value, and those with one. */
+/** Tests and actions of `find` that take no value. */
 const findAlone = parseNames(`
   -print -print0 -ls -prune -o -or -a -and -not ! ( ) , -empty -d -depth -xdev -mount -follow -readable -writable
   -executable -true -false -quit -daystart -noleaf -nouser -nogroup -nowarn -warn -ignore_readdir_race
@@ -78,7 +81,7 @@ const findValued = parseNames(`
 `)
 const findStart = /^(?:-[HLPEsX]|-O\d)$/
 
-/** True for a command that names nothing but places below the directory of the call. */
+/** Returns true for a command that names only paths below the directory of the call. */
 export const isBelowDirectory = ({ cwd, fields, isAway }: Command): boolean =>
   cwd === undefined &&
   !isAway &&
@@ -86,7 +89,7 @@ export const isBelowDirectory = ({ cwd, fields, isAway }: Command): boolean =>
     ({ commands, text, unknown }) => !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text)
   )
 
-/** Index of the word that ends a command of `-exec`; undefined where programs disagree on it. */
+/** Returns the index of the word that ends a command of `-exec`; `undefined` if programs disagree on it. */
 const findCommandEnd = (args: ReadonlyArray<string>, start: number): number | undefined => {
   for (let index = start; index < args.length; index++) {
     if (args[index] === ";") return index
@@ -95,7 +98,7 @@ const findCommandEnd = (args: ReadonlyArray<string>, start: number): number | un
   return undefined
 }
 
-/** True for a search that writes nothing; the command after `-exec` is judged on its own. */
+/** Returns true for a search that writes nothing. The command after `-exec` is judged separately. */
 const isPlainFind = (command: Command): boolean => {
   const { args, fields } = command
   const isVarying = fields.some(({ varies }) => varies)
@@ -117,7 +120,7 @@ const isPlainFind = (command: Command): boolean => {
   return true
 }
 
-/** Of an archive on this machine the names alone; a colon would name another machine. */
+/** Returns true for a listing of the names in an archive on this machine; a colon would name another machine. */
 const isPlainListing = ({ args }: Command): boolean =>
   /^-?t[vzjJf]*$/.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-") && !arg.includes(":"))
 
@@ -126,7 +129,7 @@ const makeMatcher =
   (command: Command): boolean =>
     matchCommand(grammar, command) !== undefined
 
-/** Programs whose words are a language, each with its condition. */
+/** Programs whose arguments form a language, each with its condition. */
 export const scripted = makeTable<(command: Command) => boolean>([
   ["sed", makeMatcher(sed)],
   ["awk gawk mawk", makeMatcher(awk)],
@@ -134,5 +137,5 @@ export const scripted = makeTable<(command: Command) => boolean>([
   ["tar", isPlainListing]
 ])
 
-/** True when a command that `find` or `xargs` runs has the names that it is handed as words by themselves. */
+/** Returns true if a command run by `find` or `xargs` receives the inserted names as separate words. */
 export const hasWholeNames = ({ args }: Command): boolean => args.every((arg) => arg === "{}" || !arg.includes("{}"))

@@ -1,6 +1,6 @@
 /**
- * Words of the shell's builtin commands. Some evaluate their arguments, and a subscript in an argument runs a command
- * (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
+ * Read-only words of the shell's builtin commands. Some evaluate their arguments, and a subscript in an argument runs a
+ * command (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
  */
 import { makeTable, type Command, type Field } from "../Command.ts"
 import { countFlagWords, type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -22,7 +22,7 @@ const binary = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$/
 /** Shell parameters whose value is always a number. */
 const isNumber = ({ shown }: Field): boolean => /^\$[?#$!]$/.test(shown)
 
-/** True when the test has the same form regardless of values that are known only at run time. */
+/** Returns true if the test has the same form regardless of values that are known only at run time. */
 const hasOneForm = (fields: ReadonlyArray<Field>): boolean => {
   const words = fields[0]?.text === "!" && !fields[0].unknown ? fields.slice(1) : fields
   const isOpen = (field: Field | undefined): boolean => field !== undefined && field.unknown && !isNumber(field)
@@ -42,7 +42,7 @@ const isNumbered =
   ({ fields }: Command): boolean =>
     fields.every((field) => isNumber(field) || (!field.unknown && pattern.test(field.text)))
 
-/** Commands of the shell by their flags. */
+/** Builtin commands of the shell and their flags. */
 export const builtins = makeTable<Grammar>([
   ["jobs", makeGrammar("-lnprs", { operands: /^%?[\w+%-]*$/ })],
   ["dirs", makeGrammar("-lpv", { operands: /^\+\d+$/ })],
@@ -60,18 +60,18 @@ export const builtins = makeTable<Grammar>([
   ["type", makeGrammar("-afpPt", { open: "values" })]
 ])
 
-/** Commands of the shell whose words are no flags, each with a condition. */
+/** Builtin commands of the shell whose words are not flags, each with a condition. */
 export const tests = makeTable<(command: Command) => boolean>([
   ["echo true false : expr", () => true],
   ["exit return break continue", isNumbered(/^\d{1,9}$/)],
   ["wait", isNumbered(/^(?:-[nf]|%?\d{1,9})$/)],
   ["printf", isPlainFormat],
   ["test [", isPlainTest],
-  // Its numbers are expressions, which may hold commands.
+  // Numeric operands are expressions, which may contain commands.
   ["[[", ({ args }) => !args.some((arg) => /^-(?:v|R|eq|ne|lt|le|gt|ge)$/.test(arg))]
 ])
 
-/** Flags of programs that run the rest of their words, which are judged separately. */
+/** Flags of programs that run their remaining words, which are judged separately. */
 const wrapping = makeTable<Grammar>([
   ["time", makeGrammar("-p")],
   ["timeout", makeGrammar("-v -k= -s= --foreground --preserve-status --verbose --kill-after= --signal=")],
@@ -89,10 +89,10 @@ const wrapping = makeTable<Grammar>([
   ]
 ])
 
-/** True for a program that runs the rest of its words. */
+/** Returns true for a program that runs its remaining words. */
 export const isWrapping = (program: string): boolean => wrapping.has(program)
 
-/** True when the flags of a wrapper are harmless, so that only the program after them must be judged. */
+/** Returns true if the flags of a wrapper are harmless, so that only the program after them must be judged. */
 export const isPlainWrapper = ({ called, fields, program }: Command): boolean => {
   const grammar = wrapping.get(program)
   if (grammar === undefined) return false
@@ -108,16 +108,17 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
   return inner === undefined ? at >= fields.length : inner.length === fields.length - at
 }
 
-/** Flags of a shell in front of a script, the one that it follows last. */
+/** Flags of a shell before a script; the flag directly before the script comes last. */
 const scriptFlags = /^(?:(?:-[eux]+|-[eux]*o (?:pipefail|errexit|nounset)) )*-[eux]*c$/
 
 /**
- * Syntax that the plain shell of a system may read differently from bash: a quote, a redirection or a terminator that
- * it lacks.
+ * Syntax that the system's plain shell may read differently from bash: an unsupported quote, redirection or terminator.
  */
 const unlikeBash = /\$['"]|\[\[|[<>]\(|<<<|&>|\|&|;&|;;&/
 
-/** Returns the script of `bash -c SCRIPT` and `sh -c SCRIPT`; undefined where words follow it, or are not known. */
+/**
+ * Returns the script of `bash -c SCRIPT` and `sh -c SCRIPT`; `undefined` if words follow the script or are not known.
+ */
 export const findShellScript = ({ fields, program }: Command): string | undefined => {
   const script = fields.at(-1)
   const flags = fields.slice(0, -1)

@@ -1,11 +1,11 @@
 /**
- * Sentences for questions: the reason why a command is more than one that is not known to only read.
+ * Sentences for questions: they explain why a command is dangerous beyond not being known to be read-only.
  *
  * **Gotchas**
  *
- * The list need not be complete: a sandbox stops these commands; without one, every command that is not known to only
- * read is asked about. A finding states what an approval of a prefix may not hold for, or what the name of a program
- * does not reveal: `chmod`, `kill` and `sh -c` have no explanation.
+ * The list need not be complete: a sandbox stops these commands, and without a sandbox, every command that is not known
+ * to be read-only leads to a question. A finding names dangers that an approval of a prefix may not cover, or that the
+ * name of a program does not reveal: `chmod`, `kill` and `sh -c` have no explanation.
  */
 import {
   makeFinding,
@@ -90,11 +90,11 @@ const findConfigurationChange: Rule = (command) => {
 export const blind = parseNames(
   "ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git"
 )
-/** Reading these is daily work. */
+/** Secret files whose reading is routine work. */
 const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
 const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|cp|mv|tee|openssl|sort|jq|yq)$/
 
-/** Paths that a command may read: its operands, values of flags, and its input. */
+/** Returns the paths that a command may read: its operands, values of flags, and its input. */
 export const listSources = ({ fields, redirects }: Pick<Command, "fields" | "redirects">): ReadonlyArray<string> => [
   ...fields.flatMap(({ shown }) => {
     const value = shown.slice(Math.max(shown.lastIndexOf("="), shown.lastIndexOf("@")) + 1)
@@ -145,7 +145,7 @@ const toBaseName = (path: string): string =>
     .split("/")
     .at(-1) ?? ""
 
-/** Files that a command downloads, by their names alone. */
+/** Returns the files that a command downloads, by name only. */
 const listSavedFiles = (command: Command): ReadonlyArray<string> => {
   const { args, input, program } = command
   const [isDownload, isFed] = [downloaders.has(program), hasDownload(input)]
@@ -161,7 +161,7 @@ const listSavedFiles = (command: Command): ReadonlyArray<string> => {
   ].map(toBaseName)
 }
 
-/** A download whose file the same line runs. */
+/** Finds a download whose file is run in the same line. */
 export const findRunDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
   const files = new Set<string>()
   const isRun = ({ args, called: { text }, program }: Command): boolean =>
@@ -176,7 +176,7 @@ export const findRunDownload = (commands: ReadonlyArray<Command>): Finding | und
   return undefined
 }
 
-/** Explanations. */
+/** Rules for explanations. */
 export const rules: ReadonlyArray<Rule> = [
   findCredentialRead,
   findConfigurationChange,

@@ -1,6 +1,6 @@
 /**
- * The floor, which no flag, mode or approval lifts: deletion of the root, a system directory or a home, file systems
- * and raw disks, fork bombs, killing every process, shutting down.
+ * The floor, which no flag, mode or approval overrides: deletion of the root, a system directory or a home directory,
+ * file systems and raw disks, fork bombs, killing every process, shutting down.
  */
 import {
   makeFloorFinding,
@@ -19,7 +19,7 @@ const down = "shutdown or restart of the machine"
 const everybody = "kill of every process"
 const notHelp = /^(?!-[hV]$|.*(?:^| )--(?:help|version)(?: |$))/
 
-/** By their names and words alone. */
+/** Dangers that are recognized by names and words alone. */
 const rows: ReadonlyArray<Row> = [
   [/^(?:mkfs(?:\..+)?|mke2fs|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/, notHelp, "disk", "making of a file system"],
   [/^(?:format-volume|clear-disk)$/, /^/, "disk", "making of a file system"],
@@ -47,7 +47,7 @@ const rows: ReadonlyArray<Row> = [
   [/^(?:busctl|dbus-send|gdbus|qdbus)$/, /\b(?:poweroff|reboot|halt)\b/i, "shutdown", down],
   [/^tee$/, /(?:^| )\/proc\/sysrq-trigger(?: |$)/, "shutdown", down],
   [/^killall5$/, /^/, "process kill", everybody],
-  // The first flag is the signal.
+  // The first flag is the signal; a later `-1` selects every process.
   [/^kill$/, /^(?!.*(?:^| )(?:-l|-L|--list\S*)(?: |$))(?:[^-]\S* )*-\S+(?: .*)? -0*1(?: |$)/, "process kill", everybody]
 ]
 
@@ -84,7 +84,10 @@ const places = { root: "the root directory", system: "a system directory", home:
 
 const containers = /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/
 
-/** Deletes everything below an essential directory. In a container, only the container's directory is affected. */
+/**
+ * Finds a deletion of everything below an essential directory. In a container, only the container's directory is
+ * affected.
+ */
 const findTreeDeletion: Rule = (command) => {
   const { args, cwd, fields, program, wrappers } = command
   if (!deleters.has(program)) return undefined
@@ -121,7 +124,7 @@ const findForkBomb: Rule = ({ inside, program, terminator }) =>
 
 const destructive: ReadonlyArray<Rule> = [findNamedDanger, findDeviceWrite, findTreeDeletion]
 
-/** Applies the same rule to a program that may run the rest of its words, known as a wrapper or not. */
+/** Applies the same rule to a program that may run its remaining words, whether it is a known wrapper or not. */
 const findHiddenDanger: Rule = (command) => {
   if (isProse(command) || containers.test(command.program)) return undefined
   const seen = new Set<string>()
@@ -142,5 +145,5 @@ const findHiddenDanger: Rule = (command) => {
   return undefined
 }
 
-/** The floor. */
+/** Rules of the floor. */
 export const rules: ReadonlyArray<Rule> = [...destructive, findSearchDeletion, findForkBomb, findHiddenDanger]

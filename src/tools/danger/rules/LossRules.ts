@@ -1,6 +1,6 @@
 /**
- * Losses that a sandbox does not prevent: of files of the working tree, uncommitted work, history of repositories, data
- * in databases; and publication.
+ * Finds losses that a sandbox does not prevent: loss of files of the working tree, uncommitted work, history of
+ * repositories and data in databases; and publication.
  */
 import {
   makeFinding,
@@ -15,16 +15,16 @@ import {
   type Rule
 } from "../Command.ts"
 
-/** Programs that delete what they are given. */
+/** Programs that delete their operands. */
 export const deleters = parseNames("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
 
-/** True for a deletion of whole trees. */
+/** Returns true for a deletion of whole trees. */
 export const isRecursive = ({ args, program }: Command): boolean =>
   program === "rimraf" ||
   hasFlag(args, "rR", ["recursive", "recurse"]) ||
   args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
 
-/** True for a search that deletes what it finds. */
+/** Returns true for a search that deletes its results. */
 export const isSearchDeletion = ({ args, program }: Command): boolean =>
   /^(?:find|gfind|bfs)$/.test(program) &&
   args.some(
@@ -63,7 +63,7 @@ const findEmptying: Rule = ({ args, fields, program }) => {
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
-/** The subcommand of git and the words after it. */
+/** Returns the subcommand of git and the words after it. */
 export const readGitSubcommand = (args: ReadonlyArray<string>): string => {
   let index = 0
   while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
@@ -160,7 +160,7 @@ const truncate = /\btruncate\s+(?:table\s+)?["'`\w]/i
 const deletes = /\bdelete\s+from\s+[^\s;]/gi
 const updates = /\bupdate\s+[^\s;]{1,200}\s+set\s/gi
 
-/** Finds a statement without a condition: none between its verb and the end of its line, or the next statement. */
+/** Returns true if a statement has no condition between its verb and the end of its line or the next statement. */
 const isWhole = (text: string, verb: RegExp): boolean => {
   const found = Array.from(text.matchAll(verb), ({ 0: words, index }) => ({ from: index, to: index + words.length }))
   return found.some(({ to }, index) => {
@@ -178,7 +178,7 @@ const judgeStatement = (text: string): Finding | undefined => {
   return isWhole(short, updates) ? makeFinding("database", "SQL UPDATE without WHERE") : undefined
 }
 
-/** Statements in the arguments, the input and the documents of programs that may run them. */
+/** Finds losses in statements in the arguments, the input and the here-documents of programs that may run them. */
 const findDatabaseLoss: Rule = ({ args, input, program, redirects, stdin }) => {
   if (!databases.has(program)) return undefined
   const documents = redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text)
@@ -195,7 +195,7 @@ const removing = new RegExp(
     "terminate-instances|delete-.+)$"
 )
 
-/** Removal of remote resources: in a cloud, a cluster, a container engine. */
+/** Finds the removal of remote resources: in a cloud, a cluster, a container engine. */
 const findRemoteRemoval: Rule = ({ args, program }) =>
   clouds.test(program) &&
   (selectOperands(args)
@@ -208,5 +208,5 @@ const findRemoteRemoval: Rule = ({ args, program }) =>
 /** Losses of files and of uncommitted work, which an undo may cover. */
 export const losses: ReadonlyArray<Rule> = [findDeletion, findEmptying, makeRowRule(repositories, readGitSubcommand)]
 
-/** All losses. */
+/** Rules for all losses. */
 export const rules: ReadonlyArray<Rule> = [...losses, makeRowRule(elsewhere), findDatabaseLoss, findRemoteRemoval]

@@ -1,13 +1,13 @@
 /**
- * Compaction by a plan: whole units of the conversation are preserved verbatim; in the older ones either each tool
- * result becomes a line, or a summary replaces them all.
+ * Compacts by a plan: the newest units of the conversation are preserved verbatim. In the older units, either each tool
+ * result becomes one line, or one summary replaces all of them.
  *
  * **Details**
  *
  * An iteration is an answer with the user's messages before it and the results after it; a user round extends from a
  * user message to the next answer without calls. Old results keep their calls, so that every call has its result. The
- * newest user message is preserved verbatim after a summary. If the old part exceeds the window of the summarising
- * model, it is passed in parts that end between two units, each with the summary so far.
+ * newest user message is preserved verbatim after a summary. If the old part exceeds the context window of the
+ * summarizing model, it is passed in parts that end between two units, each with the summary so far.
  *
  * Source: `nexau.md` §4.
  */
@@ -18,10 +18,10 @@ import * as Prune from "./Prune.ts"
 import * as Split from "./Split.ts"
 import * as SummaryText from "./SummaryText.ts"
 
-/** Text in the place of an old result. */
+/** Text that replaces an old result. */
 export const placeholder = "[Old tool result, compacted to save room]"
 
-/** Tokens that a request for a summary leaves free. */
+/** Tokens reserved in a request for a summary. */
 const reserved = 4_096
 
 type Messages = ReadonlyArray<Prompt.Message>
@@ -29,7 +29,7 @@ type Messages = ReadonlyArray<Prompt.Message>
 const hasCalls = (message: Prompt.Message): boolean =>
   message.role === "assistant" && message.content.some(({ type }) => type === "tool-call")
 
-/** The conversation after the system prompt, in units. */
+/** Splits the conversation after the system prompt into units. */
 const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let isOpen = false
@@ -43,7 +43,7 @@ const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]
         : message.role === "user" && !isOpen
     if (before === undefined || starts) found.push([message])
     else before.push(message)
-    // Open: the unit has not had its answer yet.
+    // A unit is open until it contains its answer.
     if (unit === "iteration") isOpen = message.role === "user"
     else
       isOpen =
@@ -68,7 +68,7 @@ const replaceOldResults = (messages: Messages, end: number, tools: ReadonlyArray
       : Prompt.toolMessage({ content, options: message.options })
   })
 
-/** Old units in parts that fit `most` tokens each; a unit that is larger alone is a part. */
+/** Groups old units into parts of at most `most` tokens; a larger unit is a part by itself. */
 const groupUnits = (old: ReadonlyArray<Messages>, most: number): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let tokens = 0
@@ -86,7 +86,7 @@ const groupUnits = (old: ReadonlyArray<Messages>, most: number): ReadonlyArray<M
   return found
 }
 
-/** Asks for the summary of a part, which brings an earlier one up to date. */
+/** Asks for the summary of a part, which updates an earlier summary. */
 export type Summarise<E> = (middle: Messages, previous: string | undefined) => Effect.Effect<string, E>
 
 /** Returns the compacted conversation; the same messages if it cannot be reduced. */

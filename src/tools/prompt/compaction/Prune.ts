@@ -12,16 +12,16 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../base/domain/Json.ts"
 
-/** Characters of a result that is short enough to stay. */
+/** Maximum number of characters of a result that is not shortened. */
 const shortResult = 200
-/** Characters of the arguments of a call that are short enough to stay. */
+/** Maximum number of characters of a call's arguments that are not shortened. */
 const shortArguments = 500
 /** Maximum number of retained characters of a text in longer arguments. */
 const argumentChars = 200
 const commandChars = 80
 const errorChars = 200
 
-/** Text of a result, as a model reads it. */
+/** Returns the text of a result as a model reads it. */
 export const readResultText = (part: Prompt.ToolResultPart): string =>
   part.modelOutput === undefined
     ? Json.toText(part.result)
@@ -54,7 +54,7 @@ const readExitCode = (result: unknown): number | undefined => {
 
 const errorWords = /error|exception|fatal|panic|denied|refused|not found|no such|timed? ?out|cannot/i
 
-/** Line of a failure that names it; a note that is written later needs its exact words. */
+/** Finds the line that names a failure, because a later note needs its exact words. */
 const findErrorLine = (text: string): string => {
   const found = text.split(/\n|\\n/).find((one) => errorWords.test(one))
   return found === undefined ? "" : `; it said: ${toShortLine(found, errorChars)}`
@@ -77,7 +77,7 @@ const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart 
   )
 }
 
-/** Characters of a line of {@link summarizeResult} at most. */
+/** Maximum number of characters of a line of {@link summarizeResult}. */
 const lineMost = 600
 
 /** Returns whether a text is already the summary line of a result. */
@@ -95,7 +95,7 @@ const shortenStrings = (value: unknown, depth = 0): unknown => {
     : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shortenStrings(item, depth + 1)]))
 }
 
-/** A message without its images and other files, which are named. */
+/** Replaces images and other files in a message with labels. */
 export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
   const describeFile = (part: { readonly mediaType: string; readonly fileName?: string | undefined }): string =>
     `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}, left out to save room]`
@@ -114,7 +114,7 @@ export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
   }
 }
 
-/** A result with another text. */
+/** Returns a result with another text. */
 export const replaceResultText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
   Prompt.toolResultPart({
     id: part.id,
@@ -132,7 +132,7 @@ export const prune = (
   to: number
 ): ReadonlyArray<Prompt.Message> => {
   const calls = new Map<string, Prompt.ToolCallPart>()
-  /** Positions of the newest of several equal results. */
+  /** Positions of the newest among equal results. */
   const newest = new Map<string, number>()
   messages.forEach((message, at) => {
     if (typeof message.content === "string") return

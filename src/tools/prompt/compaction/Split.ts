@@ -17,7 +17,7 @@ const charsPerToken = 4
 const messageTokens = 10
 const fileTokens = 1_600
 
-/** Messages of the tail at least. */
+/** Minimum number of messages in the tail. */
 const leastTail = 3
 
 const countChars = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart | Prompt.ToolMessagePart): number => {
@@ -38,7 +38,7 @@ const countChars = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart |
   }
 }
 
-/** Estimated tokens of a message. */
+/** Estimates the tokens of a message. */
 const estimateTokens = ({ content }: Prompt.Message): number =>
   messageTokens +
   Math.ceil(
@@ -46,11 +46,11 @@ const estimateTokens = ({ content }: Prompt.Message): number =>
       charsPerToken
   )
 
-/** Estimated tokens of messages. */
+/** Estimates the tokens of messages. */
 export const estimateTotalTokens = (messages: ReadonlyArray<Prompt.Message>): number =>
   messages.reduce((sum, message) => sum + estimateTokens(message), 0)
 
-/** Number of messages at the end that fit `tokens`. */
+/** Returns the number of messages at the end that fit in `tokens`. */
 export const countFittingMessages = (messages: ReadonlyArray<Prompt.Message>, tokens: number): number => {
   let left = tokens
   let count = 0
@@ -71,14 +71,14 @@ export interface Parts {
   readonly tail: ReadonlyArray<Prompt.Message>
 }
 
-/** End of the head: after the first messages and the results of their calls. */
+/** Finds the end of the head: after the first messages and the results of their calls. */
 const findHeadEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: number): number => {
   let end = Math.min(messages.length, (messages[0]?.role === "system" ? 1 : 0) + protectFirst)
   while (messages[end]?.role === "tool") end++
   return end
 }
 
-/** Divides a conversation; undefined when there is nothing between head and tail. */
+/** Divides a conversation; returns `undefined` if there are no messages between head and tail. */
 export const split = (
   messages: ReadonlyArray<Prompt.Message>,
   {
@@ -100,13 +100,13 @@ export const split = (
   return splitAt(messages, start, end)
 }
 
-/** Begin of the newest exchanges. */
+/** Finds the start of the newest exchanges. */
 const findTailStart = (messages: ReadonlyArray<Prompt.Message>, exchanges: number): number => {
   const users = messages.flatMap(({ role }, index) => (role === "user" ? [index] : []))
   return users.at(-exchanges) ?? 0
 }
 
-/** The parts between two places; undefined when there is nothing between them. */
+/** Divides a conversation at two positions; returns `undefined` if there are no messages between them. */
 const splitAt = (messages: ReadonlyArray<Prompt.Message>, start: number, end: number): Parts | undefined => {
   if (end <= start) return undefined
   const user = messages.findLastIndex(({ role }) => role === "user")

@@ -1,11 +1,11 @@
 /**
- * Texts of a compaction: the question for a summary, and the summary as the conversation holds it.
+ * Texts of a compaction: the request for a summary, and the summary as stored in the conversation.
  *
  * **Details**
  *
- * The summary model receives the messages as text, each bounded, without known secrets. If the conversation already has
- * a summary, the model is asked to update it, so that summaries are not summarized. Its answer is enclosed in fixed
- * lines that explain it to the next reader.
+ * The summary model receives the messages as text, each limited in length and without known secrets. If the
+ * conversation already has a summary, the model is asked to update it, so that summaries are not summarized. Its answer
+ * is enclosed in fixed lines that explain it to the next reader.
  *
  * Source: `hermes-llm.md` §10.5.
  */
@@ -61,8 +61,8 @@ const renderTurn = (message: Prompt.Message): string => {
 const redactText = (text: string): string => Redaction.redactText(text.toWellFormed())
 
 /**
- * The end of a conversation as text, in about this many characters; each message is bounded, and known secrets are
- * masked.
+ * Renders the end of a conversation as text with about this many characters. Each message is limited in length, and
+ * known secrets are masked.
  */
 export const renderTranscript = (messages: ReadonlyArray<Prompt.Message>, most: number): string => {
   const texts: Array<string> = []
@@ -93,18 +93,18 @@ const sections = [
   "Critical Context: values, names and numbers that would be lost"
 ]
 
-/** Question for a summary. */
+/** Request for a summary. */
 export interface SummaryQuestion {
   readonly middle: ReadonlyArray<Prompt.Message>
   readonly previous: string | undefined
   readonly focus: string | undefined
-  /** Instructions in place of the sections. */
+  /** Instructions that replace the default sections. */
   readonly prompt?: string | undefined
-  /** Tokens that the summary should have. */
+  /** Target number of tokens of the summary. */
   readonly tokens: number
 }
 
-/** The question as one message. */
+/** Builds the request as one message. */
 export const buildQuestion = ({ focus, middle, previous, prompt, tokens }: SummaryQuestion): Prompt.Message => {
   const turns = redactText(
     middle
@@ -140,7 +140,7 @@ const preamble =
   "newest message of the user. Memory in the system prompt stays valid.]"
 const ending = "[End of the summary. The conversation goes on below.]"
 
-/** Text of a summary in a conversation. */
+/** Returns the text of a summary for the conversation. */
 export const frameSummary = (summary: string): string =>
   [preamble, redactText(TextHygiene.stripFences(summary)).trim(), ending].join("\n\n")
 
@@ -152,19 +152,19 @@ export const itemText =
   "[Earlier messages of this conversation were compacted by the provider and cannot be read here. " +
   "`session_search` finds them.]"
 
-/** The summary that a text of {@link frameSummary} holds. */
+/** Extracts the summary from a text created by {@link frameSummary}. */
 const extractSummary = (text: string): string | undefined => {
   const from = text.indexOf(preamble)
   const to = text.indexOf(ending, from)
   return from !== 0 || to < 0 ? undefined : text.slice(from + preamble.length, to).trim()
 }
 
-/** Returns whether a message replaces others: a summary, or the item of a provider. */
+/** Returns true if a message replaces other messages: a summary, or the item of a provider. */
 export const isStandIn = (message: Prompt.Message): boolean =>
   findSummary(message) !== undefined ||
   (message.role === "user" && message.content.some((part) => part.type === "text" && part.text === itemText))
 
-/** The summary that a message is; undefined of every other message. */
+/** Returns the summary contained in a message; `undefined` for every other message. */
 export const findSummary = (message: Prompt.Message): string | undefined => {
   if (message.role !== "user" || message.content.length !== 1) return undefined
   const [part] = message.content

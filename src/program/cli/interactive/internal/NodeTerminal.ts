@@ -1,5 +1,5 @@
 /**
- * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
+ * The terminal of this process: stdin in raw mode, and stdout, or stderr if stdout is a file or a pipe.
  *
  * The terminal is restored on exit, also if the process ends by a signal or an error. Closing the terminal ends the
  * input; later output is dropped.
@@ -18,7 +18,7 @@ const showCursor = "\u001b[?25h"
 const alternateOn = "\u001b[?1049h"
 const alternateOff = "\u001b[?1049l"
 
-/** Writes to the process's two streams as they are, past what redirects plugins and libraries. */
+/** Writes directly to the two streams of the process, bypassing the redirection of plugin and library output. */
 interface Writes {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
@@ -29,7 +29,7 @@ const makeProcessWrites = (): Writes => {
   return { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) }
 }
 
-/** Takes the terminal for as long as the scope lives. */
+/** Acquires the terminal until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = makeProcessWrites()
 ): Effect.fn.Return<Terminal, never, Scope.Scope> {
@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (
     [stdin, "data", onData],
     [stdin, "end", onEnd],
     [stdin, "close", onEnd],
-    // A terminal that went away cannot be read; that it is gone is all there is to know.
+    // A disconnected terminal cannot be read; the error contains no further information.
     [stdin, "error", onEnd],
     [screen, "error", onEnd],
     [screen, "resize", onResize]
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.sync(() => {
       takeTerminal()
       for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
-      // A question that was asked before has paused it, and a paused stream does not begin again for a listener.
+      // An earlier question paused stdin, and a paused stream does not resume when a listener is added.
       stdin.resume()
       return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", releaseTerminal)]
     }),
@@ -102,7 +102,7 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     write: writeText,
-    // A terminal that does not know its size says 0.
+    // A terminal of unknown size reports 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
     paint: isLinear
       ? Paint.plain
@@ -116,7 +116,7 @@ export const make = Effect.fnUntraced(function* (
     lend: (work) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {
-          // Another program reads from the terminal now.
+          // Another program now reads from the terminal.
           stdin.off("data", onData)
           stdin.pause()
           releaseTerminal()
@@ -132,7 +132,8 @@ export const make = Effect.fnUntraced(function* (
       ),
     suspend: Effect.sync(() => {
       releaseTerminal()
-      // The whole group: a launcher that waits for this process has to give the terminal back too.
+      // The signal is sent to the whole process group: a launcher that waits for this process must release the terminal
+      // too.
       CurrentProcess.sendSignal(0, "SIGTSTP")
     })
   }
