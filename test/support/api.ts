@@ -112,6 +112,8 @@ const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [
   }
 }
 
+const isVariables = (node: Fields): boolean => node["type"] === "VariableDeclaration"
+
 /** The exports of a module, with those that it passes on from others. */
 const exportsOf = (path: string): ReadonlyArray<readonly [name: string, line: string]> => {
   const module = parse(path)
@@ -125,7 +127,9 @@ const exportsOf = (path: string): ReadonlyArray<readonly [name: string, line: st
     return list(node["specifiers"]).map((one) => {
       const local = text(fields(one["local"])["name"])
       const name = text(fields(one["exported"])["name"])
-      const found = source.startsWith(".") ? exportsOf(at(source)).find(([own]) => own === local)?.[1] : undefined
+      const own = module.body.flatMap((other) => (isVariables(other) ? declared(module, other) : []))
+      const candidates = source === "" ? own : source.startsWith(".") ? exportsOf(at(source)) : []
+      const found = candidates.find(([own]) => own === local)?.[1]
       return [
         name,
         found === undefined

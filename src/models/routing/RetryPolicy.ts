@@ -264,7 +264,7 @@ export const planWaits = (
 }
 
 const formatSeconds = (duration: Duration.Duration): string =>
-  String(Math.round(Duration.toSeconds(duration) * 10) / 10)
+  String(Math.round(Duration.toSeconds(duration) * 100) / 100)
 
 /** Describes a policy in one line for users: its attempts and its waits. */
 export const describePolicy = (policy: RetryPolicy): Effect.Effect<string> =>

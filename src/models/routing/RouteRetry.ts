@@ -120,7 +120,7 @@ const permanent: Recovery = { _tag: "RetryAfter", after: undefined }
 const nextRoute: Recovery = { _tag: "NextRoute" }
 
 /**
- * Lists the recoveries from a failure: those of its decision, with the next route where the fallback policy wants it.
+ * Lists the recoveries from a failure in order: its decision, and the next route as the fallback policy decides.
  * A failure that the classification calls permanent asks the retry policy, too. A conversation that is too large is
  * never repeated as it is.
  */

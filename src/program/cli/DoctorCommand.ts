@@ -21,6 +21,7 @@ import type { Values } from "../../base/config/Settings.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import type { RouteStatus } from "../../models/routing/ModelRouter.ts"
 import * as PoolStore from "../../models/routing/PoolStore.ts"
+import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 import * as RoutedModelRouter from "../../models/routing/RoutedModelRouter.ts"
 import { noKey } from "../../models/routing/RouteKeys.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
@@ -105,6 +106,10 @@ const checkSources = (
   ]
 }
 
+/** Describes the attempts and waits of a failed model call on each route. */
+const describeRetries = ({ agent: { apiMaxRetries } }: Values): Effect.Effect<Finding> =>
+  Effect.map(RetryPolicy.describePolicy(RetryPolicy.make({ attempts: apiMaxRetries })), (text) => ok("retries", text))
+
 const checkChain = Effect.fnUntraced(function* (
   { entries, problems }: ConfiguredRoutes.Chain,
   { configured, open }: Pick<ConfiguredModels.Models, "configured" | "open">
@@ -131,7 +136,7 @@ const checkChain = Effect.fnUntraced(function* (
     const state = states[index]
     return state === undefined ? [] : [describeRoute(entry, state, { index, count: entries.length })]
   })
-  return [...found, ...left]
+  return [...found, yield* describeRetries(configured.settings), ...left]
 }, Effect.scoped)
 
 const login = Effect.gen(function* () {

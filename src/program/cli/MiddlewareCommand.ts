@@ -9,6 +9,7 @@ import type { AgentFile } from "../../base/config/AgentFile.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import * as StackOutline from "../../middleware/StackOutline.ts"
+import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 import { Plugins } from "../../agent/plugin/Plugins.ts"
 import * as AgentChoice from "./AgentChoice.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -40,6 +41,13 @@ const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: A
   ]
 })
 
+/** Describes the attempts that the router makes below the middleware of a model call. */
+const describeRetries = ({ agent: { apiMaxRetries } }: Values): Effect.Effect<string> =>
+  Effect.map(
+    RetryPolicy.describePolicy(RetryPolicy.make({ attempts: apiMaxRetries })),
+    (text) => `A failed model call on each route (agent.api_max_retries): ${text}.`
+  )
+
 const flags = {
   agent: Flags.makeText("agent", "FILE", "Include the middleware of an agent file"),
   json: Flags.makeSwitch("json", "Print JSON"),
@@ -52,8 +60,9 @@ const explain = Command.make(
   Effect.fn("hermes middleware explain")(
     function* ({ agent, json, picture }) {
       if (json && picture) return yield* makeUsageFailure("--json and --picture cannot be combined")
+      const settings = yield* Settings
       const outline = StackOutline.make(
-        yield* collectStack(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
+        yield* collectStack(settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
       )
       yield* printLine(
         json
@@ -62,6 +71,7 @@ const explain = Command.make(
             ? StackOutline.renderPicture(outline)
             : StackOutline.renderText(outline)
       )
+      if (!json && !picture) yield* printLine(`\n${yield* describeRetries(settings)}`)
     },
     Effect.scoped,
     Effect.provide(FolderTrust.layer),

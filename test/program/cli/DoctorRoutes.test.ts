@@ -26,6 +26,7 @@ describe("hermes doctor, models", () => {
         "✓ fallback  a/b of openrouter by chat_completions at https://openrouter.ai/api/v1, 2 keys, breaker closed",
         "! fallback  the fallback groq (c) is left out: no API key for Groq: set GROQ_API_KEY (or fallback_providers[1].api_key)"
       ])
+      assert.deepStrictEqual(lines(stdout, "retries"), ["✓ retries   3 attempts, waits of 5-7.5, 10-15 s"])
       assert.notInclude(stdout, "secret")
     })
   )

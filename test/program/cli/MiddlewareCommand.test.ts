@@ -145,6 +145,8 @@ Order by phase:
   after_model: ToolFilter → Logging
   before_tool: Logging → ToolFilter
   after_tool: LongToolOutput → Logging
+
+A failed model call on each route (agent.api_max_retries): 3 attempts, waits of 5-7.5, 10-15 s.
 `
       )
       const json = yield* hermes(["middleware", "explain", "--json"])
