@@ -20,9 +20,12 @@ import {
   withParts
 } from "../base/domain/ModelCall.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import type { Faults } from "./Faults.ts"
+import type { ToolArguments } from "./Kind.ts"
 import * as Frozen from "./Frozen.ts"
 import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"
+import { isParts, makeError, output, type ResultContract } from "./ResultContract.ts"
 
 /** Base operation of the chain. */
 interface Base<Req, Options, A, E, R> {
@@ -41,11 +44,20 @@ interface Join<Req, Options, A> {
   ): Effect.Effect<A, unknown, unknown>
 }
 
+/** Properties of the calls that a chain runs. */
+interface Shape<Req, Options, A, Info> {
+  readonly join: Join<Req, Options, A>
+  readonly contract: ResultContract<A, Info>
+}
+
 /** Passes calls without options on unchanged. */
 export const joinNothing = <Req, A>(
   below: (request: Req, options: undefined) => Effect.Effect<A, unknown, unknown>,
   request: Req
 ): Effect.Effect<A, unknown, unknown> => below(request, undefined)
+
+/** Shape of tool calls, which have no options. */
+export const toolCalls: Shape<ToolArguments, undefined, ToolOutput, unknown> = { join: joinNothing, contract: output }
 
 /** The response that an outer wrapper receives after the streamed parts were changed. */
 interface Responses<A> {
@@ -213,7 +225,12 @@ export const joinOnPart =
         const given = since === undefined ? parts : held
         const seen = Effect.map(
           Effect.suspend(() => mine(Frozen.makeView(given))),
-          (kept) => (kept === hold ? hold : Frozen.accept(kept))
+          (kept) => {
+            if (kept === hold || kept === given) return kept
+            const accepted = Frozen.accept(kept)
+            if (accepted !== given && !isParts(accepted)) throw makeError(kept, "a list of parts of a streamed answer")
+            return accepted
+          }
         ).pipe(Effect.provideService(MiddlewareBoundary.Streaming, calling))
         const done = IsolatedCall.contain(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
           Effect.matchCauseEffect({
@@ -289,7 +306,7 @@ const getDefaultDeadline = (): number => 300_000
  */
 export const run = <Req, Options, A, Info, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,
-  join: Join<Req, Options, A>,
+  { contract, join }: Shape<Req, Options, A, Info>,
   faults: Faults,
   context: Info,
   base: Base<Req, Options, A, E, R>,
@@ -308,7 +325,7 @@ export const run = <Req, Options, A, Info, E, R>(
         seen,
         request,
         (given, own, calling) => join(below, given, own, above, calling, deadline),
-        { faults, deadline }
+        { faults, contract, deadline }
       )
   }
   return call

@@ -32,6 +32,7 @@ import type {
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
+import { isParsedResponse, isParts } from "./ResultContract.ts"
 
 /** Time limit of one method (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
@@ -144,22 +145,6 @@ export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt
   return value.map((message, index) => readMessage(message, from + index))
 }
 
-const partTypes: ReadonlySet<unknown> = new Set<StreamPart["type"]>([
-  "text-start",
-  "text-delta",
-  "text-end",
-  "reasoning-start",
-  "reasoning-delta",
-  "reasoning-end",
-  "tool-params-start",
-  "tool-params-delta",
-  "tool-params-end",
-  "tool-call",
-  "file",
-  "response-metadata",
-  "finish"
-])
-
 const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   messages: (value) => readMessages(value, 0),
   promptMessages: (value) => readMessages(value, 1),
@@ -172,12 +157,14 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
     if (!Predicate.isObject(value) || Array.isArray(value)) throw new TypeError("toolInput is not an object")
     return Frozen.accept(value)
   },
-  parsedResponse: Frozen.accept,
+  parsedResponse: (value) => {
+    if (isParsedResponse(value)) return Frozen.accept(value)
+    throw new TypeError("parsedResponse is not a text with toolCalls that have an id and a name")
+  },
   toolOutput: Frozen.accept,
   llmToolOutput: Frozen.accept,
   parts: (value) => {
-    if (Array.isArray(value) && value.every((part) => Predicate.isObject(part) && partTypes.has(part["type"])))
-      return Frozen.accept(value)
+    if (isParts(value)) return Frozen.accept(value)
     throw new TypeError("parts is not a list of parts of a streamed answer")
   },
   agentResponse: (value) => {

@@ -8,6 +8,7 @@
  * | the wrapper | result |
  * | --- | --- |
  * | succeeds with a value | the value |
+ * | succeeds with a value that breaks the contract of its kind (`ResultContract`) | as if it had died with an error that describes the value |
  * | succeeds with nothing | the result of the inner call; without a result, as if the wrapper had died before `next` |
  * | fails with a typed failure | that failure, which is intended: a veto or a translation |
  * | dies before `next` | the rest of the chain, unwrapped |
@@ -37,6 +38,7 @@ import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure } from "./Kind.ts"
+import * as ResultContract from "./ResultContract.ts"
 
 /** Runs the inner call. Without a request, the wrapper's own request is used. */
 export interface Next<Req, Options, A, E, R> {
@@ -169,8 +171,9 @@ const isPassedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unk
 }
 
 /** Data that all wrappers of a chain share. */
-interface ChainContext {
+interface ChainContext<A, Info> {
   readonly faults: Faults
+  readonly contract: ResultContract.ResultContract<A, Info>
   /** Returns the time limit in milliseconds for the wrapper's own work. Called when a wrapper has to be awaited. */
   readonly deadline: () => number
 }
@@ -180,7 +183,7 @@ class Frame<Req, Options, A, Info> {
   readonly #wrapper: Wrapper<Req, Options, A, Info>
   readonly #request: Req
   readonly #below: CallBelow<Req, Options, A>
-  readonly #surroundings: ChainContext
+  readonly #surroundings: ChainContext<A, Info>
   readonly #seen: Req
   #time: IsolatedCall.OwnTime | undefined
   #calls = 0
@@ -202,7 +205,7 @@ class Frame<Req, Options, A, Info> {
     wrapper: Wrapper<Req, Options, A, Info>,
     request: Req,
     below: CallBelow<Req, Options, A>,
-    surroundings: ChainContext
+    surroundings: ChainContext<A, Info>
   ) {
     this.#wrapper = wrapper
     this.#request = request
@@ -221,7 +224,7 @@ class Frame<Req, Options, A, Info> {
     }
     return IsolatedCall.forkIsolated(
       Effect.suspend(() => wrapped),
-      (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), restore)
+      (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), context, restore)
     )
   }
 
@@ -296,6 +299,7 @@ class Frame<Req, Options, A, Info> {
 
   #read(
     ended: Effect.Effect<Exit.Exit<unknown, unknown> | undefined>,
+    context: Info,
     restore: IsolatedCall.Restore
   ): Effect.Effect<A, unknown, unknown> {
     return Effect.matchCauseEffect(ended, {
@@ -309,9 +313,11 @@ class Frame<Req, Options, A, Info> {
           return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
         if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
         if (isNothing(exit.value)) return restore(this.#onNothing())
-        // The types of wrappers are checked at construction.
-        const value = this.#accepted(exit.value as A)
-        return this.#release === undefined ? Effect.succeed(value) : restore(this.#onValue(value))
+        if (this.#last !== undefined && Exit.isSuccess(this.#last) && exit.value === this.#shown) {
+          const { value } = this.#last
+          return this.#release === undefined ? Effect.succeed(value) : restore(this.#standing(value))
+        }
+        return this.#judged(exit.value, context, restore)
       }
     })
   }
@@ -330,11 +336,28 @@ class Frame<Req, Options, A, Info> {
     return this.#release === undefined ? Effect.succeed(value) : Effect.as(this.#release, value)
   }
 
-  /** Returns the accepted value of the wrapper, in most cases the unchanged inner value. */
-  #accepted(value: A): A {
-    return value === this.#shown && this.#last !== undefined && Exit.isSuccess(this.#last)
-      ? this.#last.value
-      : Frozen.accept(value)
+  /** Accepts a value that the wrapper created, or treats it as a failure if it breaks the contract of the kind. */
+  #judged(value: unknown, context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
+    const { contract } = this.#surroundings
+    const fault = () => this.#failed(ResultContract.makeError(value, contract.expected))
+    try {
+      if (contract.isResult(value)) {
+        const accepted = Frozen.accept(value)
+        return this.#release === undefined ? Effect.succeed(accepted) : restore(this.#onValue(accepted))
+      }
+      const reading = contract.read?.(value, context)
+      return restore(
+        reading === undefined
+          ? fault()
+          : Effect.matchCauseEffect(reading, {
+              onFailure: (cause) => (Cause.hasInterrupts(cause) ? Effect.failCause(cause) : fault()),
+              onSuccess: Effect.succeed
+            })
+      )
+    } catch (error) {
+      // A getter or a proxy of the value failed.
+      return restore(this.#failed(error))
+    }
   }
 
   /** Handles a failure of the wrapper itself. */
@@ -405,6 +428,6 @@ export const evaluate = <Req, Options, A, Info>(
   context: Info,
   request: Req,
   below: CallBelow<Req, Options, A>,
-  surroundings: ChainContext
+  surroundings: ChainContext<A, Info>
 ): Effect.Effect<A, unknown, unknown> =>
   Effect.uninterruptibleMask((restore) => new Frame(wrapper, request, below, surroundings).run(context, restore))

@@ -16,6 +16,7 @@ import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
+import { isPayload, makeError } from "./ResultContract.ts"
 
 /** Time limit of one request middleware (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
@@ -71,6 +72,16 @@ export interface Outcome<Payload> {
 
 const noTrace: ReadonlyArray<TraceEntry> = []
 
+/** Reads the answer of request middleware. Nothing leaves the payload unchanged. Throws for any other value. */
+const readAnswer = <Payload>(given: Answer<Payload>): Answer<Payload> => {
+  // The types of plugins on disk are not checked.
+  const answer: Answer<Payload> | undefined | null = Frozen.accept(given)
+  if (answer === undefined || answer === null || answer._tag === "Unchanged") return unchanged
+  if (answer._tag !== "Rewritten") throw makeError(given, "unchanged, or replacePayload with an object")
+  if (!isPayload(answer.payload)) throw makeError(answer.payload, "a replacement that is an object")
+  return { ...answer, trace: toTraceEntry(answer.trace ?? {}) }
+}
+
 /** Runs the rewriters in order over one payload. `makeContext` creates the context of each, with the trace so far. */
 export const run = Effect.fnUntraced(function* <Payload, Context>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
@@ -82,7 +93,10 @@ export const run = Effect.fnUntraced(function* <Payload, Context>(
   let trace = noTrace
   for (const { kind, name, onFailure, rewrite } of rewriters) {
     const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(makeContext(trace))))
-    const answer = yield* IsolatedCall.contain(Effect.map(rewriting, Frozen.accept), { what: "it", deadline }).pipe(
+    const answer = yield* IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), {
+      what: "it",
+      deadline
+    }).pipe(
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause))
           return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))

@@ -143,6 +143,12 @@ const readPassedPayload =
     return Frozen.accept(payload) as Req
   }
 
+/** Reads the response body that a plugin returned. A body that cannot be decoded is a fault of the plugin. */
+const readBody = (value: unknown, { apiMode, decode }: LlmContext): Effect.Effect<ModelResponse> =>
+  Effect.catch(decode(value), ({ message }) =>
+    Effect.die(new TypeError(`it returned ${Json.toText(value).slice(0, 80)}, no body of ${apiMode}: ${message}`))
+  )
+
 /**
  * Adapts an `llm_execution` function. `next_call` returns the raw body of the answer, and the function returns a raw
  * body (of the same `api_mode`). `next_call(request, { on_part })` observes the parts of a streamed answer; see
@@ -168,7 +174,7 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
         read: (value) => {
           if (value === undefined || value === null) return Effect.succeed(undefined)
           const known = bodies.get(value)
-          return known === undefined ? context.decode(value) : Effect.succeed(known)
+          return known === undefined ? readBody(value, context) : Effect.succeed(known)
         },
         invoke: (nextCall) =>
           callback(

@@ -198,8 +198,8 @@ export const execute = (
   // A tool that limits its own duration does not limit its wrappers.
   const own = resolveTimeout(bound)
   const getDeadlineMillis = (): number => Duration.toMillis(Duration.isFinite(own) ? own : defaultTimeout)
-  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, callHandler, getDeadlineMillis)
-  const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, getDeadlineMillis)
+  const inner = Chain.run(stack.toolExecution, Chain.toolCalls, stack.faults, context, callHandler, getDeadlineMillis)
+  const outer = Chain.run(stack.wrapToolCall, Chain.toolCalls, stack.faults, context, inner, getDeadlineMillis)
   // The services of wrappers were provided when the middleware stack was created.
   const wrapped = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
   const run = Chain.provideServices(

@@ -14,9 +14,10 @@ import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Requests from "../../src/middleware/Pipeline.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
+import * as ResultContract from "../../src/middleware/ResultContract.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
-import { llmContext, toolContext } from "../support/middlewareContexts.ts"
+import { anyCalls, llmContext, toolContext } from "../support/middlewareContexts.ts"
 import {
   type ExecutionKind,
   expected,
@@ -83,7 +84,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     run: (stack, base) =>
       Chain.run(
         stack.toolExecution,
-        Chain.joinNothing,
+        Chain.toolCalls,
         stack.faults,
         toolContext({}),
         base as never,
@@ -100,7 +101,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     run: (stack, base) =>
       Chain.run(
         stack.wrapToolCall,
-        Chain.joinNothing,
+        Chain.toolCalls,
         stack.faults,
         toolContext({}),
         base as never,
@@ -121,11 +122,16 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
       })
       const context = {
         ...llmContext({}),
-        decode: (raw: unknown) => Effect.succeed(textAnswer((raw as { text: string }).text))
+        decode: (raw: unknown) => {
+          const text = typeof raw === "object" && raw !== null ? Reflect.get(raw, "text") : undefined
+          return typeof text === "string"
+            ? Effect.succeed(textAnswer(text))
+            : Effect.fail(new Error("no body") as never)
+        }
       }
       return Chain.run(
         stack.llmExecution,
-        join as never,
+        { contract: ResultContract.response, join } as never,
         stack.faults,
         context,
         base as never,
@@ -134,7 +140,11 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     }
   },
   wrap_model_call: {
-    make: (text) => ({ response: textAnswer(text), route: {}, attempt: 0 }),
+    make: (text) => ({
+      response: textAnswer(text),
+      route: { provider: "p", model: "m", apiMode: "chat_completions" },
+      attempt: 0
+    }),
     read: (answer) => readModel((answer as { readonly response: unknown }).response),
     plain: (text) => ({ text }),
     payload: "request",
@@ -143,7 +153,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     run: (stack, base) =>
       Chain.run(
         stack.wrapModelCall,
-        Chain.joinNothing as never,
+        { ...anyCalls, contract: ResultContract.answer } as never,
         stack.faults,
         {} as never,
         base as never,
@@ -156,6 +166,38 @@ interface Leaks {
   readonly typed: Array<Next>
   readonly plain: Array<() => Promise<unknown>>
 }
+
+const wrongValues: ReadonlyArray<unknown> = [
+  42,
+  "text",
+  true,
+  [],
+  [1, null],
+  { envelope: { text: "x" } },
+  { parts: 5 },
+  { parts: [null], finishReason: "stop", usage: {} },
+  { response: 1 },
+  { output: undefined, isFailure: false },
+  { output: "x" },
+  () => "x",
+  Symbol("x"),
+  10n,
+  new Date(0),
+  new Map([["parts", []]]),
+  new Proxy(
+    {},
+    {
+      get: (_, key) => {
+        // A promise that fails to resolve is a throw, not a value.
+        if (key === "then") return undefined
+        throw new Error("a getter that fails")
+      }
+    }
+  )
+]
+
+/** A value that no kind has as its result. */
+const garbage = (id: number): unknown => wrongValues[id % wrongValues.length]
 
 /** Tries to change everything that it can reach. */
 const spoil = (value: unknown): void => {
@@ -190,6 +232,8 @@ const typed = (wrapper: Wrapper, leaks: Leaks, kind: Kind): Middleware.Any => {
           return Effect.fail(new Failure({ id: `veto${id}` }))
         case "short":
           return Effect.succeed(kind.make(`short${id}`))
+        case "garbage":
+          return Effect.succeed(garbage(wrapper.wrong))
         case "nothing":
           return Effect.succeed(undefined)
         case "pass on":
@@ -206,6 +250,8 @@ const typed = (wrapper: Wrapper, leaks: Leaks, kind: Kind): Middleware.Any => {
                 return Effect.succeed(value)
               case "change":
                 return Effect.succeed(kind.make(`changed${id}`))
+              case "garbage":
+                return Effect.succeed(garbage(wrapper.wrong))
               case "nothing":
                 return Effect.succeed(undefined)
               case "fail":
@@ -226,6 +272,8 @@ const typed = (wrapper: Wrapper, leaks: Leaks, kind: Kind): Middleware.Any => {
                 return Effect.fail(error)
               case "swallow":
                 return Effect.succeed(kind.make(`swallowed${id}`))
+              case "garbage":
+                return Effect.succeed(garbage(wrapper.wrong))
               case "nothing":
                 return Effect.succeed(undefined)
               case "translate":
@@ -263,6 +311,8 @@ const plain = (wrapper: Wrapper, leaks: Leaks, kind: Kind, untyped: NonNullable<
           throw error
         case "swallow":
           return kind.plain(`swallowed${id}`)
+        case "garbage":
+          return garbage(wrapper.wrong)
         case "nothing":
           return undefined
         case "translate":
@@ -283,6 +333,8 @@ const plain = (wrapper: Wrapper, leaks: Leaks, kind: Kind, untyped: NonNullable<
         return value
       case "change":
         return kind.plain(`changed${id}`)
+      case "garbage":
+        return garbage(wrapper.wrong)
       case "nothing":
         return undefined
       case "fail":
@@ -313,6 +365,8 @@ const plain = (wrapper: Wrapper, leaks: Leaks, kind: Kind, untyped: NonNullable<
         throw new ExecutionBlocked({ reason: `veto${id}`, metadata: {} })
       case "short":
         return kind.plain(`short${id}`)
+      case "garbage":
+        return garbage(wrapper.wrong)
       case "nothing":
         return undefined
       case "flight throw":

@@ -11,7 +11,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
-import { llmContext, output, toolContext, withWarnings } from "../support/middlewareContexts.ts"
+import { llmContext, output, toolContext, withWarnings, anyCalls } from "../support/middlewareContexts.ts"
 
 type Next = () => Effect.Effect<unknown, unknown>
 type NextCall = () => Promise<unknown>
@@ -35,7 +35,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     typed: Middleware.toolExecutionUndeclared as never,
     plain: Plain.toolExecution,
     run: (stack, base) =>
-      Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), base as never)({}, undefined)
+      Chain.run(stack.toolExecution, Chain.toolCalls, stack.faults, toolContext({}), base as never)({}, undefined)
   },
   wrap_tool_call: {
     value: output("base"),
@@ -43,7 +43,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     typed: Middleware.wrapToolCallUndeclared as never,
     plain: Plain.wrapToolCall,
     run: (stack, base) =>
-      Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, toolContext({}), base as never)({}, undefined)
+      Chain.run(stack.wrapToolCall, Chain.toolCalls, stack.faults, toolContext({}), base as never)({}, undefined)
   },
   llm_execution: {
     value: textAnswer("base"),
@@ -51,13 +51,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     typed: Middleware.llmExecutionUndeclared as never,
     plain: Plain.llmExecution,
     run: (stack, base) =>
-      Chain.run(
-        stack.llmExecution,
-        Chain.joinNothing as never,
-        stack.faults,
-        llmContext({}),
-        base as never
-      )({}, undefined)
+      Chain.run(stack.llmExecution, anyCalls as never, stack.faults, llmContext({}), base as never)({}, undefined)
   },
   wrap_model_call: {
     value: { response: textAnswer("base"), route: {}, attempt: 0 },
@@ -67,7 +61,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     run: (stack, base) =>
       Chain.run(
         stack.wrapModelCall,
-        Chain.joinNothing as never,
+        anyCalls as never,
         stack.faults,
         {} as never,
         base as never

@@ -23,7 +23,7 @@ const giving = (name: string) =>
 const run = (entries: ReadonlyArray<Middleware.Any>) => {
   const stack = Stack.make(entries)
   const base = () => Effect.map(Places, (places) => output(places.join(", ")))
-  const chain = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), base)
+  const chain = Chain.run(stack.toolExecution, Chain.toolCalls, stack.faults, toolContext({}), base)
   return Chain.provideServices(
     stack.toolServices,
     stack.faults,

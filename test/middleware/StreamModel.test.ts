@@ -11,7 +11,7 @@ import { type ExecuteOptions, type ModelResponse, makeTextDelta } from "../../sr
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
-import { llmContext } from "../support/middlewareContexts.ts"
+import { anyCalls, llmContext } from "../support/middlewareContexts.ts"
 import { type Outcome, random } from "./scenario.ts"
 import { answers, deltasOf, entriesOf, Failure, type Step } from "../support/streamWrappers.ts"
 import { expectedStream, generateStream, type Scenario } from "./streamScenario.ts"
@@ -72,10 +72,13 @@ const play = Effect.fnUntraced(function* (scenario: Scenario) {
     kind === "llm_execution"
       ? Chain.run(
           stack.llmExecution,
-          Chain.joinOnPart<never, ModelResponse>({
-            get: (response) => response,
-            set: (_, response) => response
-          }) as never,
+          {
+            contract: anyCalls.contract,
+            join: Chain.joinOnPart<never, ModelResponse>({
+              get: (response) => response,
+              set: (_, response) => response
+            }) as never
+          } as never,
           stack.faults,
           { ...llmContext({}), decode },
           bottom as never,
@@ -83,10 +86,13 @@ const play = Effect.fnUntraced(function* (scenario: Scenario) {
         )
       : Chain.run(
           stack.wrapModelCall,
-          Chain.joinOnPart<never, { response: ModelResponse }>({
-            get: ({ response }) => response,
-            set: (answer, response) => ({ ...answer, response })
-          }) as never,
+          {
+            contract: anyCalls.contract,
+            join: Chain.joinOnPart<never, { response: ModelResponse }>({
+              get: ({ response }) => response,
+              set: (answer, response) => ({ ...answer, response })
+            }) as never
+          } as never,
           stack.faults,
           {} as never,
           bottom as never,

@@ -20,7 +20,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as ModelRouter from "../../src/models/routing/ModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
-import { ids, runModel, withWarnings } from "../support/middlewareContexts.ts"
+import { anyCalls, ids, runModel, withWarnings } from "../support/middlewareContexts.ts"
 
 const textOf = (response: ModelResponse): string =>
   response.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
@@ -247,10 +247,13 @@ describe("middleware around a streamed answer", () => {
             ? runModel([entry], {}, base, options)
             : (Chain.run(
                 stack.wrapModelCall,
-                Chain.joinOnPart<never, ModelResponse>({
-                  get: (response) => response,
-                  set: (_, response) => response
-                }) as never,
+                {
+                  contract: anyCalls.contract,
+                  join: Chain.joinOnPart<never, ModelResponse>({
+                    get: (response) => response,
+                    set: (_, response) => response
+                  }) as never
+                } as never,
                 stack.faults,
                 {} as never,
                 streamed as never

@@ -7,7 +7,7 @@ import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
-import { llmContext, output, toolContext } from "../support/middlewareContexts.ts"
+import { anyCalls, llmContext, output, toolContext } from "../support/middlewareContexts.ts"
 
 type Run = (wrappers: number) => Effect.Effect<unknown, unknown>
 
@@ -43,7 +43,7 @@ const tool =
   (entry: Middleware.Any): Run =>
   (wrappers) => {
     const stack = times(wrappers, entry)
-    return Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), () =>
+    return Chain.run(stack.toolExecution, Chain.toolCalls, stack.faults, toolContext({}), () =>
       Effect.succeed(output("base"))
     )({ a: 1 }, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
   }
@@ -56,7 +56,7 @@ const llm =
       get: (response: ReturnType<typeof textAnswer>) => response,
       set: (_, response) => response
     })
-    return Chain.run(stack.llmExecution, join as never, stack.faults, llmContext({}), () =>
+    return Chain.run(stack.llmExecution, { ...anyCalls, join } as never, stack.faults, llmContext({}), () =>
       Effect.succeed(textAnswer("base"))
     )({} as never, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
   }

@@ -15,6 +15,7 @@ export type Before =
   | "die"
   | "veto"
   | "short"
+  | "garbage"
   | "nothing"
   | "hang"
   | "interrupt"
@@ -24,9 +25,18 @@ export type Before =
   | "flight twice"
   | "flight veto"
 /** What it does with a value from below. */
-export type AfterValue = "return" | "change" | "die" | "fail" | "nothing" | "again" | "hang" | "interrupt"
+export type AfterValue = "return" | "change" | "garbage" | "die" | "fail" | "nothing" | "again" | "hang" | "interrupt"
 /** What it does with a failure from below. */
-export type AfterFailure = "pass" | "swallow" | "translate" | "die" | "nothing" | "again" | "hang" | "interrupt"
+export type AfterFailure =
+  | "pass"
+  | "swallow"
+  | "garbage"
+  | "translate"
+  | "die"
+  | "nothing"
+  | "again"
+  | "hang"
+  | "interrupt"
 
 const flights = ["flight throw", "flight nothing", "flight answer", "flight twice", "flight veto"] as const
 
@@ -40,6 +50,8 @@ export interface Wrapper {
   readonly before: Before
   readonly afterValue: AfterValue
   readonly afterFailure: AfterFailure
+  /** Chooses among the values that are no result of the kind. */
+  readonly wrong: number
   /** Keeps `next` and calls it once more when everything is over. */
   readonly leaks: boolean
   /** Tries to change what it is given, and what comes from below. */
@@ -76,6 +88,9 @@ const picker =
   <A>(...choices: ReadonlyArray<A>): A =>
     choices[Math.floor(next() * choices.length)] as A
 
+/** True if a wrapper can return a value that is none of its kind: any value is a result of a plain tool wrapper. */
+const hasGarbage = (kind: ExecutionKind, form: Wrapper["form"]): boolean => form === "typed" || kind === "llm_execution"
+
 const hasPlain = (kind: ExecutionKind): boolean => kind === "tool_execution" || kind === "llm_execution"
 
 export const generate = (next: () => number): Scenario => {
@@ -104,6 +119,7 @@ export const generate = (next: () => number): Scenario => {
           "die",
           "veto",
           "short",
+          ...(hasGarbage(kind, form) ? ["garbage" as const] : []),
           "nothing",
           "hang",
           "interrupt",
@@ -113,6 +129,7 @@ export const generate = (next: () => number): Scenario => {
           "return",
           "return",
           "change",
+          ...(hasGarbage(kind, form) ? ["garbage" as const] : []),
           "die",
           "fail",
           "nothing",
@@ -124,6 +141,7 @@ export const generate = (next: () => number): Scenario => {
           "pass",
           "pass",
           "swallow",
+          ...(hasGarbage(kind, form) ? ["garbage" as const] : []),
           "translate",
           "die",
           "nothing",
@@ -131,6 +149,7 @@ export const generate = (next: () => number): Scenario => {
           "hang",
           "interrupt"
         ),
+        wrong: Math.floor(next() * 1_000),
         leaks: next() < 0.1,
         mutates: next() < 0.3
       }
@@ -172,6 +191,7 @@ export const expected = ({ base, kind, wrappers }: Scenario): Expectation => {
     }
     switch (wrapper.before) {
       case "die":
+      case "garbage":
       case "hang":
       case "interrupt":
         return { own: died, below: undefined }
@@ -226,6 +246,7 @@ export const expected = ({ base, kind, wrappers }: Scenario): Expectation => {
         return { own: { _tag: "nothing" }, below: result }
       case "translate":
         return { own: result._tag === "die" ? died : fail(`translated${id}`), below: result }
+      case "garbage":
       case "hang":
         return { own: died, below: result }
       case "again":

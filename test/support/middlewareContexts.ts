@@ -8,6 +8,7 @@ import * as Chain from "../../src/middleware/Chain.ts"
 import type { LlmContext, ToolArguments, ToolCallContext, TraceEntry } from "../../src/middleware/Kind.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Pipeline from "../../src/middleware/Pipeline.ts"
+import * as ResultContract from "../../src/middleware/ResultContract.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "./fakeModel.ts"
 
@@ -42,6 +43,12 @@ export const llmContext = (originalRequest: ModelRequest, trace: ReadonlyArray<T
 
 export const output = (text: unknown): ToolOutput => ({ output: text, isFailure: false })
 
+/** Calls whose values are of any kind. */
+export const anyCalls = {
+  join: Chain.joinNothing,
+  contract: { expected: "any value", isResult: (_value: unknown): _value is never => true }
+}
+
 /** Runs arguments through the `tool_execution` entries to a base operation. */
 export const runTools = (
   entries: ReadonlyArray<Middleware.Any>,
@@ -53,7 +60,7 @@ export const runTools = (
   // The chain erases what its wrappers need; those of the tests need nothing.
   return Chain.run(
     stack.toolExecution,
-    Chain.joinNothing,
+    Chain.toolCalls,
     stack.faults,
     toolContext(originalArgs),
     base
@@ -69,12 +76,15 @@ export const runModel = (
   context: LlmContext = llmContext(request)
 ): Effect.Effect<ModelResponse, unknown> => {
   const stack = Stack.make(entries)
-  const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
-    get: (response) => response,
-    set: (_, response) => response
-  })
+  const shape = {
+    join: Chain.joinOnPart<ModelRequest, ModelResponse>({
+      get: (response) => response,
+      set: (_, response) => response
+    }),
+    contract: ResultContract.response
+  }
   // As above.
-  return Chain.run(stack.llmExecution, join, stack.faults, context, base)(request, options) as Effect.Effect<
+  return Chain.run(stack.llmExecution, shape, stack.faults, context, base)(request, options) as Effect.Effect<
     ModelResponse,
     unknown
   >

@@ -23,7 +23,7 @@ export default Plugin.fromValue({
     )
   ],
   hooks: [
-    // Told after each tool call; changes nothing.
+    // Runs after each tool call without changing it.
     Hooks.on("post_tool_call", ({ duration_ms, tool_name }) => Effect.logDebug(`${tool_name} took ${duration_ms} ms`))
   ],
   middleware: [

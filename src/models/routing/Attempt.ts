@@ -17,6 +17,7 @@ import * as Usage from "../../base/domain/Usage.ts"
 import { makeApiRequestId } from "../../hooks/Correlation.ts"
 import * as PairedEvents from "../../hooks/PairedEvents.ts"
 import * as Chain from "../../middleware/Chain.ts"
+import * as ResultContract from "../../middleware/ResultContract.ts"
 import type { LlmContext, TraceEntry } from "../../middleware/Kind.ts"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import * as MiddlewareBoundary from "../../middleware/MiddlewareBoundary.ts"
@@ -45,10 +46,10 @@ export const forgetAttempt = ({ sent }: RouteCallState): void => {
   sent.progress = undefined
 }
 
-const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
-  get: (response) => response,
-  set: (_, response) => response
-})
+const executions = {
+  join: Chain.joinOnPart<ModelRequest, ModelResponse>({ get: (response) => response, set: (_, response) => response }),
+  contract: ResultContract.response
+}
 
 const makeSelfInterruption = (method: string): AiError.AiError =>
   AiError.make({
@@ -148,7 +149,7 @@ const runIntercepted = Effect.fnUntraced(function* (
           stack.llmServices,
           stack.faults,
           () => context,
-          Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
+          Chain.run(stack.llmExecution, executions, stack.faults, context, execute, () =>
             state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call))
           )(payload, question.options)
         )

@@ -33,6 +33,7 @@ import type { ExecuteOptions, ModelCall } from "../../base/domain/ModelCall.ts"
 import type * as Route from "../../base/domain/Route.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Chain from "../../middleware/Chain.ts"
+import * as ResultContract from "../../middleware/ResultContract.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "../../middleware/Middleware.ts"
 import type { AnswerProgress } from "./AnswerProgress.ts"
@@ -198,10 +199,13 @@ export class RouterStatus extends Context.Service<
   { readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>> }
 >()("hermes-effect/routing/RouterStatus") {}
 
-const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
-  get: (answer) => answer.response,
-  set: (answer, response) => ({ ...answer, response })
-})
+const modelCalls = {
+  join: Chain.joinOnPart<ModelCallParams, ModelAnswer>({
+    get: (answer) => answer.response,
+    set: (answer, response) => ({ ...answer, response })
+  }),
+  contract: ResultContract.answer
+}
 
 /**
  * Executes a complete model call: `wrap_model_call` around the router's attempts. `E` has the same meaning as in
@@ -228,7 +232,7 @@ export const callModel = <E>(
   const computeDeadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.estimateTokens(question.call))
   return Chain.run(
     stack.wrapModelCall,
-    join,
+    modelCalls,
     stack.faults,
     known,
     askRouter,
