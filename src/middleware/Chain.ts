@@ -51,7 +51,7 @@ interface Shape<Req, Options, A, Info> {
 }
 
 /** Passes calls without options on unchanged. */
-export const joinNothing = <Req, A>(
+const joinNothing = <Req, A>(
   below: (request: Req, options: undefined) => Effect.Effect<A, unknown, unknown>,
   request: Req
 ): Effect.Effect<A, unknown, unknown> => below(request, undefined)

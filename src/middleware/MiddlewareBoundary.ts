@@ -14,7 +14,8 @@
  * | dies before `next` | the rest of the chain, unwrapped |
  * | dies after `next` succeeded | the value of the inner call |
  * | dies after `next` failed | the failure of the inner call, with the defect attached |
- * | dies after it interrupted `next` itself | `MiddlewareFailure`: the result is unknown, and the call must not run twice |
+ * | dies after it interrupted `next` itself | a model call runs again, unwrapped, if `next` may repeat; otherwise `MiddlewareFailure`: the result is unknown |
+ * | ends while its `next` is still running in another fiber | the inner call is awaited; the wrapper is treated as if it had died after it |
  * | calls `next` while an earlier call of `next` is running | the second call waits for the first and then fails, so that nothing runs twice; if this is unhandled, the wrapper dies |
  * | calls `next` in the `onPart` of its call | that call is refused immediately, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |
@@ -30,7 +31,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
@@ -188,6 +189,8 @@ class Frame<Req, Options, A, Info> {
   #time: IsolatedCall.OwnTime | undefined
   #calls = 0
   #running = false
+  /** Fiber of the newest call of `next`. */
+  #caller: Fiber.Fiber<unknown, unknown> | undefined
   #revoked = false
   /** Fails the calls of `next` that were made while another call was running. */
   #refused: Deferred.Deferred<never, never> | undefined
@@ -268,6 +271,7 @@ class Frame<Req, Options, A, Info> {
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++
     this.#running = true
+    this.#caller = caller
     this.#last = undefined
     this.#release = undefined
     this.#own().pause()
@@ -309,17 +313,29 @@ class Frame<Req, Options, A, Info> {
       },
       onSuccess: (exit) => {
         this.#revoked = true
-        if (exit === undefined)
-          return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
-        if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
-        if (isNothing(exit.value)) return restore(this.#onNothing())
-        if (this.#last !== undefined && Exit.isSuccess(this.#last) && exit.value === this.#shown) {
-          const { value } = this.#last
-          return this.#release === undefined ? Effect.succeed(value) : restore(this.#standing(value))
-        }
-        return this.#judged(exit.value, context, restore)
+        return this.#running ? restore(this.#abandoned(exit, context)) : this.#interpret(exit, context, restore)
       }
     })
+  }
+
+  /** Interprets the end of the wrapper; `undefined` if it missed its deadline. */
+  #interpret(
+    exit: Exit.Exit<unknown, unknown> | undefined,
+    context: Info,
+    restore: IsolatedCall.Restore
+  ): Effect.Effect<A, unknown, unknown> {
+    if (exit === undefined) return restore(this.#failed(this.#late()))
+    if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
+    if (isNothing(exit.value)) return restore(this.#onNothing())
+    if (this.#last !== undefined && Exit.isSuccess(this.#last) && exit.value === this.#shown) {
+      const { value } = this.#last
+      return this.#release === undefined ? Effect.succeed(value) : restore(this.#standing(value))
+    }
+    return this.#judged(exit.value, context, restore)
+  }
+
+  #late(): IsolatedCall.DeadlineExceeded {
+    return new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())
   }
 
   #report(error: unknown, consequence: string): Effect.Effect<void> {
@@ -329,6 +345,37 @@ class Frame<Req, Options, A, Info> {
 
   #closed(cause: unknown): Effect.Effect<never, MiddlewareFailure> {
     return Effect.fail(new MiddlewareFailure({ kind: this.#wrapper.kind, middleware: this.#wrapper.name, cause }))
+  }
+
+  /** Handles a failure after the wrapper interrupted its own call of `next`. */
+  #unknown(cause: unknown): Effect.Effect<A, unknown, unknown> {
+    const { kind, name, singleUse } = this.#wrapper
+    if (singleUse || kind !== "wrap_model_call")
+      return Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause, isResultUnknown: true }))
+    return Effect.andThen(
+      this.#report(cause, "the call is repeated without it"),
+      this.#below(this.#request, undefined, unwrapped)
+    )
+  }
+
+  /**
+   * Handles a wrapper that ended while its call of `next` runs in another fiber. The call is awaited, and interrupted
+   * with the run. A veto still takes effect, and so does the wrapper's end if it interrupted the call.
+   */
+  #abandoned(exit: Exit.Exit<unknown, unknown> | undefined, context: Info): Effect.Effect<A, unknown, unknown> {
+    const caller = this.#caller
+    const over =
+      caller === undefined ? Effect.void : Effect.onInterrupt(Fiber.await(caller), () => Fiber.interrupt(caller))
+    return Effect.andThen(
+      over,
+      Effect.suspend(() =>
+        this.#last === undefined || (exit !== undefined && Exit.isFailure(exit) && isVeto(exit.cause))
+          ? this.#interpret(exit, context, (effect) => effect)
+          : this.#failed(
+              exit === undefined ? this.#late() : new Error("it ended while its call of next was still running")
+            )
+      )
+    )
   }
 
   /** Handles a wrapper that returns the result of the inner call. */
@@ -370,7 +417,7 @@ class Frame<Req, Options, A, Info> {
         this.#below(this.#request, undefined, unwrapped)
       )
     }
-    if (last === undefined) return this.#closed(error)
+    if (last === undefined) return this.#unknown(error)
     if (Exit.isSuccess(last))
       return Effect.andThen(this.#report(error, "the result from below is kept"), this.#standing(last.value))
     return Effect.andThen(

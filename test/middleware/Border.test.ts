@@ -1,5 +1,6 @@
 // The border around middleware: a fiber and a deadline of its own, copies in both directions, calls in flight.
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -546,6 +547,59 @@ describe("a mutation changes nothing for anybody else", () => {
       const own = { apiMode: "own" }
       yield* runModel([named], own, base)
       assert.deepStrictEqual([seen.at(-1), sent.at(-2)], [own, own])
+    })
+  )
+})
+
+describe("a typed wrapper", () => {
+  const detached = (name: string, onFailure: "open" | "closed", value: ToolOutput | undefined) =>
+    Middleware.toolExecution({
+      name,
+      onFailure,
+      wrap: (next) => (args) =>
+        Effect.as(Effect.forkDetach(next(args), { startImmediately: true }), value as ToolOutput)
+    })
+
+  it.effect("that leaves its call of next running in another fiber has failed, and the call is awaited", () =>
+    Effect.gen(function* () {
+      for (const value of [output("early"), undefined]) {
+        const { base, state } = slow()
+        const { value: exit, warnings } = yield* withWarnings(
+          moved(runTools([detached("leak", "open", value)], {}, base))
+        )
+        assert.strictEqual(valueOf(exit), "base")
+        assert.deepStrictEqual(state, { runs: 1, ended: 1 })
+        assert.match(warnings.join(), /"leak" failed \(it ended while its call of next was still running\)/)
+        const closed = yield* moved(runTools([detached("leak", "closed", value)], {}, slow().base))
+        assert.instanceOf(Exit.isFailure(closed) ? Cause.squash(closed.cause) : undefined, MiddlewareFailure)
+      }
+    })
+  )
+
+  it.effect("that left its call of next running does not outlive an interrupted run", () =>
+    Effect.gen(function* () {
+      const { base, state } = slow(undefined, 3600)
+      const fiber = yield* Effect.forkChild(runTools([detached("leak", "open", undefined)], {}, base), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(state, { runs: 1, ended: 0 })
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(state, { runs: 1, ended: 1 })
+    })
+  )
+
+  it.effect("that interrupted its own call and died says that the result is unknown", () =>
+    Effect.gen(function* () {
+      const cut = Middleware.toolExecution({
+        name: "cut",
+        wrap: (next) => (args) => Effect.andThen(Effect.timeoutOption(next(args), "1 second"), Effect.die("oops"))
+      })
+      const exit = yield* moved(runTools([cut], {}, slow(undefined, 60).base))
+      const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+      assert.instanceOf(error, MiddlewareFailure)
+      assert.include(String(error), "so the result of the call is unknown")
+      assert.notInclude(String(error), "registered to fail closed")
     })
   )
 })

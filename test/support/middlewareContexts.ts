@@ -45,7 +45,7 @@ export const output = (text: unknown): ToolOutput => ({ output: text, isFailure:
 
 /** Calls whose values are of any kind. */
 export const anyCalls = {
-  join: Chain.joinNothing,
+  join: Chain.toolCalls.join,
   contract: { expected: "any value", isResult: (_value: unknown): _value is never => true }
 }
 

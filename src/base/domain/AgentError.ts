@@ -106,15 +106,28 @@ export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("herm
   }
 }
 
-/** Middleware registered with `onFailure: "closed"` failed, so the call that it guards fails too. */
+/**
+ * Middleware failed, and the call that it wraps fails too: the middleware is registered with `onFailure: "closed"`, or
+ * it interrupted the call itself, so that its result is unknown.
+ */
 export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("hermes-effect/MiddlewareFailure")(
   "MiddlewareFailure",
-  { kind: Schema.String, middleware: Schema.String, cause: Schema.Defect() }
+  {
+    kind: Schema.String,
+    middleware: Schema.String,
+    cause: Schema.Defect(),
+    /** True if the middleware is registered as open, but interrupted the call itself. */
+    isResultUnknown: Schema.optionalKey(Schema.Boolean)
+  }
 ) {
   override get message(): string {
     const { cause }: { readonly cause: unknown } = this
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : Json.toText(cause)
-    return `${this.kind} middleware "${this.middleware}" failed and is registered to fail closed: ${why}`
+    const consequence =
+      this.isResultUnknown === true
+        ? "after it had interrupted its own call of next, so the result of the call is unknown"
+        : "and is registered to fail closed"
+    return `${this.kind} middleware "${this.middleware}" failed ${consequence}: ${why}`
   }
 }
 
