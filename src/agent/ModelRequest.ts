@@ -19,7 +19,7 @@ import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
-import * as MiddlewareBoundary from "../middleware/MiddlewareBoundary.ts"
+import * as WrapperFailures from "../middleware/WrapperFailures.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
 import { type AttemptLog, callModel, makeLog } from "../models/routing/ModelRouter.ts"
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
@@ -86,7 +86,7 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   return (
     failed instanceof ExecutionBlocked ||
     failed instanceof MiddlewareFailure ||
-    MiddlewareBoundary.findDownstreamFailure(cause) === undefined
+    WrapperFailures.findDownstreamFailure(cause) === undefined
   )
 }
 

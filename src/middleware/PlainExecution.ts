@@ -17,7 +17,7 @@ import * as Fiber from "effect/Fiber"
 import { ExecutionBlocked, TranslatedFailure } from "../base/domain/AgentError.ts"
 import * as Faults from "./Faults.ts"
 import type { Kind } from "./Kind.ts"
-import { makeRefusal } from "./MiddlewareBoundary.ts"
+import { makeRefusal } from "./WrapperFailures.ts"
 import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 

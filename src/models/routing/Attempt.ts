@@ -20,7 +20,7 @@ import * as Chain from "../../middleware/Chain.ts"
 import * as ResultContract from "../../middleware/ResultContract.ts"
 import type { LlmContext, TraceEntry } from "../../middleware/Kind.ts"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
-import * as MiddlewareBoundary from "../../middleware/MiddlewareBoundary.ts"
+import * as WrapperFailures from "../../middleware/WrapperFailures.ts"
 import * as Pipeline from "../../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
@@ -173,7 +173,7 @@ const restoreProviderFailure = <E>(
   execution: Effect.Effect<ModelResponse, AiError.AiError | E>
 ): Effect.Effect<ModelResponse, AiError.AiError | E> =>
   Effect.catchCause(execution, (cause) => {
-    const error = MiddlewareBoundary.findDownstreamFailure(cause) === undefined ? undefined : findProviderFailure(cause)
+    const error = WrapperFailures.findDownstreamFailure(cause) === undefined ? undefined : findProviderFailure(cause)
     if (error === undefined) return Effect.failCause(cause)
     log.translations.set(error, cause)
     return Effect.fail(error)

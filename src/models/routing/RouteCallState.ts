@@ -10,7 +10,7 @@ import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"
 import * as Route from "../../base/domain/Route.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
-import * as MiddlewareBoundary from "../../middleware/MiddlewareBoundary.ts"
+import * as WrapperFailures from "../../middleware/WrapperFailures.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
@@ -216,7 +216,7 @@ export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): 
 
 /** Finds the provider failure that a cause contains, or that middleware translated to the cause. */
 export const findProviderFailure = (cause: Cause.Cause<unknown>): AiError.AiError | undefined => {
-  const error = Cause.squash(MiddlewareBoundary.findDownstreamFailure(cause) ?? cause)
+  const error = Cause.squash(WrapperFailures.findDownstreamFailure(cause) ?? cause)
   return AiError.isAiError(error) ? error : undefined
 }
 
